@@ -1,0 +1,218 @@
+//! The one error type of the crate.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of every fallible operation of the crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation failed: which file, where in it, what was expected, and what can be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused an operation on a file.
+    #[error("{}: cannot {action}: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was attempted, as a verb: "open", "write", ...
+        action: &'static str,
+        /// The reason given by the operating system.
+        source: io::Error,
+    },
+    /// The bytes of a store file are not what its format asks for.
+    #[error(
+        "{}: damaged at offset {offset}: {damage}; restore the file from a copy or build the store again",
+        .path.display()
+    )]
+    Corrupt {
+        /// The damaged file.
+        path: PathBuf,
+        /// Offset of the damage from the start of the file, in bytes.
+        offset: u64,
+        /// What is wrong there.
+        damage: Damage,
+    },
+    /// The file was written by a newer version of simstore.
+    #[error(
+        "{}: format version {found} is newer than {supported}, the newest this program reads; use a newer simstore",
+        .path.display()
+    )]
+    UnsupportedVersion {
+        /// The file.
+        path: PathBuf,
+        /// Version found in the file.
+        found: u32,
+        /// Newest version this crate reads.
+        supported: u32,
+    },
+    /// The path does not hold a store.
+    #[error("{}: not a simstore store: {reason}", .path.display())]
+    NotAStore {
+        /// The path that was opened.
+        path: PathBuf,
+        /// What was found instead.
+        reason: String,
+    },
+    /// There is a store, or something else, where one should be created.
+    #[error("{}: {reason}", .path.display())]
+    AlreadyExists {
+        /// The path that is taken.
+        path: PathBuf,
+        /// What is there, and what to do.
+        reason: &'static str,
+    },
+    /// Another process is writing to the store.
+    #[error("{}: another process is writing to this store; wait until it has finished", .path.display())]
+    Locked {
+        /// The store.
+        path: PathBuf,
+    },
+    /// The store holds fingerprints of another width.
+    #[error("{}: the store holds {found}-bit fingerprints, not {expected}-bit ones", .path.display())]
+    Width {
+        /// The store.
+        path: PathBuf,
+        /// The width asked for, in bits.
+        expected: u32,
+        /// The width of the store, in bits.
+        found: u32,
+    },
+    /// A query asked for a larger distance than the store was built for.
+    #[error(
+        "{}: distance {asked} is more than this store can answer ({supported}); \
+         build it again with `--distance {asked}`",
+        .path.display()
+    )]
+    Distance {
+        /// The store.
+        path: PathBuf,
+        /// The distance of the query, in bits.
+        asked: u32,
+        /// The largest distance the store answers, in bits.
+        supported: u32,
+    },
+    /// Fingerprints did not come in ascending order.
+    #[error("{what} must be ascending, but {got} came after {previous}")]
+    OutOfOrder {
+        /// What is out of order: "fingerprints", "ids of named documents", ...
+        what: &'static str,
+        /// The value before.
+        previous: String,
+        /// The value that should have been larger.
+        got: String,
+    },
+    /// A table plan would miss neighbours.
+    #[error("plan `{plan}` is not complete for distance {distance}: {reason}")]
+    IncompletePlan {
+        /// The name of the plan.
+        plan: String,
+        /// The distance it was to be complete for, in bits.
+        distance: u32,
+        /// An error pattern that no table finds, or why the check was given up.
+        reason: String,
+    },
+    /// An argument is outside of its range.
+    #[error("{0}")]
+    BadArgument(String),
+    /// A line or document of an input file is malformed.
+    #[error("{}:{line}: {reason}", .path.display())]
+    BadInput {
+        /// The input file; `-` for standard input.
+        path: PathBuf,
+        /// Line number, from 1; for binary files the record number, from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_path_buf();
+        move |source| Error::Io { path, action, source }
+    }
+
+    pub(crate) fn corrupt(path: &Path, offset: u64, damage: Damage) -> Error {
+        Error::Corrupt { path: path.to_path_buf(), offset, damage }
+    }
+}
+
+/// What is wrong with the bytes of a damaged file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// Fewer bytes than the format asks for.
+    Truncated {
+        /// Bytes needed.
+        expected: u64,
+        /// Bytes there.
+        found: u64,
+    },
+    /// The file does not start or end with its magic bytes: it is another kind of file, or was cut.
+    Magic {
+        /// The magic bytes of the kind of file that was expected.
+        expected: [u8; 8],
+        /// What stands there.
+        found: [u8; 8],
+    },
+    /// A CRC-32 does not match the bytes that it covers.
+    Checksum {
+        /// Which part of the file the checksum covers.
+        part: &'static str,
+        /// The checksum in the file.
+        expected: u32,
+        /// The checksum of the bytes.
+        found: u32,
+    },
+    /// A field holds a value that the format does not allow.
+    Field {
+        /// The field's name in the format specification.
+        name: &'static str,
+        /// Its value.
+        found: u64,
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// Bits that are no code word of the table's Huffman code.
+    CodeWord,
+    /// A Huffman code whose lengths leave code words over, or use them twice.
+    IncompleteCode,
+    /// Values that should be ascending are not.
+    Order {
+        /// Which values.
+        what: &'static str,
+    },
+    /// Two parts of a store that should agree do not.
+    Mismatch {
+        /// What disagrees.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Damage::Truncated { expected, found } => {
+                write!(f, "cut short: {expected} bytes expected, {found} found")
+            }
+            Damage::Magic { expected, found } => write!(
+                f,
+                "another kind of file: expected the bytes \"{}\", found \"{}\"",
+                expected.escape_ascii(),
+                found.escape_ascii()
+            ),
+            Damage::Checksum { part, expected, found } => {
+                write!(f, "checksum of the {part} is {found:08x}, expected {expected:08x}")
+            }
+            Damage::Field { name, found, expected } => {
+                write!(f, "field `{name}` is {found}, expected {expected}")
+            }
+            Damage::CodeWord => write!(f, "bits that are no code word"),
+            Damage::IncompleteCode => write!(f, "code lengths that make no complete code"),
+            Damage::Order { what } => write!(f, "{what} are not ascending"),
+            Damage::Mismatch { what } => write!(f, "{what} do not agree"),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! An exact, compressed, on-disk index of document fingerprints.
+
+mod error;
+mod fingerprint;
+
+pub use crate::error::{Damage, Error, Result};
+pub use crate::fingerprint::Fingerprint;
