@@ -71,6 +71,8 @@ pub trait Fingerprint:
     fn wrapping_add(self, other: Self) -> Self;
     /// `self - other` modulo 2^width.
     fn wrapping_sub(self, other: Self) -> Self;
+    /// The value, zero-extended.
+    fn from_u64(value: u64) -> Self;
     /// The low bits of `value`.
     fn from_u128(value: u128) -> Self;
     /// The value, zero-extended.
@@ -158,6 +160,10 @@ macro_rules! fingerprint {
             #[inline]
             fn wrapping_sub(self, other: Self) -> Self {
                 <$type>::wrapping_sub(self, other)
+            }
+            #[inline]
+            fn from_u64(value: u64) -> Self {
+                <$type>::from(value)
             }
             #[inline]
             fn from_u128(value: u128) -> Self {

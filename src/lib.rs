@@ -1,7 +1,18 @@
 //! An exact, compressed, on-disk index of document fingerprints.
 
+mod bits;
+mod codec;
 mod error;
 mod fingerprint;
+mod format;
+pub mod fs;
+mod huffman;
+mod map;
+mod permutation;
+pub mod plan;
 
+pub use crate::codec::Codec;
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;
+pub use crate::map::Bytes;
+pub use crate::permutation::Permutation;

@@ -1,0 +1,142 @@
+//! Codecs: how the fingerprints of a block are coded (`format-spec/table.md`, "Blocks").
+//!
+//! | codec | what is coded | bits per random fingerprint |
+//! |---|---|---|
+//! | `first-difference` | position of the first bit that differs from the predecessor, then the bits after it | 64 - log2 n + 3.40 |
+//! | `gap` | position of the top bit of the difference to the predecessor, then the bits after it | 64 - log2 n + 1.52 |
+//! | `elias-fano` | upper bits in unary, lower bits at fixed width | 64 - log2 n + 2.0 |
+
+mod difference;
+mod elias_fano;
+
+use std::fmt;
+use std::str::FromStr;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+pub(crate) use self::difference::{Difference, FirstDifference, Gap, Step};
+pub(crate) use self::elias_fano::EliasFano;
+use crate::error::{Damage, Error};
+use crate::fingerprint::Fingerprint;
+use crate::format;
+
+/// Which codec a table is written with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Codec {
+    /// The paper's: Huffman code of the position of the first bit that differs from the predecessor, then
+    /// the bits after it.
+    #[default]
+    FirstDifference,
+    /// Huffman code of the position of the top bit of the difference to the predecessor, then the bits
+    /// after it. The smallest.
+    Gap,
+    /// Elias-Fano, one per block: look-ups go straight to their range and decode nothing before it.
+    EliasFano,
+}
+
+impl Codec {
+    /// All codecs.
+    pub const ALL: [Codec; 3] = [Codec::FirstDifference, Codec::Gap, Codec::EliasFano];
+
+    /// The name used on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Codec::FirstDifference => "first-difference",
+            Codec::Gap => "gap",
+            Codec::EliasFano => "elias-fano",
+        }
+    }
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Codec {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Codec, Error> {
+        Codec::ALL.into_iter().find(|codec| codec.name() == name).ok_or_else(|| {
+            Error::BadArgument(format!(
+                "there is no codec `{name}`; expected first-difference, gap or elias-fano"
+            ))
+        })
+    }
+}
+
+/// How many fingerprints go into a block, and the bytes they take there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fit {
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
+}
+
+/// What a codec does with one block.
+///
+/// Fingerprints are strictly ascending. A block's bytes may be anything: an answer is then an error or
+/// nonsense, never a panic, and takes no longer than that of a block in order.
+pub(crate) trait BlockCodec<F: Fingerprint> {
+    /// The longest start of `fingerprints` (not empty) that fits in `bytes` bytes, at least one.
+    fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit;
+
+    /// Writes all of `fingerprints`, which fit, into a zeroed block, but for its checksum.
+    fn encode(&self, fingerprints: &[F], block: &mut [u8]);
+
+    /// Appends the block's fingerprints to `fingerprints`, in order.
+    fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage>;
+
+    /// Calls `visitor` with the position in the block and the value of each fingerprint from `low` to
+    /// `high`, in order.
+    fn visit(&self, block: &[u8], low: F, high: F, visitor: impl FnMut(usize, F)) -> Result<(), Damage>;
+}
+
+/// The start of every block: checksum, number of fingerprints, the codec's parameter, first fingerprint.
+pub(crate) struct BlockHeader<F> {
+    /// Number of fingerprints, at least 1.
+    pub(crate) count: usize,
+    /// `first-difference`, `gap`: width of a restart value; `elias-fano`: width of the lower bits.
+    pub(crate) width: u32,
+    pub(crate) first: F,
+}
+
+impl<F: Fingerprint> BlockHeader<F> {
+    /// Length in bytes.
+    pub(crate) const LEN: usize = format::BLOCK_FIRST + F::BYTES;
+
+    #[inline(always)]
+    pub(crate) fn read(block: &[u8]) -> Result<Self, Damage> {
+        if block.len() < Self::LEN {
+            return Err(Damage::Truncated { expected: Self::LEN as u64, found: block.len() as u64 });
+        }
+        let count = usize::from(LittleEndian::read_u16(&block[format::BLOCK_COUNT..]));
+        let width = u32::from(block[format::BLOCK_WIDTH]);
+        // Every fingerprint after the first takes at least a bit: no count makes a reader work in vain.
+        if count == 0 || count > block.len() * 8 {
+            return Err(Damage::Field {
+                name: "count",
+                found: count as u64,
+                expected: "1 to the number of bits of the block",
+            });
+        }
+        if width > F::BITS {
+            return Err(Damage::Field {
+                name: "width",
+                found: u64::from(width),
+                expected: "at most the bits of a fingerprint",
+            });
+        }
+        Ok(BlockHeader { count, width, first: F::read_le(&block[format::BLOCK_FIRST..]) })
+    }
+
+    pub(crate) fn write(&self, block: &mut [u8]) {
+        LittleEndian::write_u16(&mut block[format::BLOCK_COUNT..], self.count as u16);
+        block[format::BLOCK_WIDTH] = self.width as u8;
+        self.first.write_le(&mut block[format::BLOCK_FIRST..]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

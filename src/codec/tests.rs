@@ -1,0 +1,140 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::huffman::{Code, MAX_SYMBOLS};
+
+/// Sorted, distinct fingerprints of all kinds: spread, crowded, both ends of the range.
+fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
+    let value = prop_oneof![
+        any::<u128>(),
+        (0_u128..2000),
+        (0_u128..2000).prop_map(|low| u128::MAX - low),
+        (any::<u8>(), 0_u128..500)
+            .prop_map(|(high, low)| u128::from(high) << 56 | u128::from(high) << 120 | low),
+    ];
+    prop::collection::vec(value, 1..700).prop_map(|values| {
+        let mut values: Vec<F> = values.into_iter().map(F::from_u128).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    })
+}
+
+fn huffman<F: Fingerprint, S: Step<F>>(fingerprints: &[F], span: u16, block_size: u32) -> Difference<S> {
+    let mut counts = [0; MAX_SYMBOLS];
+    Difference::<S>::count(&mut counts, fingerprints.iter().copied());
+    Difference::new(Code::from_counts(&counts), span, block_size)
+}
+
+/// Encodes into blocks, decodes them, and visits ranges in them; each against the plain slice.
+fn round_trip<F: Fingerprint>(
+    codec: &impl BlockCodec<F>,
+    fingerprints: &[F],
+    block_size: usize,
+    ranges: &[(F, F)],
+) {
+    let mut rest = fingerprints;
+    while !rest.is_empty() {
+        let fit = codec.fit(rest, block_size);
+        assert!(fit.count >= 1 && fit.bytes <= block_size);
+        let (here, after) = rest.split_at(fit.count);
+        let mut block = vec![0; if after.is_empty() { fit.bytes } else { block_size }];
+        codec.encode(here, &mut block);
+        let mut decoded = Vec::new();
+        codec.decode(&block, &mut decoded).unwrap();
+        assert_eq!(decoded, here);
+        let bounds = ranges.iter().copied().chain(here.iter().map(|&x| (x, x))).chain([(F::ZERO, F::MAX)]);
+        for (low, high) in bounds {
+            let mut visited = Vec::new();
+            codec.visit(&block, low, high, |i, value| visited.push((i, value))).unwrap();
+            let expected: Vec<_> =
+                here.iter().copied().enumerate().filter(|&(_, x)| low <= x && x <= high).collect();
+            assert_eq!(visited, expected, "{low:x?} to {high:x?}");
+        }
+        rest = after;
+    }
+}
+
+fn all_codecs<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u32, ranges: &[(F, F)]) {
+    let size = block_size as usize;
+    round_trip(&huffman::<F, FirstDifference>(fingerprints, span, block_size), fingerprints, size, ranges);
+    round_trip(&huffman::<F, Gap>(fingerprints, span, block_size), fingerprints, size, ranges);
+    round_trip(&EliasFano, fingerprints, size, ranges);
+}
+
+fn ranges<F: Fingerprint>(bounds: &[(u128, u128)]) -> Vec<(F, F)> {
+    bounds
+        .iter()
+        .map(|&(a, b)| (F::from_u128(a).min(F::from_u128(b)), F::from_u128(a).max(F::from_u128(b))))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn blocks_of_64_bits(
+        fingerprints in fingerprints::<u64>(),
+        span in 1_u16..=256,
+        log in 8_u32..=14,
+        bounds in prop::collection::vec(any::<(u128, u128)>(), 0..8),
+    ) {
+        all_codecs(&fingerprints, span, 1 << log, &ranges(&bounds));
+    }
+
+    #[test]
+    fn blocks_of_128_bits(
+        fingerprints in fingerprints::<u128>(),
+        span in 1_u16..=256,
+        log in 8_u32..=14,
+        bounds in prop::collection::vec(any::<(u128, u128)>(), 0..8),
+    ) {
+        all_codecs(&fingerprints, span, 1 << log, &ranges(&bounds));
+    }
+
+    /// Bytes that no encoder wrote: an error or nonsense, but no panic and no endless loop.
+    #[test]
+    fn hostile_blocks(
+        seed in fingerprints::<u64>(),
+        mut block in prop::collection::vec(any::<u8>(), 0..600),
+        count in any::<u16>(),
+        width in 0_u8..=130,
+        low in any::<u64>(),
+    ) {
+        if block.len() > 8 {
+            LittleEndian::write_u16(&mut block[format::BLOCK_COUNT..], count % 4096);
+            block[format::BLOCK_WIDTH] = width;
+        }
+        fn attack<F: Fingerprint>(codec: &impl BlockCodec<F>, block: &[u8], low: F) {
+            let mut decoded = Vec::new();
+            let _ = codec.decode(block, &mut decoded);
+            let _ = codec.visit(block, low, F::MAX, |_, _| ());
+            let _ = codec.visit(block, F::ZERO, low, |_, _| ());
+        }
+        attack(&huffman::<u64, FirstDifference>(&seed, 16, 512), &block, low);
+        attack(&huffman::<u64, Gap>(&seed, 16, 512), &block, low);
+        attack::<u64>(&EliasFano, &block, low);
+        attack::<u128>(&EliasFano, &block, u128::from(low) << 64);
+        // A code for wider fingerprints: tails longer than the fingerprints have bits.
+        let mut counts = [1; MAX_SYMBOLS];
+        counts[3] = 9;
+        attack::<u64>(&Difference::<Gap>::new(Code::from_counts(&counts), 7, 512), &block, low);
+        attack::<u128>(&Difference::<FirstDifference>::new(Code::from_counts(&counts), 7, 512), &block, 7);
+    }
+}
+
+#[test]
+fn consecutive_numbers_fill_a_block_to_its_count() {
+    let fingerprints: Vec<u64> = (0..200_000).collect();
+    let codec = huffman::<u64, Gap>(&fingerprints, 64, 65536);
+    let fit = codec.fit(&fingerprints, 65536);
+    assert_eq!(fit.count, format::MAX_BLOCK_COUNT);
+    all_codecs(&fingerprints[..3000], 64, 1024, &[(5, 2000)]);
+}
+
+#[test]
+fn both_ends_of_the_range() {
+    all_codecs(&[0_u64, u64::MAX], 16, 256, &[(0, 0), (u64::MAX, u64::MAX), (1, u64::MAX - 1)]);
+    all_codecs(&[0_u128, 1, u128::MAX - 1, u128::MAX], 1, 256, &[(0, 1), (1, u128::MAX - 1)]);
+    all_codecs(&[7_u64], 16, 256, &[(0, 6), (7, 7), (8, 9)]);
+}

@@ -1,0 +1,165 @@
+//! File access: everything that changes the disk goes through [`Fs`], so that the same code can run on the
+//! real disk and on one that fails or fills up.
+
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::map::Bytes;
+
+/// The operations on files and folders that a store needs.
+pub trait Fs: Debug + Send + Sync {
+    /// Creates a file for writing, or empties it if it exists.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
+    /// Opens a file to be read from start to end.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
+    /// The bytes of a file, to be read at random.
+    fn map(&self, path: &Path) -> io::Result<Bytes>;
+    /// Gives a file another name in the same folder, replacing what has this name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Creates a folder; its parent exists.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty folder.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// The names of a folder's entries.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// Takes the exclusive lock of a file that is created if need be; `None` if another process has it.
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
+}
+
+/// A file being written.
+pub trait WriteFile: Write + Send {
+    /// Makes all that was written durable.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A lock that is held until it is dropped or its process ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// The real disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Fs for Disk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        Ok(Box::new(File::create(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        Bytes::map(&File::open(path)?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl WriteFile for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+/// A file that gets its name only when it is complete and durable; dropped before, it is removed.
+pub(crate) struct NewFile {
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+    temporary: PathBuf,
+    file: Option<BufWriter<Box<dyn WriteFile>>>,
+}
+
+/// The ending of the names of files that are not complete.
+pub(crate) const TEMPORARY: &str = ".tmp";
+const BUFFER: usize = 1 << 18;
+
+impl NewFile {
+    pub(crate) fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<NewFile> {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(TEMPORARY);
+        let temporary = PathBuf::from(temporary);
+        let file = fs.create(&temporary).map_err(Error::io(&temporary, "create"))?;
+        let file = Some(BufWriter::with_capacity(BUFFER, file));
+        Ok(NewFile { fs: fs.clone(), path: path.to_path_buf(), temporary, file })
+    }
+
+    /// Makes the file durable and gives it its name. The folder is not synced.
+    pub(crate) fn commit(mut self) -> Result<()> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        let committed = file
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)
+            .and_then(|mut file| file.sync())
+            .map_err(Error::io(&self.path, "write"))
+            .and_then(|()| {
+                self.fs.rename(&self.temporary, &self.path).map_err(Error::io(&self.path, "rename to"))
+            });
+        if committed.is_err() {
+            // The reason for the failure is what counts; the next build removes what cannot be removed now.
+            let _ = self.fs.remove(&self.temporary);
+        }
+        committed
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            // Not worth writing what is about to be removed.
+            drop(file.into_parts());
+            let _ = self.fs.remove(&self.temporary);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The bytes of a file: a memory map, or a buffer. The one place where files are mapped.
+
+use std::fs::File;
+use std::io;
+
+use memmap2::{Advice, Mmap};
+
+/// Bytes that can be read at random: a mapped file, or a buffer in memory.
+#[derive(Debug)]
+pub struct Bytes(Source);
+
+#[derive(Debug)]
+enum Source {
+    Mapped(Mmap),
+    Buffer(Vec<u8>),
+}
+
+impl Bytes {
+    /// Maps a file. Its pages are read when they are first touched.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    #[expect(unsafe_code, reason = "a map is the one thing here that the compiler cannot vouch for")]
+    pub fn map(file: &File) -> io::Result<Bytes> {
+        if file.metadata()?.len() == 0 {
+            return Ok(Bytes(Source::Buffer(Vec::new())));
+        }
+        // SAFETY: the map is read-only and private to this value. A reference into it is only sound while
+        // nobody changes the file; simstore never writes to a file that has been given its final name, it
+        // only replaces or removes it, which leaves the mapped file as it was. What else may run on the
+        // machine is asked, in the documentation of `Store::open`, to do the same.
+        let map = unsafe { Mmap::map(file)? };
+        // Only a hint: look-ups touch single blocks, reading ahead would fetch what nobody asked for.
+        let _ = map.advise(Advice::Random);
+        Ok(Bytes(Source::Mapped(map)))
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match &self.0 {
+            Source::Mapped(map) => map,
+            Source::Buffer(buffer) => buffer,
+        }
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(buffer: Vec<u8>) -> Bytes {
+        Bytes(Source::Buffer(buffer))
+    }
+}

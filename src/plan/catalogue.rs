@@ -1,0 +1,302 @@
+//! The plans that have names.
+
+use super::{MAX_TABLES, Plan, TablePlan};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::permutation::Permutation;
+
+/// Covering designs: any three blocks lie inside one of the sets of free (non-prefix) blocks.
+///
+/// The number of blocks, then the sets, one binary digit a block, the first block leftmost; 1 is free. Found
+/// by local search (5 to 10 tables), as shifts mod 11 of the quadratic non-residues and 0 (11), as the planes
+/// of AG(3,2) (14) and of PG(3,2) (15). See D. M. Gordon, O. Patashnik, G. Kuperberg, "New constructions for
+/// covering designs", J. Combin. Des. 3 (1995).
+const COVERS: [(u32, &[u64]); 8] = [
+    (7, &[0b1111001, 0b1101101, 0b1101011, 0b1011110, 0b0110111]),
+    (6, &[0b111001, 0b110101, 0b110011, 0b101110, 0b011110, 0b001111]),
+    (9, &[0b111100011, 0b111011001, 0b111010101, 0b100111110, 0b010110111, 0b010101111, 0b001111110]),
+    (8, &[0b11100110, 0b11010011, 0b11001101, 0b10111010, 0b10110101, 0b01111100, 0b01101011, 0b00011111]),
+    (
+        10,
+        &[
+            0b1110100110,
+            0b1101110001,
+            0b1101001110,
+            0b1011101100,
+            0b1010011101,
+            0b1000110111,
+            0b0111001011,
+            0b0110111001,
+            0b0101010111,
+            0b0011111010,
+        ],
+    ),
+    (
+        11,
+        &[
+            0b11101101000,
+            0b11011010001,
+            0b11010001110,
+            0b10110100011,
+            0b10100011101,
+            0b10001110110,
+            0b01110110100,
+            0b01101000111,
+            0b01000111011,
+            0b00111011010,
+            0b00011101101,
+        ],
+    ),
+    (
+        8,
+        &[
+            0b11110000, 0b11001100, 0b11000011, 0b10101010, 0b10100101, 0b10011001, 0b10010110, 0b01101001,
+            0b01100110, 0b01011010, 0b01010101, 0b00111100, 0b00110011, 0b00001111,
+        ],
+    ),
+    (
+        15,
+        &[
+            0b111111100000000,
+            0b111000011110000,
+            0b111000000001111,
+            0b100110011001100,
+            0b100110000110011,
+            0b100001111000011,
+            0b100001100111100,
+            0b010101010101010,
+            0b010101001010101,
+            0b010010110100101,
+            0b010010101011010,
+            0b001100110011001,
+            0b001100101100110,
+            0b001011010010110,
+            0b001011001101001,
+        ],
+    ),
+];
+/// The distance that the covering designs are made for; they hold for any smaller one too.
+const COVER_DISTANCE: u32 = 3;
+/// The longest prefix of a `probe` plan: more bits than log2 of the fingerprints of a table gain nothing.
+const MAX_PROBE_PREFIX: u32 = 32;
+
+/// The names of the plans that are complete for a distance, smallest number of tables first.
+///
+/// - `scan`: one table, read whole by each query.
+/// - `probe-M`: M tables with disjoint prefixes, probes flip prefix bits (multi-index hashing).
+/// - `paper-N`: the paper's N tables: all prefixes of b - k out of b blocks for b = k+1, k+2, k+3; and two
+///   levels of k+1 blocks each.
+/// - `cover-N`: N tables by a covering design, for distances up to 3.
+pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
+    let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
+    plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
+    plans.extend(paper_sizes(distance).iter().map(|&(tables, _)| (tables, format!("paper-{tables}"))));
+    if distance <= COVER_DISTANCE {
+        plans.extend(COVERS.iter().map(|(_, sets)| (sets.len(), format!("cover-{}", sets.len()))));
+    }
+    plans.retain(|&(tables, _)| tables <= MAX_TABLES);
+    plans.sort();
+    plans.dedup();
+    plans.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The numbers of tables of the paper's plans, each with its number of blocks; 0 blocks is the plan of two
+/// levels.
+fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
+    let k = distance as usize;
+    let mut sizes = vec![(k + 1, distance + 1), ((k + 1) * (k + 2) / 2, distance + 2)];
+    sizes.push(((k + 1) * (k + 2) * (k + 3) / 6, distance + 3));
+    if sizes.iter().all(|size| size.0 != (k + 1) * (k + 1)) {
+        sizes.push(((k + 1) * (k + 1), 0));
+    }
+    sizes.dedup_by_key(|size| size.0);
+    sizes
+}
+
+impl<F: Fingerprint> Plan<F> {
+    /// The plan of a name, one of [`names`].
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if there is no plan of this name for the distance,
+    /// [`Error::IncompletePlan`] if the plan would miss neighbours at this distance.
+    pub fn named(name: &str, distance: u32) -> Result<Self> {
+        let unknown = || {
+            Error::BadArgument(format!(
+                "there is no plan `{name}` for distance {distance}; there are auto, {}",
+                names::<F>(distance).join(", ")
+            ))
+        };
+        if distance > F::MAX_DISTANCE {
+            return Plan::new(name, distance, Vec::new());
+        }
+        if name == "scan" {
+            return Plan::new(name, distance, vec![table(&[], 0)?]);
+        }
+        let (family, size) = name.split_once('-').ok_or_else(unknown)?;
+        let size: usize = size.parse().map_err(|_| unknown())?;
+        if size == 0 || size > MAX_TABLES {
+            return Err(unknown());
+        }
+        let tables = match family {
+            "probe" if size <= distance as usize + 1 => probe_tables(size as u32, distance)?,
+            "paper" => {
+                let sizes = paper_sizes(distance);
+                match sizes.iter().find(|&&(tables, _)| tables == size).ok_or_else(unknown)? {
+                    (_, 0) => nested_tables(distance + 1)?,
+                    &(_, blocks) => {
+                        let prefixes = sets(blocks, blocks - distance);
+                        block_tables(blocks, &prefixes)?
+                    }
+                }
+            }
+            "cover" => {
+                let (blocks, free) =
+                    COVERS.iter().find(|(_, sets)| sets.len() == size).ok_or_else(unknown)?;
+                let all = (1_u64 << blocks) - 1;
+                let prefixes: Vec<u64> = free.iter().map(|set| all & !set).collect();
+                block_tables(*blocks, &prefixes)?
+            }
+            _ => return Err(unknown()),
+        };
+        Plan::new(name, distance, tables)
+    }
+}
+
+/// A table with a prefix of these bits, in ascending order.
+fn table<F: Fingerprint>(prefix: &[u8], flips: u32) -> Result<TablePlan<F>> {
+    let rest = (0..F::BITS as u8).filter(|bit| !prefix.contains(bit));
+    let permutation = Permutation::new(prefix.iter().copied().chain(rest))?;
+    Ok(TablePlan { permutation, prefix_bits: prefix.len() as u32, flips })
+}
+
+/// The bits of part `i` of `parts` nearly equal parts of some bits.
+fn part(bits: &[u8], i: usize, parts: usize) -> &[u8] {
+    &bits[i * bits.len() / parts..(i + 1) * bits.len() / parts]
+}
+
+fn all_bits<F: Fingerprint>() -> Vec<u8> {
+    (0..F::BITS as u8).collect()
+}
+
+/// All sets of `size` out of `blocks` blocks, written as in [`COVERS`], in lexicographic order.
+fn sets(blocks: u32, size: u32) -> Vec<u64> {
+    if size == 0 {
+        return vec![0];
+    }
+    let first = (size..=blocks).rev();
+    first
+        .flat_map(|left| sets(left - 1, size - 1).into_iter().map(move |set| 1 << (left - 1) | set))
+        .collect()
+}
+
+/// Tables whose prefixes are sets of blocks, written as in [`COVERS`], the first block leftmost.
+fn block_tables<F: Fingerprint>(blocks: u32, prefixes: &[u64]) -> Result<Vec<TablePlan<F>>> {
+    // Any numbering of the blocks will do: this one leaves the first table as it is.
+    let mut order: Vec<u32> = (0..blocks).collect();
+    order.sort_by_key(|block| prefixes[0] >> (blocks - 1 - block) & 1 == 0);
+    let bits = all_bits::<F>();
+    let in_prefix = |set: u64, i: usize| set >> (blocks - 1 - order[i]) & 1 == 1;
+    prefixes
+        .iter()
+        .map(|&set| {
+            let chosen = (0..blocks as usize).filter(|&i| in_prefix(set, i));
+            let prefix: Vec<u8> = chosen.flat_map(|i| part(&bits, i, blocks as usize)).copied().collect();
+            table(&prefix, 0)
+        })
+        .collect()
+}
+
+/// A block of `parts`, and with each a part of what is left, cut the same way.
+fn nested_tables<F: Fingerprint>(parts: u32) -> Result<Vec<TablePlan<F>>> {
+    let (bits, parts) = (all_bits::<F>(), parts as usize);
+    let mut tables = Vec::new();
+    for i in 0..parts {
+        let outer = part(&bits, i, parts);
+        let rest: Vec<u8> = bits.iter().copied().filter(|bit| !outer.contains(bit)).collect();
+        for j in 0..parts {
+            tables.push(table(&[outer, part(&rest, j, parts)].concat(), 0)?);
+        }
+    }
+    Ok(tables)
+}
+
+/// Disjoint prefixes, and as many flips as it takes: k errors cannot put more than r_i into each prefix i
+/// when the r_i + 1 add up to more than k.
+fn probe_tables<F: Fingerprint>(tables: u32, distance: u32) -> Result<Vec<TablePlan<F>>> {
+    let bits = all_bits::<F>();
+    (0..tables)
+        .map(|i| {
+            let share = (distance + 1) / tables + u32::from(i < (distance + 1) % tables);
+            let block = part(&bits, i as usize, tables as usize);
+            table(&block[..block.len().min(MAX_PROBE_PREFIX as usize)], share - 1)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tables, shortest prefix, sum of the flips.
+    fn shape<F: Fingerprint>(name: &str, distance: u32) -> (usize, u32, u32) {
+        let plan = Plan::<F>::named(name, distance).unwrap();
+        let shortest = plan.tables().iter().map(|table| table.prefix_bits).min().unwrap();
+        (plan.tables().len(), shortest, plan.tables().iter().map(|table| table.flips).sum())
+    }
+
+    #[test]
+    fn the_papers_plans() {
+        assert_eq!(shape::<u64>("paper-4", 3), (4, 16, 0));
+        assert_eq!(shape::<u64>("paper-10", 3), (10, 25, 0));
+        assert_eq!(shape::<u64>("paper-16", 3), (16, 28, 0));
+        assert_eq!(shape::<u64>("paper-20", 3).0, 20);
+        assert!(shape::<u64>("paper-20", 3).1 >= 31);
+    }
+
+    #[test]
+    fn covering_designs() {
+        for (tables, prefix) in [(5, 18), (6, 21), (8, 24), (10, 25), (11, 28), (14, 32), (15, 32)] {
+            for distance in 0..=3 {
+                assert_eq!(shape::<u64>(&format!("cover-{tables}"), distance), (tables, prefix, 0));
+            }
+            assert!(matches!(
+                Plan::<u64>::named(&format!("cover-{tables}"), 4),
+                Err(Error::IncompletePlan { .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn probes() {
+        assert_eq!(shape::<u64>("probe-1", 3), (1, 32, 3));
+        assert_eq!(shape::<u64>("probe-2", 3), (2, 32, 2));
+        assert_eq!(shape::<u64>("probe-3", 3), (3, 21, 1));
+        assert_eq!(shape::<u64>("probe-4", 3), (4, 16, 0));
+        assert_eq!(shape::<u64>("scan", 16), (1, 0, 0));
+        assert!(Plan::<u64>::named("probe-5", 3).is_err());
+    }
+
+    #[test]
+    fn every_name_of_every_distance_is_a_complete_plan() {
+        fn check<F: Fingerprint>() {
+            for distance in 0..=F::MAX_DISTANCE {
+                for name in names::<F>(distance) {
+                    let plan = Plan::<F>::named(&name, distance).unwrap();
+                    assert_eq!((plan.name(), plan.distance()), (&name[..], distance));
+                }
+            }
+            assert!(Plan::<F>::named("scan", F::MAX_DISTANCE + 1).is_err());
+        }
+        check::<u64>();
+        check::<u128>();
+    }
+
+    #[test]
+    fn names_that_are_none() {
+        for name in
+            ["", "auto", "paper", "paper-5", "cover-0", "cover-12", "probe-x", "probe-0", "x-4", "probe-65"]
+        {
+            assert!(Plan::<u64>::named(name, 3).is_err(), "{name}");
+        }
+    }
+}
