@@ -1,5 +1,11 @@
 //! The constants of the files that a store consists of. What they mean is written in `format-spec/`.
 
+use std::path::Path;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use crate::error::{Damage, Error, Result};
+
 /// Newest version of the format that this crate reads, and the one that it writes.
 pub(crate) const VERSION: u32 = 1;
 
@@ -24,3 +30,78 @@ pub(crate) const BLOCK_FIRST: usize = 8;
 pub(crate) const MAX_BLOCK_COUNT: usize = u16::MAX as usize;
 /// The most fingerprints from one restart point to the next.
 pub(crate) const MAX_SPAN: u16 = 256;
+
+/// Largest offset of the first block: a page, so that blocks do not straddle pages.
+pub(crate) const PAGE: u32 = 4096;
+/// Smallest offset of the first block.
+pub(crate) const MIN_BLOCKS_OFFSET: u32 = 256;
+
+/// The header of a table file (`format-spec/table.md`, "Header").
+pub(crate) mod table_header {
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const BITS: usize = 12;
+    pub(crate) const CODEC: usize = 13;
+    pub(crate) const PREFIX_BITS: usize = 14;
+    pub(crate) const FLIPS: usize = 15;
+    pub(crate) const BLOCK_SIZE: usize = 16;
+    pub(crate) const SPAN: usize = 20;
+    pub(crate) const RESERVED: usize = 22;
+    pub(crate) const BLOCKS_OFFSET: usize = 24;
+    pub(crate) const FINGERPRINTS: usize = 28;
+    pub(crate) const PERMUTATION: usize = 36;
+
+    /// Offset of the code lengths, and the end of the fields, for fingerprints of `bits` bits.
+    pub(crate) const fn code_lengths(bits: u32) -> (usize, usize) {
+        let start = PERMUTATION + bits as usize;
+        (start, start + bits as usize / 2)
+    }
+
+    const _: () = assert!(code_lengths(128).1 <= super::MIN_BLOCKS_OFFSET as usize);
+}
+
+/// The footer of a table file (`format-spec/table.md`, "Footer").
+pub(crate) mod table_footer {
+    pub(crate) const BLOCKS: usize = 0;
+    pub(crate) const BLOCKS_LEN: usize = 8;
+    pub(crate) const HEADER_CRC: usize = 16;
+    pub(crate) const INDEX_CRC: usize = 20;
+    pub(crate) const FOOTER_CRC: usize = 24;
+    pub(crate) const MAGIC: usize = 28;
+    pub(crate) const LEN: usize = 36;
+}
+
+/// Checks the magic bytes at both ends of a file and its version; returns where its footer starts.
+pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: usize) -> Result<usize> {
+    let truncated = |expected: usize| {
+        let damage = Damage::Truncated { expected: expected as u64, found: file.len() as u64 };
+        Error::corrupt(path, file.len() as u64, damage)
+    };
+    let magic_at = |offset: usize| {
+        let found: [u8; 8] = file[offset..][..8].try_into().unwrap_or_default();
+        if found == magic {
+            return Ok(());
+        }
+        Err(Error::corrupt(path, offset as u64, Damage::Magic { expected: magic, found }))
+    };
+    if file.len() < 12 {
+        return Err(truncated(12 + footer_len));
+    }
+    magic_at(0)?;
+    let version = LittleEndian::read_u32(&file[8..]);
+    if version > VERSION {
+        return Err(Error::UnsupportedVersion {
+            path: path.to_path_buf(),
+            found: version,
+            supported: VERSION,
+        });
+    }
+    if version == 0 {
+        let damage = Damage::Field { name: "version", found: 0, expected: "1 or more" };
+        return Err(Error::corrupt(path, 8, damage));
+    }
+    if file.len() < 12 + footer_len {
+        return Err(truncated(12 + footer_len));
+    }
+    magic_at(file.len() - 8)?;
+    Ok(file.len() - footer_len)
+}

@@ -10,9 +10,11 @@ mod huffman;
 mod map;
 mod permutation;
 pub mod plan;
+mod table;
 
 pub use crate::codec::Codec;
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;
 pub use crate::map::Bytes;
 pub use crate::permutation::Permutation;
+pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};

@@ -1,0 +1,143 @@
+//! The header of a table file.
+
+use std::path::Path;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use crate::codec::Codec;
+use crate::error::{Damage, Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format::{self, table_header as field};
+use crate::huffman::{Code, MAX_SYMBOLS};
+use crate::permutation::Permutation;
+use crate::plan::TablePlan;
+
+/// What a table holds and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableHeader<F> {
+    /// How the table is probed.
+    pub plan: TablePlan<F>,
+    /// How its blocks are coded.
+    pub codec: Codec,
+    /// Size of a block in bytes, a power of two; the last block may be shorter.
+    pub block_size: u32,
+    /// Fingerprints from one restart point to the next; 0 for a codec that has none.
+    pub span: u16,
+    /// Number of fingerprints.
+    pub fingerprints: u64,
+    /// The Huffman code; without words for a codec that has none.
+    pub(crate) code: Code,
+}
+
+impl<F: Fingerprint> TableHeader<F> {
+    /// Offset of the first block, in bytes.
+    ///
+    /// Blocks start at a page where the table is large enough (about 4 MiB) for a page not to count.
+    pub(crate) fn blocks_offset(&self) -> u32 {
+        let least_bytes = self.fingerprints.saturating_mul(u64::from(F::BITS) / 2) / 8;
+        if least_bytes >= 1 << 22 { format::PAGE } else { format::MIN_BLOCKS_OFFSET }
+    }
+
+    /// The length of the Huffman code word for each length of a tail in bits, 0 where there is none.
+    pub fn code_lengths(&self) -> &[u8] {
+        &self.code.lengths()[..F::BITS as usize]
+    }
+
+    /// The bytes up to the first block.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.blocks_offset() as usize];
+        bytes[..8].copy_from_slice(&format::TABLE_MAGIC);
+        LittleEndian::write_u32(&mut bytes[field::VERSION..], format::VERSION);
+        bytes[field::BITS] = F::BITS as u8;
+        bytes[field::CODEC] = codec_number(self.codec);
+        bytes[field::PREFIX_BITS] = self.plan.prefix_bits as u8;
+        bytes[field::FLIPS] = self.plan.flips as u8;
+        LittleEndian::write_u32(&mut bytes[field::BLOCK_SIZE..], self.block_size);
+        LittleEndian::write_u16(&mut bytes[field::SPAN..], self.span);
+        LittleEndian::write_u32(&mut bytes[field::BLOCKS_OFFSET..], self.blocks_offset());
+        LittleEndian::write_u64(&mut bytes[field::FINGERPRINTS..], self.fingerprints);
+        let (lengths, _) = field::code_lengths(F::BITS);
+        bytes[field::PERMUTATION..lengths].copy_from_slice(self.plan.permutation.sources());
+        for (i, pair) in self.code_lengths().chunks(2).enumerate() {
+            bytes[lengths + i] = pair[0] | pair[1] << 4;
+        }
+        bytes
+    }
+
+    /// Reads the header of a whole table file, and the offset of its first block. Its checksum stands in the
+    /// footer.
+    pub(crate) fn decode(path: &Path, file: &[u8]) -> Result<(Self, u32)> {
+        let wrong = |offset: usize, name, found, expected| {
+            Err(Error::corrupt(path, offset as u64, Damage::Field { name, found, expected }))
+        };
+        let (lengths, end) = field::code_lengths(F::BITS);
+        let Some(bytes) = file.get(..end) else {
+            let damage = Damage::Truncated { expected: end as u64, found: file.len() as u64 };
+            return Err(Error::corrupt(path, 0, damage));
+        };
+        let bits = bytes[field::BITS];
+        if u32::from(bits) != F::BITS {
+            return wrong(field::BITS, "bits", u64::from(bits), "the width of the store's fingerprints");
+        }
+        let Some(codec) = codec_of_number(bytes[field::CODEC]) else {
+            return wrong(field::CODEC, "codec", u64::from(bytes[field::CODEC]), "0, 1 or 2");
+        };
+        let prefix_bits = u32::from(bytes[field::PREFIX_BITS]);
+        if prefix_bits > F::BITS {
+            let found = u64::from(prefix_bits);
+            return wrong(field::PREFIX_BITS, "prefix bits", found, "at most the bits of a fingerprint");
+        }
+        let flips = u32::from(bytes[field::FLIPS]);
+        if flips > F::MAX_DISTANCE {
+            let expected = "at most a quarter of the bits of a fingerprint";
+            return wrong(field::FLIPS, "flips", u64::from(flips), expected);
+        }
+        let block_size = LittleEndian::read_u32(&bytes[field::BLOCK_SIZE..]);
+        if !block_size.is_power_of_two() || !format::BLOCK_SIZES.contains(&block_size) {
+            let expected = "a power of two from 256 to 65536";
+            return wrong(field::BLOCK_SIZE, "block size", u64::from(block_size), expected);
+        }
+        let span = LittleEndian::read_u16(&bytes[field::SPAN..]);
+        let spans = if codec == Codec::EliasFano { 0..=0 } else { 1..=format::MAX_SPAN };
+        if !spans.contains(&span) {
+            return wrong(field::SPAN, "span", u64::from(span), "1 to 256, and 0 for elias-fano");
+        }
+        let blocks_offset = LittleEndian::read_u32(&bytes[field::BLOCKS_OFFSET..]);
+        if !(format::MIN_BLOCKS_OFFSET..=format::PAGE).contains(&blocks_offset) {
+            return wrong(field::BLOCKS_OFFSET, "blocks offset", u64::from(blocks_offset), "256 to 4096");
+        }
+        let Ok(permutation) = Permutation::new(bytes[field::PERMUTATION..lengths].iter().copied()) else {
+            let found = u64::from(bytes[field::PERMUTATION]);
+            return wrong(field::PERMUTATION, "permutation", found, "each bit of a fingerprint once");
+        };
+        let mut code = [0; MAX_SYMBOLS];
+        for (i, &pair) in bytes[lengths..end].iter().enumerate() {
+            code[2 * i] = pair & 15;
+            code[2 * i + 1] = pair >> 4;
+        }
+        let code = Code::from_lengths(code).map_err(|damage| Error::corrupt(path, lengths as u64, damage))?;
+        let header = TableHeader {
+            plan: TablePlan { permutation, prefix_bits, flips },
+            codec,
+            block_size,
+            span,
+            fingerprints: LittleEndian::read_u64(&bytes[field::FINGERPRINTS..]),
+            code,
+        };
+        Ok((header, blocks_offset))
+    }
+}
+
+/// A codec's number on disk.
+pub(crate) fn codec_number(codec: Codec) -> u8 {
+    match codec {
+        Codec::FirstDifference => 0,
+        Codec::Gap => 1,
+        Codec::EliasFano => 2,
+    }
+}
+
+/// The codec of a number on disk.
+pub(crate) fn codec_of_number(number: u8) -> Option<Codec> {
+    Codec::ALL.into_iter().find(|&codec| codec_number(codec) == number)
+}

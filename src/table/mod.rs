@@ -1,0 +1,13 @@
+//! Tables: one permuted, sorted, compressed copy of a segment's fingerprints each (`format-spec/table.md`).
+
+mod block_index;
+mod header;
+mod reader;
+mod writer;
+
+pub use self::header::TableHeader;
+pub use self::reader::{BlockInfo, Table, TableScan};
+pub(crate) use self::writer::{SymbolCounts, TableWriter};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::codec::Codec;
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::map::Bytes;
+use crate::plan::{Plan, TablePlan};
+
+/// The bytes of a table of these fingerprints, permuted and sorted here.
+fn write<F: Fingerprint>(
+    fingerprints: &[F],
+    plan: &TablePlan<F>,
+    codec: Codec,
+    block_size: u32,
+    span: u16,
+) -> Vec<u8> {
+    let mut permuted: Vec<F> = fingerprints.iter().map(|&x| plan.permutation.apply(x)).collect();
+    permuted.sort_unstable();
+    permuted.dedup();
+    let mut counts = SymbolCounts::new(codec);
+    permuted.iter().for_each(|&x| counts.push(x));
+    let header = TableHeader {
+        plan: plan.clone(),
+        codec,
+        block_size,
+        span: if codec == Codec::EliasFano { 0 } else { span },
+        fingerprints: counts.fingerprints(),
+        code: counts.code(),
+    };
+    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header).unwrap();
+    let mut in_blocks = 0;
+    for &x in &permuted {
+        in_blocks += writer.push(x).unwrap().unwrap_or(0);
+    }
+    while let Some(count) = writer.drain().unwrap() {
+        in_blocks += count;
+    }
+    assert_eq!(in_blocks, permuted.len());
+    let (bytes, len) = writer.finish().unwrap();
+    assert_eq!(bytes.len() as u64, len);
+    bytes
+}
+
+fn open<F: Fingerprint>(bytes: &[u8]) -> Result<Table<F>> {
+    Table::open(Path::new("t"), Bytes::from(bytes.to_vec()))
+}
+
+fn check<F: Fingerprint>(
+    mut fingerprints: Vec<F>,
+    plan: &TablePlan<F>,
+    codec: Codec,
+    block_size: u32,
+    span: u16,
+) {
+    let table = open::<F>(&write(&fingerprints, plan, codec, block_size, span)).unwrap();
+    fingerprints.iter_mut().for_each(|x| *x = plan.permutation.apply(*x));
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    assert_eq!(table.scan().collect::<Result<Vec<F>>>().unwrap(), fingerprints);
+    let mut seen = Vec::new();
+    assert_eq!(table.verify(|x| seen.push(x), |error| panic!("{error}")), fingerprints.len() as u64);
+    assert_eq!(seen, fingerprints);
+
+    let queries: Vec<F> = fingerprints.iter().step_by(7).copied().chain([F::ZERO, F::MAX]).collect();
+    for &query in &queries {
+        for flips in 0..=plan.flips {
+            let mut found = Vec::new();
+            table.probe(query, flips, |x| found.push(x)).unwrap();
+            let prefix = F::prefix_mask(plan.prefix_bits);
+            let near = |x: &F| ((*x ^ query) & prefix).count_ones() <= flips;
+            let expected: Vec<F> = fingerprints.iter().copied().filter(near).collect();
+            assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");
+            found.retain(near);
+            assert_eq!(found, expected);
+        }
+        let mut found = Vec::new();
+        let high = query | F::suffix_mask(F::BITS / 2);
+        table.visit(query, high, |block, i, x| found.push((block, i, x))).unwrap();
+        let expected: Vec<F> = fingerprints.iter().copied().filter(|&x| query <= x && x <= high).collect();
+        assert_eq!(found.iter().map(|f| f.2).collect::<Vec<F>>(), expected);
+        for (block, i, x) in found {
+            let mut decoded = Vec::new();
+            table.decode_block(block, &mut decoded).unwrap();
+            assert_eq!(decoded[i], x);
+        }
+    }
+}
+
+fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
+    let value = prop_oneof![
+        4 => any::<u128>(),
+        2 => 0_u128..3000,
+        1 => (0_u32..128).prop_map(|bit| 1 << bit),
+        1 => (0_u32..128).prop_map(|bit| !(1 << bit)),
+    ];
+    prop::collection::vec(value.prop_map(F::from_u128), 0..1500)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tables_of_64_bits(
+        fingerprints in fingerprints::<u64>(),
+        codec in prop::sample::select(&Codec::ALL[..]),
+        name in prop::sample::select(&["scan", "probe-1", "probe-2", "cover-11", "paper-16"][..]),
+        pick in any::<prop::sample::Index>(),
+        log in 8_u32..=12,
+        span in 1_u16..=256,
+    ) {
+        let plan = Plan::named(name, 3).unwrap();
+        check(fingerprints, pick.get(plan.tables()), codec, 1 << log, span);
+    }
+
+    #[test]
+    fn tables_of_128_bits(
+        fingerprints in fingerprints::<u128>(),
+        codec in prop::sample::select(&Codec::ALL[..]),
+        name in prop::sample::select(&["scan", "probe-1", "probe-3", "cover-5", "paper-4"][..]),
+        pick in any::<prop::sample::Index>(),
+        log in 8_u32..=12,
+        span in 1_u16..=256,
+    ) {
+        let plan = Plan::named(name, 3).unwrap();
+        check(fingerprints, pick.get(plan.tables()), codec, 1 << log, span);
+    }
+}
+
+fn small() -> Vec<u64> {
+    (0..120_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let plan = Plan::named("probe-2", 3).unwrap();
+    for codec in Codec::ALL {
+        let bytes = write(&small(), &plan.tables()[1], codec, 256, 8);
+        for len in 0..bytes.len() {
+            assert!(open::<u64>(&bytes[..len]).is_err(), "{codec} {len}");
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    let plan = Plan::named("probe-2", 3).unwrap();
+    for codec in Codec::ALL {
+        let mut bytes = write(&small(), &plan.tables()[1], codec, 256, 8);
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let found = open::<u64>(&bytes).is_err_and(|_| true)
+                || open::<u64>(&bytes).unwrap().scan().any(|item| item.is_err());
+            assert!(found, "{codec}: bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+#[test]
+fn other_widths_and_versions_are_refused() {
+    let plan = Plan::named("scan", 3).unwrap();
+    let mut bytes = write(&small(), &plan.tables()[0], Codec::Gap, 256, 8);
+    assert!(open::<u128>(&bytes).is_err());
+    bytes[8] = 2;
+    assert!(matches!(
+        open::<u64>(&bytes),
+        Err(crate::Error::UnsupportedVersion { found: 2, supported: 1, .. })
+    ));
+}
+
+#[test]
+fn unsorted_fingerprints_are_refused() {
+    let plan = Plan::<u64>::named("scan", 3).unwrap();
+    let header = TableHeader {
+        plan: plan.tables()[0].clone(),
+        codec: Codec::EliasFano,
+        block_size: 256,
+        span: 0,
+        fingerprints: 3,
+        code: SymbolCounts::<u64>::new(Codec::EliasFano).code(),
+    };
+    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header.clone()).unwrap();
+    writer.push(7).unwrap();
+    assert!(matches!(writer.push(7), Err(crate::Error::OutOfOrder { .. })));
+    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header).unwrap();
+    writer.push(7).unwrap();
+    assert!(writer.finish().is_err(), "fewer than announced");
+}

@@ -1,0 +1,209 @@
+//! Writing a table file.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::header::TableHeader;
+use crate::codec::{BlockCodec, Codec, Difference, EliasFano, FirstDifference, Gap, Step};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format::{self, table_footer as footer};
+use crate::huffman::{Code, MAX_SYMBOLS};
+
+/// How often each symbol occurs between neighbours of a table: what its Huffman code is built from.
+///
+/// Fingerprints come in strictly ascending order, permuted.
+pub(crate) struct SymbolCounts<F> {
+    codec: Codec,
+    counts: [u64; MAX_SYMBOLS],
+    fingerprints: u64,
+    previous: F,
+}
+
+impl<F: Fingerprint> SymbolCounts<F> {
+    pub(crate) fn new(codec: Codec) -> Self {
+        SymbolCounts { codec, counts: [0; MAX_SYMBOLS], fingerprints: 0, previous: F::ZERO }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, fingerprint: F) {
+        if self.fingerprints > 0 && self.codec != Codec::EliasFano {
+            let symbol = match self.codec {
+                Codec::Gap => <Gap as Step<F>>::symbol(self.previous, fingerprint),
+                _ => <FirstDifference as Step<F>>::symbol(self.previous, fingerprint),
+            };
+            self.counts[symbol as usize] += 1;
+        }
+        self.previous = fingerprint;
+        self.fingerprints += 1;
+    }
+
+    /// Number of fingerprints pushed.
+    pub(crate) fn fingerprints(&self) -> u64 {
+        self.fingerprints
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        Code::from_counts(&self.counts)
+    }
+}
+
+enum AnyCodec {
+    FirstDifference(Difference<FirstDifference>),
+    Gap(Difference<Gap>),
+    EliasFano,
+}
+
+/// Writes a table to any sink, block by block.
+pub(crate) struct TableWriter<F, W> {
+    sink: W,
+    path: PathBuf,
+    header: TableHeader<F>,
+    codec: AnyCodec,
+    header_crc: u32,
+    /// Fingerprints that are not in a block yet start at `cursor`.
+    pending: Vec<F>,
+    cursor: usize,
+    /// Enough pending fingerprints to fill any block.
+    fill: usize,
+    pushed: u64,
+    block: Vec<u8>,
+    blocks: u64,
+    blocks_len: u64,
+    index: Vec<F>,
+}
+
+impl<F: Fingerprint, W: Write> TableWriter<F, W> {
+    /// Starts a table: writes its header. `path` is for messages only.
+    pub(crate) fn new(mut sink: W, path: &Path, header: TableHeader<F>) -> Result<Self> {
+        let (code, span, block_size) = (header.code.clone(), header.span, header.block_size);
+        let codec = match header.codec {
+            Codec::FirstDifference => AnyCodec::FirstDifference(Difference::new(code, span, block_size)),
+            Codec::Gap => AnyCodec::Gap(Difference::new(code, span, block_size)),
+            Codec::EliasFano => AnyCodec::EliasFano,
+        };
+        let bytes = header.encode();
+        sink.write_all(&bytes).map_err(Error::io(path, "write"))?;
+        let fill = format::MAX_BLOCK_COUNT.min(block_size as usize * 8);
+        Ok(TableWriter {
+            sink,
+            path: path.to_path_buf(),
+            codec,
+            header_crc: crc32fast::hash(&bytes),
+            pending: Vec::with_capacity(fill * 4),
+            cursor: 0,
+            fill,
+            pushed: 0,
+            block: vec![0; block_size as usize],
+            blocks: 0,
+            blocks_len: 0,
+            index: Vec::new(),
+            header,
+        })
+    }
+
+    /// Adds a permuted fingerprint, larger than the one before. Returns how many fingerprints the block has
+    /// that this completes, in most cases none.
+    pub(crate) fn push(&mut self, fingerprint: F) -> Result<Option<usize>> {
+        if let Some(&previous) = self.pending.last()
+            && previous >= fingerprint
+        {
+            return Err(Error::OutOfOrder {
+                what: "the fingerprints of a table",
+                previous: previous.to_hex(),
+                got: fingerprint.to_hex(),
+            });
+        }
+        if self.pending.len() == self.pending.capacity() {
+            // The last one stays for the check of the order.
+            self.pending.drain(..self.cursor);
+            self.cursor = 0;
+        }
+        self.pending.push(fingerprint);
+        self.pushed += 1;
+        if self.pending.len() - self.cursor > self.fill { self.write_block().map(Some) } else { Ok(None) }
+    }
+
+    /// Writes the next block from what is pending, which is not empty, and returns its number of fingerprints.
+    fn write_block(&mut self) -> Result<usize> {
+        let pending = &self.pending[self.cursor..];
+        let last = match &self.codec {
+            AnyCodec::FirstDifference(codec) => fill_block(codec, pending, &mut self.block),
+            AnyCodec::Gap(codec) => fill_block(codec, pending, &mut self.block),
+            AnyCodec::EliasFano => fill_block(&EliasFano, pending, &mut self.block),
+        };
+        let (count, len) = last;
+        let block = &mut self.block[..len];
+        let crc = block_crc(self.blocks, block);
+        LittleEndian::write_u32(block, crc);
+        self.sink.write_all(block).map_err(Error::io(&self.path, "write"))?;
+        self.index.push(pending[count - 1]);
+        self.cursor += count;
+        self.blocks += 1;
+        self.blocks_len += len as u64;
+        Ok(count)
+    }
+
+    /// Completes the next block although there are not enough fingerprints to fill any; `None` at the end.
+    pub(crate) fn drain(&mut self) -> Result<Option<usize>> {
+        if self.cursor == self.pending.len() { Ok(None) } else { self.write_block().map(Some) }
+    }
+
+    /// Writes what is left, the block index and the footer, and hands back the sink and the length of the file
+    /// in bytes.
+    pub(crate) fn finish(mut self) -> Result<(W, u64)> {
+        while self.drain()?.is_some() {}
+        if self.pushed != self.header.fingerprints {
+            return Err(Error::BadArgument(format!(
+                "{}: {} fingerprints announced, {} written",
+                self.path.display(),
+                self.header.fingerprints,
+                self.pushed
+            )));
+        }
+        let mut crc = crc32fast::Hasher::new();
+        let mut bytes = vec![0; F::BYTES * 1024];
+        for last in self.index.chunks(1024) {
+            for (i, last) in last.iter().enumerate() {
+                last.write_le(&mut bytes[i * F::BYTES..]);
+            }
+            let bytes = &bytes[..last.len() * F::BYTES];
+            crc.update(bytes);
+            self.sink.write_all(bytes).map_err(Error::io(&self.path, "write"))?;
+        }
+        let mut bytes = [0; footer::LEN];
+        LittleEndian::write_u64(&mut bytes[footer::BLOCKS..], self.blocks);
+        LittleEndian::write_u64(&mut bytes[footer::BLOCKS_LEN..], self.blocks_len);
+        LittleEndian::write_u32(&mut bytes[footer::HEADER_CRC..], self.header_crc);
+        LittleEndian::write_u32(&mut bytes[footer::INDEX_CRC..], crc.finalize());
+        let crc = crc32fast::hash(&bytes[..footer::FOOTER_CRC]);
+        LittleEndian::write_u32(&mut bytes[footer::FOOTER_CRC..], crc);
+        bytes[footer::MAGIC..].copy_from_slice(&format::TABLE_MAGIC);
+        self.sink.write_all(&bytes).map_err(Error::io(&self.path, "write"))?;
+        let index_len = self.blocks * F::BYTES as u64;
+        let len = u64::from(self.header.blocks_offset()) + self.blocks_len + index_len + footer::LEN as u64;
+        Ok((self.sink, len))
+    }
+}
+
+/// Fills a block; returns its number of fingerprints and of bytes. The last block of a table, which holds all
+/// that is pending, ends where its content ends.
+fn fill_block<F: Fingerprint>(codec: &impl BlockCodec<F>, pending: &[F], block: &mut [u8]) -> (usize, usize) {
+    let fit = codec.fit(pending, block.len());
+    let len = if fit.count == pending.len() { fit.bytes } else { block.len() };
+    let block = &mut block[..len];
+    block.fill(0);
+    codec.encode(&pending[..fit.count], block);
+    (fit.count, len)
+}
+
+/// The checksum of a block: of its number and of its bytes after the checksum, so that a block in the place
+/// of another is found too.
+pub(super) fn block_crc(number: u64, block: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&number.to_le_bytes());
+    crc.update(block.get(4..).unwrap_or_default());
+    crc.finalize()
+}
