@@ -176,26 +176,64 @@ impl Decoder {
     pub(crate) fn decode(
         &self,
         bytes: &[u8],
-        mut position: usize,
+        position: usize,
         count: usize,
         symbols: &mut [u8],
     ) -> Result<(), Damage> {
-        let mut done = 0;
-        while done < count {
-            let before = done;
-            let mut buffer = bits::load(bytes, position / 8) >> (position % 8);
-            for _ in 0..LOOKUPS_PER_REFILL {
-                let entry = self.entries[(buffer & ((1 << MAX_LENGTH) - 1)) as usize];
-                symbols[done..done + SYMBOLS_PER_ENTRY].copy_from_slice(&entry.symbols());
-                done += entry.count();
-                buffer >>= entry.bits();
-                position += entry.bits() as usize;
-            }
-            if done == before {
-                return Err(Damage::CodeWord);
-            }
+        let mut stream = Stream { position, done: 0 };
+        while stream.done < count {
+            stream.step(self, bytes, symbols)?;
         }
         Ok(())
+    }
+
+    /// [`Decoder::decode`] of two streams at once: while the one waits for its look-up, the other goes on.
+    #[inline(always)]
+    pub(crate) fn decode_two(
+        &self,
+        bytes: &[u8],
+        positions: [usize; 2],
+        count: usize,
+        symbols: &mut [impl AsMut<[u8]>; 2],
+    ) -> Result<(), Damage> {
+        let [first, second] = symbols;
+        let (first, second) = (first.as_mut(), second.as_mut());
+        let [mut a, mut b] = positions.map(|position| Stream { position, done: 0 });
+        while a.done < count && b.done < count {
+            a.step(self, bytes, first)?;
+            b.step(self, bytes, second)?;
+        }
+        while a.done < count {
+            a.step(self, bytes, first)?;
+        }
+        while b.done < count {
+            b.step(self, bytes, second)?;
+        }
+        Ok(())
+    }
+}
+
+/// Code words being decoded, from bit `position` on.
+struct Stream {
+    position: usize,
+    /// Number of symbols decoded.
+    done: usize,
+}
+
+impl Stream {
+    /// Decodes as many symbols as one refill of the bit buffer holds, at least one.
+    #[inline(always)]
+    fn step(&mut self, decoder: &Decoder, bytes: &[u8], symbols: &mut [u8]) -> Result<(), Damage> {
+        let before = self.done;
+        let mut buffer = bits::load(bytes, self.position / 8) >> (self.position % 8);
+        for _ in 0..LOOKUPS_PER_REFILL {
+            let entry = decoder.entries[(buffer & ((1 << MAX_LENGTH) - 1)) as usize];
+            symbols[self.done..self.done + SYMBOLS_PER_ENTRY].copy_from_slice(&entry.symbols());
+            self.done += entry.count();
+            buffer >>= entry.bits();
+            self.position += entry.bits() as usize;
+        }
+        if self.done == before { Err(Damage::CodeWord) } else { Ok(()) }
     }
 }
 

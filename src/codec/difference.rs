@@ -18,21 +18,21 @@ use crate::huffman::{Code, Decoder, MAX_SYMBOLS, OVERRUN};
 
 /// How a fingerprint follows from its predecessor and the bits from the coded one on.
 ///
-/// The symbol that is Huffman-coded is the number of bits after the coded bit, the length of the tail.
+/// The symbol that is Huffman-coded is the number of bits after the coded bit, the length of the tail. The
+/// bits of the tail are the low bits of the difference's source: of the next fingerprint, or of the gap.
 pub(crate) trait Step<F: Fingerprint>: Send + Sync + 'static {
-    /// The difference of two neighbours, `previous < next`; not zero.
+    /// What differs between two neighbours, `previous < next`; not zero. Its top bit is the coded one.
     fn difference(previous: F, next: F) -> F;
-    /// The next fingerprint: `tail` is below 2^`len`, the coded bit stands just above it.
-    fn next(previous: F, len: u32, tail: F) -> F;
+    /// The number whose low bits are the tail.
+    fn tail(previous: F, next: F) -> F;
+    /// The next fingerprint, from a tail and a mask of the tail's length.
+    fn next(previous: F, mask: F, tail: F) -> F;
 
-    /// The symbol of two neighbours: the number of bits after the top bit of their difference.
+    /// The length of the tail of two neighbours, in bits.
     #[inline]
     fn symbol(previous: F, next: F) -> u32 {
         F::BITS - 1 - Self::difference(previous, next).leading_zeros()
     }
-
-    /// The bits after the coded bit.
-    fn tail(previous: F, next: F, len: u32) -> F;
 }
 
 /// The paper's codec: the position of the first bit that differs, then the bits after it.
@@ -45,12 +45,13 @@ impl<F: Fingerprint> Step<F> for FirstDifference {
         previous ^ next
     }
     #[inline(always)]
-    fn next(previous: F, len: u32, tail: F) -> F {
-        ((previous >> len | F::ONE) << len) | tail
+    fn tail(_: F, next: F) -> F {
+        next
     }
     #[inline(always)]
-    fn tail(_: F, next: F, len: u32) -> F {
-        next & F::suffix_mask(len)
+    fn next(previous: F, mask: F, tail: F) -> F {
+        // The coded bit is 0 in the predecessor: with all bits below it set, adding 1 carries into it.
+        (previous | mask).wrapping_add(F::ONE) | tail
     }
 }
 
@@ -64,12 +65,12 @@ impl<F: Fingerprint> Step<F> for Gap {
         next.wrapping_sub(previous)
     }
     #[inline(always)]
-    fn next(previous: F, len: u32, tail: F) -> F {
-        previous.wrapping_add(F::ONE << len | tail)
+    fn tail(previous: F, next: F) -> F {
+        next.wrapping_sub(previous)
     }
     #[inline(always)]
-    fn tail(previous: F, next: F, len: u32) -> F {
-        next.wrapping_sub(previous) & F::suffix_mask(len)
+    fn next(previous: F, mask: F, tail: F) -> F {
+        previous.wrapping_add(mask.wrapping_add(F::ONE).wrapping_add(tail))
     }
 }
 
@@ -93,6 +94,32 @@ impl<S> Difference<S> {
         Difference { code, decoder, span: usize::from(span), position_bits, step: PhantomData }
     }
 
+    /// Reads all fingerprints of a span whose code words have been decoded.
+    #[inline(always)]
+    fn read_tails<F: Fingerprint>(
+        &self,
+        directory: &Directory<F>,
+        span: usize,
+        (start, end): (usize, usize),
+        tails: &Tails,
+        values: &mut [F],
+    ) -> Result<(), Damage>
+    where
+        S: Step<F>,
+    {
+        let first = directory.restart(span);
+        let mut walk =
+            Walk::<F, S> { block: directory.block, position: end, value: first, step: PhantomData };
+        values[0] = first;
+        for (value, &len) in values[1..].iter_mut().zip(tails) {
+            *value = walk.next(len);
+        }
+        if walk.position < start || walk.position > end {
+            return Err(Damage::Mismatch { what: "the lengths of a span's code words and tails" });
+        }
+        Ok(())
+    }
+
     /// Counts the symbols of a table's neighbours.
     pub(crate) fn count<F: Fingerprint>(
         counts: &mut [u64; MAX_SYMBOLS],
@@ -111,40 +138,28 @@ impl<S> Difference<S> {
     fn header_bits<F: Fingerprint>(&self, spans: usize, width: u32) -> usize {
         BlockHeader::<F>::LEN * 8 + (spans - 1) * (width + self.position_bits) as usize
     }
+}
 
-    /// Decodes the values of the span that starts with `first` and has `count` fingerprints, and calls
-    /// `visitor` with each until it says stop.
+/// Room for the lengths of a span's tails, in bits.
+type Tails = [u8; format::MAX_SPAN as usize + OVERRUN];
+const NO_TAILS: Tails = [0; format::MAX_SPAN as usize + OVERRUN];
+
+/// Walks through the tails of a span, from its end backward.
+struct Walk<'a, F, S> {
+    block: &'a [u8],
+    position: usize,
+    value: F,
+    step: PhantomData<S>,
+}
+
+impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
     #[inline(always)]
-    fn decode_span<F: Fingerprint>(
-        &self,
-        block: &[u8],
-        (start, end): (usize, usize),
-        first: F,
-        count: usize,
-        mut visitor: impl FnMut(F) -> bool,
-    ) -> Result<(), Damage>
-    where
-        S: Step<F>,
-    {
-        let mut tails = [0; format::MAX_SPAN as usize + OVERRUN];
-        self.decoder.decode(block, start, count - 1, &mut tails)?;
-        let mut value = first;
-        let mut position = end;
-        if !visitor(value) {
-            return Ok(());
-        }
-        for &len in &tails[..count - 1] {
-            let len = u32::from(len);
-            position = position.wrapping_sub(len as usize);
-            value = S::next(value, len & (F::BITS - 1), bits::read(block, position, len & (F::BITS - 1)));
-            if !visitor(value) {
-                return Ok(());
-            }
-        }
-        if position > end || position < start {
-            return Err(Damage::Mismatch { what: "the lengths of a span's code words and tails" });
-        }
-        Ok(())
+    fn next(&mut self, len: u8) -> F {
+        let len = u32::from(len) % F::BITS;
+        self.position = self.position.wrapping_sub(len as usize);
+        let mask = (F::ONE << len).wrapping_sub(F::ONE);
+        self.value = S::next(self.value, mask, bits::read_masked(self.block, self.position, len, mask));
+        self.value
     }
 }
 
@@ -269,7 +284,7 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
                 self.code.write(block, word, len);
                 word += self.code.length(len) as usize;
                 tail -= len as usize;
-                bits::write(block, tail, len, S::tail(pair[0], pair[1], len));
+                bits::write(block, tail, len, S::tail(pair[0], pair[1]) & F::suffix_mask(len));
             }
             start += bits;
         }
@@ -277,16 +292,26 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
 
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
         let directory = Directory::read(self, block)?;
-        let mut left = directory.header.count;
-        fingerprints.reserve(left);
-        for span in 0..directory.spans {
-            let count = left.min(self.span);
-            let (bounds, first) = (directory.bounds(span)?, directory.restart(span));
-            self.decode_span(block, bounds, first, count, |value| {
-                fingerprints.push(value);
-                true
-            })?;
-            left -= count;
+        let before = fingerprints.len();
+        fingerprints.resize(before + directory.header.count, F::ZERO);
+        let values = &mut fingerprints[before..];
+        let mut tails = [NO_TAILS; 2];
+        let pairs = directory.header.count / (2 * self.span);
+        let (paired, rest) = values.split_at_mut(pairs * 2 * self.span);
+        for (pair, values) in paired.chunks_exact_mut(2 * self.span).enumerate() {
+            let spans = [2 * pair, 2 * pair + 1];
+            let bounds = [directory.bounds(spans[0])?, directory.bounds(spans[1])?];
+            let starts = bounds.map(|(start, _)| start);
+            self.decoder.decode_two(block, starts, self.span - 1, &mut tails)?;
+            for (i, values) in values.chunks_exact_mut(self.span).enumerate() {
+                self.read_tails(&directory, spans[i], bounds[i], &tails[i], values)?;
+            }
+        }
+        for (i, values) in rest.chunks_mut(self.span).enumerate() {
+            let span = 2 * pairs + i;
+            let bounds = directory.bounds(span)?;
+            self.decoder.decode(block, bounds.0, values.len() - 1, &mut tails[0])?;
+            self.read_tails(&directory, span, bounds, &tails[0], values)?;
         }
         Ok(())
     }
@@ -294,19 +319,29 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
     #[inline(always)]
     fn visit(&self, block: &[u8], low: F, high: F, mut visitor: impl FnMut(usize, F)) -> Result<(), Damage> {
         let directory = Directory::read(self, block)?;
-        let mut span = directory.span_of(low);
-        while span < directory.spans && directory.restart(span) <= high {
-            let mut position = span * self.span;
-            let count = (directory.header.count - position).min(self.span);
-            let (bounds, first) = (directory.bounds(span)?, directory.restart(span));
-            self.decode_span(block, bounds, first, count, |value| {
-                if value >= low && value <= high {
-                    visitor(position, value);
+        let mut tails = NO_TAILS;
+        for span in directory.span_of(low)..directory.spans {
+            let first = directory.restart(span);
+            if first > high {
+                break;
+            }
+            let at = span * self.span;
+            let count = (directory.header.count - at).min(self.span);
+            let (start, end) = directory.bounds(span)?;
+            self.decoder.decode(block, start, count - 1, &mut tails)?;
+            let mut walk = Walk::<F, S> { block, position: end, value: first, step: PhantomData };
+            if first >= low {
+                visitor(at, first);
+            }
+            for (i, &len) in (at + 1..at + count).zip(&tails) {
+                let value = walk.next(len);
+                if value > high {
+                    return Ok(());
                 }
-                position += 1;
-                value < high
-            })?;
-            span += 1;
+                if value >= low {
+                    visitor(i, value);
+                }
+            }
         }
         Ok(())
     }
