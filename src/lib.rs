@@ -5,3 +5,6 @@ mod fingerprint;
 
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;
+
+#[cfg(feature = "text")]
+pub mod text;
