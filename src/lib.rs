@@ -6,5 +6,7 @@ mod fingerprint;
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;
 
+#[cfg(feature = "corpus")]
+pub mod corpus;
 #[cfg(feature = "text")]
 pub mod text;
