@@ -254,7 +254,7 @@ fn fingerprint_lines() {
 
     let wide = folder.file("wide", format!("{}\n", 5_u128.to_hex()));
     assert_eq!(InputKind::detect(&wide).unwrap(), InputKind::Fingerprints);
-    assert_eq!(bad_line(&fingerprints::<u64>(&[wide.clone()]).next().unwrap()), Some(1));
+    assert_eq!(bad_line(&fingerprints::<u64>(std::slice::from_ref(&wide)).next().unwrap()), Some(1));
     assert_eq!(fingerprints::<u128>(&[wide]).next().unwrap().unwrap().fingerprint, 5);
 }
 

@@ -36,7 +36,7 @@ pub struct FingerprintRecord<F> {
 /// name holds documents, end the iteration.
 pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
     Fingerprints {
-        paths: paths.to_vec().into_iter(),
+        paths: Vec::from(paths).into_iter(),
         input: None,
         line: Vec::new(),
         position: 0,

@@ -72,7 +72,7 @@ fn path_id(path: &Path) -> Result<DocumentId, String> {
 /// [`documents`](crate::corpus::documents).
 pub fn records(paths: &[PathBuf], options: &DocumentOptions) -> Records {
     Records {
-        paths: paths.to_vec().into_iter(),
+        paths: Vec::from(paths).into_iter(),
         walk: None,
         lines: None,
         max_bytes: options.max_bytes,

@@ -30,7 +30,6 @@ pub(crate) fn without_markup(text: &str) -> String {
         };
         let kept = from.as_bytes()[0];
         if let Some(length) = length {
-            // The bracket closes the link's text: it ends a word as a space does.
             plain.push(' ');
             rest = &from[length..];
         } else {
