@@ -63,10 +63,10 @@ fn visit_runs(joined: &str, bounds: &[usize], n: usize, separator: usize, visit:
 /// Whether a text is to be cut as Chinese: at least 5% of its letters are Han characters, and
 /// it has at most one kana for four of them (or else it is Japanese).
 ///
-/// The share is low because a Han character is about half a word, and because pages in Chinese
-/// carry code, names and links in Latin letters: 30% would miss more than half of the pages of
-/// two technical handbooks in Chinese, 5% misses 3% of them, mostly pages of code, and meets no
-/// page in English.
+/// The share is low because pages in Chinese carry code, names and links in Latin letters. In
+/// samples of every sixth page of two technical handbooks in Chinese and one in English, 30%
+/// would miss more than half of the 4,799 pages in Chinese; 5% misses 3% of them and takes none
+/// of the 8,036 in English.
 pub(crate) fn is_mostly_han(text: &str) -> bool {
     if text.is_ascii() {
         return false;
