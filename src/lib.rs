@@ -2,6 +2,8 @@
 
 mod bits;
 mod codec;
+#[cfg(feature = "corpus")]
+pub mod corpus;
 mod error;
 mod fingerprint;
 mod format;
@@ -11,6 +13,8 @@ mod map;
 mod permutation;
 pub mod plan;
 mod table;
+#[cfg(feature = "text")]
+pub mod text;
 
 pub use crate::codec::Codec;
 pub use crate::error::{Damage, Error, Result};

@@ -1,0 +1,103 @@
+//! Documents to fingerprints, on all cores.
+
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+
+use crate::corpus::records::{Record, Records, records};
+use crate::corpus::{DocumentId, DocumentOptions};
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::text::{Profile, Simhash};
+
+/// A batch is full with this many bytes of records, or this many records.
+const BATCH_BYTES: usize = 8 << 20;
+const BATCH_RECORDS: usize = 1 << 16;
+
+/// The fingerprint of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FingerprintedDocument<F> {
+    /// What the document is called.
+    pub id: DocumentId,
+    /// Its fingerprint; `None` if its text has no features.
+    pub simhash: Option<Simhash<F>>,
+    /// Its position among the documents of all inputs, from 0. Malformed ones have a position
+    /// too: skipping them does not renumber the others.
+    pub ordinal: u64,
+}
+
+/// The fingerprints of the documents of files and folders, in order.
+///
+/// Parsing and fingerprinting run on all threads of the current rayon pool, a batch of some 8 MiB
+/// at a time, while the next batch is read.
+///
+/// # Errors
+/// As [`documents`](crate::corpus::documents).
+pub fn fingerprint_documents<F: Fingerprint>(
+    paths: &[PathBuf],
+    options: &DocumentOptions,
+    profile: &Profile,
+) -> FingerprintedDocuments<F> {
+    FingerprintedDocuments {
+        records: records(paths, options),
+        options: options.clone(),
+        profile: *profile,
+        ordinal: 0,
+        read: Vec::new(),
+        done: Vec::new().into_iter(),
+    }
+}
+
+/// An iterator over the fingerprints of documents: see [`fingerprint_documents`].
+#[derive(Debug)]
+pub struct FingerprintedDocuments<F> {
+    records: Records,
+    options: DocumentOptions,
+    profile: Profile,
+    /// The position of the first record of `read`.
+    ordinal: u64,
+    /// The batch that was read last.
+    read: Vec<Result<Record>>,
+    /// What is left of the batch before.
+    done: std::vec::IntoIter<Result<FingerprintedDocument<F>>>,
+}
+
+fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    while bytes < BATCH_BYTES && batch.len() < BATCH_RECORDS {
+        let Some(record) = records.next() else { break };
+        bytes += record.as_ref().map_or(0, |record| record.bytes().len());
+        batch.push(record);
+    }
+    batch
+}
+
+impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
+    type Item = Result<FingerprintedDocument<F>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(document) = self.done.next() {
+            return Some(document);
+        }
+        let mut batch = std::mem::take(&mut self.read);
+        if batch.is_empty() {
+            batch = read_batch(&mut self.records);
+        }
+        let (first, length) = (self.ordinal, batch.len() as u64);
+        let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
+        let fingerprint = |(at, record): (usize, Result<Record>)| {
+            let document = record?.document(options)?;
+            let simhash = profile.fingerprint(&document.text);
+            Ok(FingerprintedDocument { id: document.id, simhash, ordinal: first + at as u64 })
+        };
+        let (done, read) = rayon::join(
+            || batch.into_par_iter().enumerate().map(fingerprint).collect::<Vec<_>>(),
+            || if length == 0 { Vec::new() } else { read_batch(records) },
+        );
+        self.ordinal += length;
+        self.read = read;
+        self.done = done.into_iter();
+        self.done.next()
+    }
+}

@@ -1,0 +1,133 @@
+//! Reading fingerprints.
+
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+use crate::corpus::DocumentId;
+use crate::corpus::id::MAX_NAME_BYTES;
+use crate::corpus::input::{self, Format, Input};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+
+/// The longest line of fingerprints that is read: room for the longest name, and to tell how
+/// much too long a longer one is.
+const MAX_LINE_BYTES: usize = 16 * MAX_NAME_BYTES;
+
+/// A fingerprint of an input and what its document is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FingerprintRecord<F> {
+    /// The id that stands beside the fingerprint; without one, its position in all inputs.
+    pub id: DocumentId,
+    /// The fingerprint.
+    pub fingerprint: F,
+}
+
+/// The fingerprints of files, in order.
+///
+/// Files named `.u64` or `.u128` hold raw little-endian values. All others hold lines `HEX` or
+/// `HEX<TAB>ID`: 16 or 32 hexadecimal digits; an ID that is a decimal `u64` is a number, else a
+/// name. Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
+/// a number too.
+///
+/// # Errors
+/// Items are [`Error::BadInput`] for a malformed line, after which the next one follows, and for
+/// a raw file whose size is no multiple of the width, at its end. [`Error::Io`] for a file that
+/// cannot be read, and [`Error::BadArgument`] for a raw file of another width, or one that by its
+/// name holds documents, end the iteration.
+pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
+    Fingerprints {
+        paths: Vec::from(paths).into_iter(),
+        input: None,
+        line: Vec::new(),
+        position: 0,
+        failed: false,
+        width: PhantomData,
+    }
+}
+
+/// An iterator over the fingerprints of files: see [`fingerprints`](fn@fingerprints).
+#[derive(Debug)]
+pub struct Fingerprints<F> {
+    paths: std::vec::IntoIter<PathBuf>,
+    /// The file that is being read, and whether it is raw.
+    input: Option<(Input, bool)>,
+    line: Vec<u8>,
+    /// Records read so far, malformed ones included.
+    position: u64,
+    failed: bool,
+    width: PhantomData<F>,
+}
+
+impl<F: Fingerprint> Fingerprints<F> {
+    fn advance(&mut self) -> Result<Option<FingerprintRecord<F>>> {
+        loop {
+            if let Some((input, is_raw)) = &mut self.input {
+                let read = if *is_raw {
+                    self.line.resize(F::BYTES, 0);
+                    input.read_record(&mut self.line)
+                } else {
+                    input.read_line(&mut self.line, MAX_LINE_BYTES)
+                };
+                // A malformed record takes a position too.
+                if !matches!(read, Ok(false)) {
+                    self.position += 1;
+                }
+                if read? {
+                    let by_default = DocumentId::Number(self.position - 1);
+                    let record = if *is_raw {
+                        Ok(FingerprintRecord { id: by_default, fingerprint: F::read_le(&self.line) })
+                    } else {
+                        parse_line(&self.line, by_default)
+                    };
+                    return record.map(Some).map_err(|reason| input.bad(reason));
+                }
+            }
+            let Some(path) = self.paths.next() else { return Ok(None) };
+            let is_raw = match input::format_by_name(&path) {
+                Some(Format::Raw { bits }) if bits != F::BITS => {
+                    return Err(Error::BadArgument(format!(
+                        "{}: holds {bits}-bit fingerprints, not {}-bit ones",
+                        path.display(),
+                        F::BITS
+                    )));
+                }
+                Some(Format::Raw { .. }) => true,
+                Some(Format::HexLines) | None => false,
+                Some(Format::Jsonl | Format::Text) => {
+                    return Err(Error::BadArgument(format!(
+                        "{}: holds documents, not fingerprints",
+                        path.display()
+                    )));
+                }
+            };
+            self.input = Some((Input::open(&path)?, is_raw));
+        }
+    }
+}
+
+/// Parses `HEX` or `HEX<TAB>ID`; a reason if it is malformed.
+fn parse_line<F: Fingerprint>(line: &[u8], by_default: DocumentId) -> Result<FingerprintRecord<F>, String> {
+    let line = std::str::from_utf8(line)
+        .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to() + 1))?;
+    let (hex, id) = match line.split_once('\t') {
+        Some((hex, "")) => (hex, Err("no id after the tab".to_owned())),
+        Some((_, id)) if id.contains('\t') => return Err("more than two columns".to_owned()),
+        Some((hex, id)) => (hex, DocumentId::from_column(id)),
+        None => (line, Ok(by_default)),
+    };
+    let fingerprint = F::parse_hex(hex.trim()).map_err(|error| error.to_string())?;
+    Ok(FingerprintRecord { id: id?, fingerprint })
+}
+
+impl<F: Fingerprint> Iterator for Fingerprints<F> {
+    type Item = Result<FingerprintRecord<F>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let record = self.advance();
+        self.failed = matches!(&record, Err(error) if !matches!(error, Error::BadInput { .. }));
+        record.transpose()
+    }
+}

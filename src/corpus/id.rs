@@ -1,0 +1,65 @@
+//! What documents are called.
+
+use std::fmt;
+
+/// The longest name of a document, in bytes.
+pub const MAX_NAME_BYTES: usize = 65_536;
+
+/// What a document is called in its corpus.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DocumentId {
+    /// A number.
+    Number(u64),
+    /// A name of at most [`MAX_NAME_BYTES`] bytes.
+    Name(String),
+}
+
+impl DocumentId {
+    /// A name, if it is not longer than [`MAX_NAME_BYTES`]; else the reason why not.
+    pub(crate) fn name(name: String) -> Result<DocumentId, String> {
+        if name.len() > MAX_NAME_BYTES {
+            return Err(format!("an id of {} bytes: at most {MAX_NAME_BYTES} are allowed", name.len()));
+        }
+        Ok(DocumentId::Name(name))
+    }
+
+    /// An id in a text column: a decimal `u64` without sign or leading zeros is a number.
+    pub(crate) fn from_column(column: &str) -> Result<DocumentId, String> {
+        match column.parse::<u64>() {
+            Ok(number) if number.to_string() == column => Ok(DocumentId::Number(number)),
+            _ => DocumentId::name(column.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for DocumentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DocumentId::Number(number) => write!(f, "{number}"),
+            DocumentId::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_decimals_are_numbers() {
+        for number in ["0", "7", "18446744073709551615"] {
+            let id = DocumentId::from_column(number).unwrap();
+            assert!(matches!(id, DocumentId::Number(_)), "{number}");
+            assert_eq!(id.to_string(), number);
+        }
+        for name in ["007", "+7", "-7", "7 ", "18446744073709551616", "a", "一"] {
+            assert_eq!(DocumentId::from_column(name), Ok(DocumentId::Name(name.to_owned())));
+        }
+    }
+
+    #[test]
+    fn names_have_a_limit() {
+        assert!(DocumentId::name("x".repeat(MAX_NAME_BYTES)).is_ok());
+        assert!(DocumentId::name("x".repeat(MAX_NAME_BYTES + 1)).is_err());
+    }
+}
