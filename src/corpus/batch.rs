@@ -1,11 +1,12 @@
 //! Documents to fingerprints, on all cores.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::corpus::records::{Record, Records, records};
-use crate::corpus::{DocumentId, DocumentOptions};
+use crate::corpus::{Document, DocumentId, DocumentOptions};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::text::{Profile, Simhash};
@@ -24,6 +25,10 @@ pub struct FingerprintedDocument<F> {
     /// Its position among the documents of all inputs, from 0. Malformed ones have a position
     /// too: skipping them does not renumber the others.
     pub ordinal: u64,
+    /// The file it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// The line it stands on, from 1; 1 for a text file.
+    pub line: u64,
 }
 
 /// The fingerprints of the documents of files and folders, in order.
@@ -87,9 +92,9 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
         let (first, length) = (self.ordinal, batch.len() as u64);
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
         let fingerprint = |(at, record): (usize, Result<Record>)| {
-            let document = record?.document(options)?;
-            let simhash = profile.fingerprint(&document.text);
-            Ok(FingerprintedDocument { id: document.id, simhash, ordinal: first + at as u64 })
+            let Document { id, text, path, line } = record?.document(options)?;
+            let simhash = profile.fingerprint(&text);
+            Ok(FingerprintedDocument { id, simhash, ordinal: first + at as u64, path, line })
         };
         let (done, read) = rayon::join(
             || batch.into_par_iter().enumerate().map(fingerprint).collect::<Vec<_>>(),

@@ -35,6 +35,11 @@ impl Record {
         &self.bytes
     }
 
+    /// Whether it is a line of JSON, and not a text file.
+    pub fn is_json(&self) -> bool {
+        self.is_json
+    }
+
     /// Parses the document.
     ///
     /// # Errors
