@@ -70,6 +70,58 @@ pub(crate) mod table_footer {
     pub(crate) const LEN: usize = 36;
 }
 
+/// The header of an id file (`format-spec/ids.md`).
+pub(crate) mod ids_header {
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const FINGERPRINTS: usize = 16;
+    pub(crate) const IDS: usize = 24;
+    pub(crate) const LEN: usize = 32;
+}
+
+/// A chunk of an id file: the ids of the fingerprints of one block of the first table.
+pub(crate) mod ids_chunk {
+    pub(crate) const COUNT: usize = 4;
+    pub(crate) const BASE: usize = 8;
+    pub(crate) const WIDTH: usize = 16;
+    pub(crate) const GROUPED: usize = 17;
+    pub(crate) const LEN: usize = 20;
+}
+
+/// The header of a name file (`format-spec/names.md`).
+pub(crate) mod names_header {
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const LEN: usize = 16;
+}
+
+/// A chunk of a name file starts with its checksum and its number of names.
+pub(crate) mod names_chunk {
+    pub(crate) const COUNT: usize = 4;
+    pub(crate) const LEN: usize = 8;
+}
+
+/// The footer of id and name files: number of chunks, checksums, magic.
+pub(crate) mod chunks_footer {
+    pub(crate) const CHUNKS: usize = 0;
+    pub(crate) const HEADER_CRC: usize = 8;
+    pub(crate) const DIRECTORY_CRC: usize = 12;
+    pub(crate) const FOOTER_CRC: usize = 16;
+    pub(crate) const LEN: usize = 28;
+}
+
+/// The longest name of a document, in bytes.
+pub(crate) const MAX_NAME: usize = 1 << 16;
+/// A chunk of names is closed when it reaches this many bytes.
+pub(crate) const NAMES_CHUNK: usize = 1 << 14;
+
+/// The checksum of a numbered part of a file, a block or a chunk: of its number and of its bytes after the
+/// checksum, so that one in the place of another is found too.
+pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&number.to_le_bytes());
+    crc.update(part.get(4..).unwrap_or_default());
+    crc.finalize()
+}
+
 /// Checks the magic bytes at both ends of a file and its version; returns where its footer starts.
 pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: usize) -> Result<usize> {
     let truncated = |expected: usize| {

@@ -163,3 +163,8 @@ impl Drop for NewFile {
         }
     }
 }
+
+/// A file of the operating system as text.
+pub(crate) fn read_to_string(path: &str) -> io::Result<String> {
+    fs::read_to_string(path)
+}

@@ -6,8 +6,10 @@
 
 mod catalogue;
 mod complete;
+mod cost;
 
 pub use self::catalogue::names;
+pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
+use super::writer::SymbolCounts;
 use crate::codec::Codec;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -11,6 +12,34 @@ use crate::format::{self, table_header as field};
 use crate::huffman::{Code, MAX_SYMBOLS};
 use crate::permutation::Permutation;
 use crate::plan::TablePlan;
+
+/// Fingerprints from one restart point to the next: fewer make look-ups shorter and tables larger. Measured
+/// in `BENCHMARKS.md`, "Block size and span".
+const DEFAULT_SPAN: u16 = 64;
+
+/// The block size of a table that is not told one, in bytes: what keeps both the look-up short and the block
+/// index, a fingerprint a block, under 0.1 byte a fingerprint. Measured in `BENCHMARKS.md`, "Block size and
+/// span".
+pub(crate) fn default_block_size(codec: Codec, bits: u32) -> u32 {
+    match (codec, bits) {
+        (Codec::EliasFano, 64) => 1024,
+        _ => 4096,
+    }
+}
+
+/// Refuses a block size that the format does not have.
+pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
+    match block_size {
+        Some(size) if !size.is_power_of_two() || !format::BLOCK_SIZES.contains(&size) => {
+            Err(Error::BadArgument(format!(
+                "a block size of {size} is not a power of two from {} to {}",
+                format::BLOCK_SIZES.start(),
+                format::BLOCK_SIZES.end()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// What a table holds and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +59,20 @@ pub struct TableHeader<F> {
 }
 
 impl<F: Fingerprint> TableHeader<F> {
+    /// The header of a table of the counted fingerprints; a block size of `None` is the codec's default.
+    pub(crate) fn new(
+        plan: TablePlan<F>,
+        codec: Codec,
+        block_size: Option<u32>,
+        counts: &SymbolCounts<F>,
+    ) -> Result<Self> {
+        check_block_size(block_size)?;
+        let block_size = block_size.unwrap_or(default_block_size(codec, F::BITS));
+        let span = if codec == Codec::EliasFano { 0 } else { DEFAULT_SPAN };
+        let (fingerprints, code) = (counts.fingerprints(), counts.code());
+        Ok(TableHeader { plan, codec, block_size, span, fingerprints, code })
+    }
+
     /// Offset of the first block, in bytes.
     ///
     /// Blocks start at a page where the table is large enough (about 4 MiB) for a page not to count.

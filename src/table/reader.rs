@@ -8,7 +8,6 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use super::block_index::BlockIndex;
 use super::header::TableHeader;
-use super::writer::block_crc;
 use crate::codec::{BlockCodec, BlockHeader, Codec, Difference, EliasFano, FirstDifference, Gap};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -74,7 +73,7 @@ impl Blocks {
 
     #[cold]
     fn verify(&self, block: usize, bytes: &[u8]) -> Result<()> {
-        let (expected, found) = (LittleEndian::read_u32(bytes), block_crc(block as u64, bytes));
+        let (expected, found) = (LittleEndian::read_u32(bytes), format::numbered_crc(block as u64, bytes));
         if expected != found {
             return Err(self.damaged(block, Damage::Checksum { part: "block", expected, found }));
         }

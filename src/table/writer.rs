@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::header::TableHeader;
+use super::reader::Table;
 use crate::codec::{BlockCodec, Codec, Difference, EliasFano, FirstDifference, Gap, Step};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_footer as footer};
 use crate::huffman::{Code, MAX_SYMBOLS};
+use crate::plan::TablePlan;
 
 /// How often each symbol occurs between neighbours of a table: what its Huffman code is built from.
 ///
@@ -25,6 +27,11 @@ pub(crate) struct SymbolCounts<F> {
 impl<F: Fingerprint> SymbolCounts<F> {
     pub(crate) fn new(codec: Codec) -> Self {
         SymbolCounts { codec, counts: [0; MAX_SYMBOLS], fingerprints: 0, previous: F::ZERO }
+    }
+
+    /// The counts of a codec that has no code, where only the number of fingerprints matters.
+    pub(crate) fn of(fingerprints: u64) -> Self {
+        SymbolCounts { fingerprints, ..SymbolCounts::new(Codec::EliasFano) }
     }
 
     #[inline]
@@ -136,7 +143,7 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         };
         let (count, len) = last;
         let block = &mut self.block[..len];
-        let crc = block_crc(self.blocks, block);
+        let crc = format::numbered_crc(self.blocks, block);
         LittleEndian::write_u32(block, crc);
         self.sink.write_all(block).map_err(Error::io(&self.path, "write"))?;
         self.index.push(pending[count - 1]);
@@ -199,11 +206,43 @@ fn fill_block<F: Fingerprint>(codec: &impl BlockCodec<F>, pending: &[F], block: 
     (fit.count, len)
 }
 
-/// The checksum of a block: of its number and of its bytes after the checksum, so that a block in the place
-/// of another is found too.
-pub(super) fn block_crc(number: u64, block: &[u8]) -> u32 {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&number.to_le_bytes());
-    crc.update(block.get(4..).unwrap_or_default());
-    crc.finalize()
+impl<F: Fingerprint> Table<F> {
+    /// The bytes of a table file of these fingerprints, which are permuted and strictly ascending.
+    ///
+    /// ```
+    /// use simstore::plan::Plan;
+    /// use simstore::{Bytes, Codec, Table};
+    ///
+    /// let plan = Plan::<u64>::named("scan", 3)?;
+    /// let file = Table::encode(&[3, 5, 8], &plan.tables()[0], Codec::Gap, None)?;
+    /// let table = Table::<u64>::open("memory".as_ref(), Bytes::from(file))?;
+    /// assert_eq!(table.scan().collect::<Result<Vec<u64>, _>>()?, [3, 5, 8]);
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] if the fingerprints are not strictly ascending, [`Error::BadArgument`] if the
+    /// block size is not a power of two from 256 to 65536.
+    pub fn encode(
+        fingerprints: &[F],
+        plan: &TablePlan<F>,
+        codec: Codec,
+        block_size: Option<u32>,
+    ) -> Result<Vec<u8>> {
+        let mut counts = SymbolCounts::new(codec);
+        let mut previous = None;
+        for &fingerprint in fingerprints {
+            // What is out of order is refused by the writer, with a message.
+            if previous < Some(fingerprint) {
+                counts.push(fingerprint);
+            }
+            previous = Some(fingerprint);
+        }
+        let header = TableHeader::new(plan.clone(), codec, block_size, &counts)?;
+        let mut writer = TableWriter::new(Vec::new(), Path::new("table in memory"), header)?;
+        for &fingerprint in fingerprints {
+            writer.push(fingerprint)?;
+        }
+        Ok(writer.finish()?.0)
+    }
 }

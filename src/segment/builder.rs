@@ -1,0 +1,249 @@
+//! Building a segment in one go.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::ids::IdsWriter;
+use super::names::NamesWriter;
+use crate::codec::Codec;
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::fs::NewFile;
+use crate::manifest::SegmentEntry;
+use crate::options::{BuildOptions, BuildProgress, PlanChoice};
+use crate::plan::{self, Plan, TablePlan, Workload};
+use crate::sort::{Record, Sorted, Sorter, WithId};
+use crate::table::{SymbolCounts, TableHeader, TableWriter};
+
+/// Collects fingerprints, ids and names in any order, and writes the files of a segment.
+pub(crate) struct SegmentBuilder<F> {
+    options: BuildOptions,
+    store: PathBuf,
+    number: u64,
+    records: Records<F>,
+    names: Option<NamesWriter<NewFile>>,
+    named: u64,
+}
+
+enum Records<F> {
+    Plain(Sorter<F>),
+    WithIds(Sorter<WithId<F>>),
+}
+
+impl<F: Fingerprint> SegmentBuilder<F> {
+    pub(crate) fn new(store: &Path, number: u64, options: BuildOptions) -> Self {
+        // Half for the records, the other half for the tables that are sorted while they are held.
+        let memory = options.memory() / 2;
+        let path = store.join(format!("{number:06}"));
+        let records = if options.ids {
+            Records::WithIds(Sorter::new(&options.fs, &path, memory))
+        } else {
+            Records::Plain(Sorter::new(&options.fs, &path, memory))
+        };
+        SegmentBuilder { options, store: store.to_path_buf(), number, records, names: None, named: 0 }
+    }
+
+    pub(crate) fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
+        match &mut self.records {
+            Records::Plain(sorter) => sorter.push(fingerprint),
+            Records::WithIds(sorter) => sorter.push(WithId { fingerprint, id }),
+        }
+    }
+
+    pub(crate) fn name(&mut self, id: u64, name: &str) -> Result<()> {
+        if self.names.is_none() {
+            let path = self.store.join(self.entry().names_name());
+            self.names = Some(NamesWriter::new(NewFile::create(&self.options.fs, &path)?, &path)?);
+        }
+        if let Some(names) = &mut self.names {
+            names.push(id, name)?;
+            self.named += 1;
+        }
+        Ok(())
+    }
+
+    fn entry(&self) -> SegmentEntry {
+        SegmentEntry {
+            number: self.number,
+            fingerprints: 0,
+            ids: 0,
+            names: self.named,
+            tables: 0,
+            has_ids: self.options.ids,
+            has_names: self.named > 0,
+            plan: String::new(),
+        }
+    }
+
+    /// Writes the segment's files under their names.
+    pub(crate) fn finish(mut self) -> Result<SegmentEntry> {
+        if let Some(names) = self.names.take() {
+            names.finish()?.commit()?;
+        }
+        let (entry, options, store) = (self.entry(), self.options, self.store);
+        match self.records {
+            Records::Plain(sorter) => write(&store, entry, &options, &sorter.finish()?),
+            Records::WithIds(sorter) => write(&store, entry, &options, &sorter.finish()?),
+        }
+    }
+}
+
+/// How often progress is told, in fingerprints.
+const PROGRESS_STEP: u64 = 1 << 20;
+
+struct TableTask<'a, R> {
+    store: &'a Path,
+    entry: &'a SegmentEntry,
+    options: &'a BuildOptions,
+    records: &'a Sorted<R>,
+    done: &'a AtomicU64,
+}
+
+fn write<R: Record>(
+    store: &Path,
+    mut entry: SegmentEntry,
+    options: &BuildOptions,
+    records: &Sorted<R>,
+) -> Result<SegmentEntry> {
+    let mut counts = SymbolCounts::<R::Fingerprint>::new(options.codec);
+    let mut previous = None;
+    records.visit(|record| {
+        if previous != Some(record.fingerprint()) {
+            previous = Some(record.fingerprint());
+            counts.push(record.fingerprint());
+        }
+        entry.ids += u64::from(record.id().is_some());
+        Ok(())
+    })?;
+    entry.fingerprints = counts.fingerprints();
+
+    let workload = Workload {
+        fingerprints: entry.fingerprints,
+        codec: options.codec,
+        block_size: options.block_size,
+        medium: plan::Medium::Memory,
+    };
+    let plan = match &options.plan {
+        PlanChoice::Auto => plan::choose(options.distance, &workload)?,
+        PlanChoice::Named(name) => Plan::named(name, options.distance)?,
+    };
+    entry.plan = plan.name().to_string();
+    entry.tables = plan.tables().len() as u32;
+
+    let done = AtomicU64::new(0);
+    let task = TableTask { store, entry: &entry, options, records, done: &done };
+    plan.tables().par_iter().enumerate().try_for_each(|(number, table)| {
+        if number == 0 { task.write_first(table, &counts) } else { task.write_other(number as u32, table) }
+    })?;
+    Ok(entry)
+}
+
+impl<R: Record> TableTask<'_, R> {
+    fn create(&self, name: &str) -> Result<(PathBuf, NewFile)> {
+        let path = self.store.join(name);
+        let file = NewFile::create(&self.options.fs, &path)?;
+        Ok((path, file))
+    }
+
+    fn writer(
+        &self,
+        number: u32,
+        plan: &TablePlan<R::Fingerprint>,
+        counts: &SymbolCounts<R::Fingerprint>,
+    ) -> Result<TableWriter<R::Fingerprint, NewFile>> {
+        let (path, file) = self.create(&self.entry.table_name(number))?;
+        let header = TableHeader::new(plan.clone(), self.options.codec, self.options.block_size, counts)?;
+        TableWriter::new(file, &path, header)
+    }
+
+    fn step(&self, written: &mut u64) {
+        *written += 1;
+        if written.is_multiple_of(PROGRESS_STEP) {
+            self.tell(PROGRESS_STEP);
+        }
+    }
+
+    fn tell(&self, more: u64) {
+        let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
+        if let Some(progress) = &self.options.progress {
+            let total = self.entry.fingerprints * u64::from(self.entry.tables);
+            progress(BuildProgress { done, total });
+        }
+    }
+
+    /// The first table, which is in the order of the records, and the ids.
+    fn write_first(
+        &self,
+        plan: &TablePlan<R::Fingerprint>,
+        counts: &SymbolCounts<R::Fingerprint>,
+    ) -> Result<()> {
+        let mut table = self.writer(0, plan, counts)?;
+        let mut ids = match self.entry.has_ids {
+            true => {
+                let (path, file) = self.create(&self.entry.ids_name())?;
+                Some(IdsWriter::new(file, &path, self.entry.fingerprints, self.entry.ids)?)
+            }
+            false => None,
+        };
+        let (mut previous, mut written) = (None, 0);
+        self.records.visit(|record| {
+            let fingerprint = record.fingerprint();
+            let first = previous != Some(fingerprint);
+            if first {
+                previous = Some(fingerprint);
+                // The block that this closes ends before this fingerprint, whose ids are not known yet.
+                if let (Some(count), Some(ids)) = (table.push(fingerprint)?, &mut ids) {
+                    ids.close_chunk(count)?;
+                }
+                self.step(&mut written);
+            }
+            if let (Some(ids), Some(id)) = (&mut ids, record.id()) {
+                ids.push(id, first);
+            }
+            Ok(())
+        })?;
+        while let Some(count) = table.drain()? {
+            if let Some(ids) = &mut ids {
+                ids.close_chunk(count)?;
+            }
+        }
+        if let Some(ids) = ids {
+            ids.finish()?.commit()?;
+        }
+        table.finish()?.0.commit()?;
+        self.tell(written % PROGRESS_STEP);
+        Ok(())
+    }
+
+    /// Another table: the distinct fingerprints permuted and sorted again.
+    fn write_other(&self, number: u32, plan: &TablePlan<R::Fingerprint>) -> Result<()> {
+        let memory = self.options.memory();
+        let at_once = rayon::current_num_threads().min(self.entry.tables as usize) as u64;
+        let free = if matches!(self.records, Sorted::Memory(_)) { memory / 2 } else { memory };
+        let path = self.store.join(format!("{:06}-{number:02}", self.entry.number));
+        let mut sorter = Sorter::new(&self.options.fs, &path, free / at_once);
+        self.records.visit_fingerprints(|fingerprint| sorter.push(plan.permutation.apply(fingerprint)))?;
+        let permuted = sorter.finish()?;
+        let mut counts = SymbolCounts::new(self.options.codec);
+        // Elias-Fano has no code to count for: the number is known.
+        if self.options.codec == Codec::EliasFano {
+            counts = SymbolCounts::of(self.entry.fingerprints);
+        } else {
+            permuted.visit(|fingerprint| {
+                counts.push(fingerprint);
+                Ok(())
+            })?;
+        }
+        let mut table = self.writer(number, plan, &counts)?;
+        let mut written = 0;
+        permuted.visit(|fingerprint| {
+            self.step(&mut written);
+            table.push(fingerprint).map(|_| ())
+        })?;
+        table.finish()?.0.commit()?;
+        self.tell(written % PROGRESS_STEP);
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! The frame that id and name files share: a header, numbered chunks with a checksum each, a directory of
+//! their offsets, a footer (`format-spec/README.md`, "Chunked files").
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+
+use bitvec::prelude::*;
+use byteorder::{ByteOrder, LittleEndian};
+
+use crate::error::{Damage, Error, Result};
+use crate::format::{self, chunks_footer as footer};
+use crate::map::Bytes;
+
+/// Writes a chunked file: the header last known to be complete, then chunk by chunk.
+pub(super) struct ChunksWriter<W> {
+    sink: W,
+    path: PathBuf,
+    magic: [u8; 8],
+    header_crc: u32,
+    offset: u64,
+    directory: Vec<u8>,
+    chunks: u64,
+}
+
+impl<W: Write> ChunksWriter<W> {
+    pub(super) fn new(mut sink: W, path: &Path, header: &[u8]) -> Result<Self> {
+        sink.write_all(header).map_err(Error::io(path, "write"))?;
+        let mut magic = [0; 8];
+        magic.copy_from_slice(&header[..8]);
+        Ok(ChunksWriter {
+            sink,
+            path: path.to_path_buf(),
+            magic,
+            header_crc: crc32fast::hash(header),
+            offset: header.len() as u64,
+            directory: Vec::new(),
+            chunks: 0,
+        })
+    }
+
+    /// Writes a chunk, whose first four bytes become its checksum; `key` goes into the directory.
+    pub(super) fn write(&mut self, chunk: &mut [u8], key: Option<u64>) -> Result<()> {
+        let crc = format::numbered_crc(self.chunks, chunk);
+        LittleEndian::write_u32(chunk, crc);
+        self.sink.write_all(chunk).map_err(Error::io(&self.path, "write"))?;
+        self.directory.extend_from_slice(&self.offset.to_le_bytes());
+        if let Some(key) = key {
+            self.directory.extend_from_slice(&key.to_le_bytes());
+        }
+        self.offset += chunk.len() as u64;
+        self.chunks += 1;
+        Ok(())
+    }
+
+    /// Writes directory and footer, and hands back the sink.
+    pub(super) fn finish(mut self) -> Result<W> {
+        self.directory.extend_from_slice(&self.offset.to_le_bytes());
+        let mut bytes = [0; footer::LEN];
+        LittleEndian::write_u64(&mut bytes[footer::CHUNKS..], self.chunks);
+        LittleEndian::write_u32(&mut bytes[footer::HEADER_CRC..], self.header_crc);
+        LittleEndian::write_u32(&mut bytes[footer::DIRECTORY_CRC..], crc32fast::hash(&self.directory));
+        let crc = crc32fast::hash(&bytes[..footer::FOOTER_CRC]);
+        LittleEndian::write_u32(&mut bytes[footer::FOOTER_CRC..], crc);
+        bytes[footer::LEN - 8..].copy_from_slice(&self.magic);
+        for part in [&self.directory[..], &bytes] {
+            self.sink.write_all(part).map_err(Error::io(&self.path, "write"))?;
+        }
+        Ok(self.sink)
+    }
+}
+
+/// An open chunked file.
+#[derive(Debug)]
+pub(super) struct Chunks {
+    path: PathBuf,
+    bytes: Bytes,
+    header_len: usize,
+    directory: usize,
+    /// Bytes of a directory entry: 8, or 16 with a key.
+    entry: usize,
+    sound: BitBox<AtomicU64>,
+}
+
+impl Chunks {
+    /// Checks header, directory and footer, not the chunks.
+    pub(super) fn open(
+        path: &Path,
+        bytes: Bytes,
+        magic: [u8; 8],
+        header_len: usize,
+        keyed: bool,
+    ) -> Result<Self> {
+        let file = bytes.as_ref();
+        let end = format::check_ends(path, file, magic, footer::LEN)?;
+        let foot = &file[end..];
+        let crc = |at: usize, part, offset: usize, bytes: &[u8]| {
+            let (expected, found) = (LittleEndian::read_u32(&foot[at..]), crc32fast::hash(bytes));
+            let damage = Damage::Checksum { part, expected, found };
+            if expected == found { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
+        };
+        crc(footer::FOOTER_CRC, "footer", end, &foot[..footer::FOOTER_CRC])?;
+        let chunks = LittleEndian::read_u64(&foot[footer::CHUNKS..]);
+        let entry = if keyed { 16 } else { 8 };
+        let directory_len = u128::from(chunks) * entry as u128 + 8;
+        if directory_len + header_len as u128 > end as u128 {
+            let expected = "no more than the file has room for";
+            let damage = Damage::Field { name: "chunks", found: chunks, expected };
+            return Err(Error::corrupt(path, (end + footer::CHUNKS) as u64, damage));
+        }
+        let directory = end - directory_len as usize;
+        crc(footer::HEADER_CRC, "header", 0, &file[..header_len])?;
+        crc(footer::DIRECTORY_CRC, "directory", directory, &file[directory..end])?;
+        let sound = BitVec::repeat(false, chunks as usize).into_boxed_bitslice();
+        let chunks = Chunks { path: path.to_path_buf(), header_len, directory, entry, sound, bytes };
+        let mut expected = header_len as u64;
+        for chunk in 0..chunks.len() {
+            if chunks.offset(chunk) != expected || chunks.offset(chunk + 1) < expected {
+                return Err(chunks.misplaced(chunk));
+            }
+            expected = chunks.offset(chunk + 1);
+        }
+        if chunks.offset(chunks.len()) != directory as u64 {
+            return Err(chunks.misplaced(chunks.len()));
+        }
+        Ok(chunks)
+    }
+
+    fn misplaced(&self, chunk: usize) -> Error {
+        let damage = Damage::Order { what: "the offsets of the directory" };
+        Error::corrupt(&self.path, (self.directory + chunk * self.entry) as u64, damage)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn file_len(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    /// Bytes in memory besides the map.
+    pub(super) fn memory(&self) -> usize {
+        self.sound.len() / 8
+    }
+
+    pub(super) fn header(&self) -> &[u8] {
+        &self.bytes.as_ref()[..self.header_len]
+    }
+
+    /// Number of chunks.
+    pub(super) fn len(&self) -> usize {
+        self.sound.len()
+    }
+
+    fn offset(&self, chunk: usize) -> u64 {
+        LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry..])
+    }
+
+    /// The key of a chunk in a directory that has keys.
+    pub(super) fn key(&self, chunk: usize) -> u64 {
+        LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry + 8..])
+    }
+
+    /// The bytes of a chunk, at least `header` of them, after its checksum has been verified once.
+    pub(super) fn get(&self, chunk: usize, header: usize) -> Result<&[u8]> {
+        let bytes = &self.bytes.as_ref()[self.offset(chunk) as usize..self.offset(chunk + 1) as usize];
+        if bytes.len() < header {
+            let damage = Damage::Truncated { expected: header as u64, found: bytes.len() as u64 };
+            return Err(self.damaged(chunk, damage));
+        }
+        if !self.sound[chunk] {
+            let (expected, found) =
+                (LittleEndian::read_u32(bytes), format::numbered_crc(chunk as u64, bytes));
+            if expected != found {
+                return Err(self.damaged(chunk, Damage::Checksum { part: "chunk", expected, found }));
+            }
+            self.sound.set_aliased(chunk, true);
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn damaged(&self, chunk: usize, damage: Damage) -> Error {
+        Error::corrupt(&self.path, self.offset(chunk), damage)
+    }
+}

@@ -1,0 +1,184 @@
+//! The ids of a segment, in the order of its first table (`format-spec/ids.md`).
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::path::Path;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::chunks::{Chunks, ChunksWriter};
+use crate::bits;
+use crate::error::{Damage, Error, Result};
+use crate::format::{self, ids_chunk as field, ids_header as header};
+use crate::map::Bytes;
+
+/// Writes an id file: one chunk for each block of the first table.
+pub(super) struct IdsWriter<W> {
+    chunks: ChunksWriter<W>,
+    /// The ids that are in no chunk yet, and whether each is the first of its fingerprint.
+    pending: VecDeque<(u64, bool)>,
+    chunk: Vec<u8>,
+}
+
+impl<W: Write> IdsWriter<W> {
+    pub(super) fn new(sink: W, path: &Path, fingerprints: u64, ids: u64) -> Result<Self> {
+        let mut bytes = [0; header::LEN];
+        bytes[..8].copy_from_slice(&format::IDS_MAGIC);
+        LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
+        LittleEndian::write_u64(&mut bytes[header::FINGERPRINTS..], fingerprints);
+        LittleEndian::write_u64(&mut bytes[header::IDS..], ids);
+        let chunks = ChunksWriter::new(sink, path, &bytes)?;
+        Ok(IdsWriter { chunks, pending: VecDeque::new(), chunk: Vec::new() })
+    }
+
+    /// Adds an id of the current fingerprint, or the first of the next one.
+    pub(super) fn push(&mut self, id: u64, first: bool) {
+        self.pending.push_back((id, first));
+    }
+
+    /// Writes the chunk of the next block of the first table, which has this many fingerprints. The ids of all
+    /// of them have been pushed.
+    pub(super) fn close_chunk(&mut self, fingerprints: usize) -> Result<()> {
+        let mut groups = 0;
+        let ids = self.pending.iter().take_while(|(_, first)| {
+            groups += usize::from(*first);
+            groups <= fingerprints
+        });
+        let count = ids.count();
+        let ids = || self.pending.iter().take(count);
+        let base = ids().map(|&(id, _)| id).min().unwrap_or(0);
+        let width = 64 - ids().map(|&(id, _)| id - base).max().unwrap_or(0).leading_zeros();
+        let grouped = count > fingerprints;
+        let flags = if grouped { count } else { 0 };
+        let len = field::LEN + (flags + count * width as usize).div_ceil(8);
+        self.chunk.clear();
+        self.chunk.resize(len, 0);
+        let count_field = u32::try_from(count).map_err(|_| {
+            Error::BadArgument("more than 4 billion ids share a few hundred fingerprints".to_string())
+        })?;
+        LittleEndian::write_u32(&mut self.chunk[field::COUNT..], count_field);
+        LittleEndian::write_u64(&mut self.chunk[field::BASE..], base);
+        self.chunk[field::WIDTH] = width as u8;
+        self.chunk[field::GROUPED] = u8::from(grouped);
+        let body = &mut self.chunk[field::LEN..];
+        for (i, (id, first)) in self.pending.drain(..count).enumerate() {
+            if grouped && first {
+                bits::write_u64(body, i, 1, 1);
+            }
+            bits::write_u64(body, flags + i * width as usize, width, id - base);
+        }
+        self.chunks.write(&mut self.chunk, None)
+    }
+
+    pub(super) fn finish(self) -> Result<W> {
+        self.chunks.finish()
+    }
+}
+
+/// An open id file.
+#[derive(Debug)]
+pub(super) struct Ids {
+    chunks: Chunks,
+    ids: u64,
+}
+
+/// The ids of one block's fingerprints.
+pub(super) struct IdChunk<'a> {
+    body: &'a [u8],
+    count: usize,
+    base: u64,
+    width: u32,
+    grouped: bool,
+}
+
+impl Ids {
+    pub(super) fn open(path: &Path, bytes: Bytes, fingerprints: u64, blocks: usize) -> Result<Self> {
+        let chunks = Chunks::open(path, bytes, format::IDS_MAGIC, header::LEN, false)?;
+        let mismatch = |offset: usize, what| Error::corrupt(path, offset as u64, Damage::Mismatch { what });
+        if LittleEndian::read_u64(&chunks.header()[header::FINGERPRINTS..]) != fingerprints {
+            let what = "the numbers of fingerprints of the ids and of the first table";
+            return Err(mismatch(header::FINGERPRINTS, what));
+        }
+        if chunks.len() != blocks {
+            return Err(mismatch(0, "the chunks of ids and the blocks of the first table"));
+        }
+        let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
+        Ok(Ids { chunks, ids })
+    }
+
+    /// Number of ids.
+    pub(super) fn len(&self) -> u64 {
+        self.ids
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.chunks.path()
+    }
+
+    pub(super) fn file_len(&self) -> u64 {
+        self.chunks.file_len()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.chunks.memory()
+    }
+
+    pub(super) fn chunk(&self, block: usize) -> Result<IdChunk<'_>> {
+        let bytes = self.chunks.get(block, field::LEN)?;
+        let (count, width) = (LittleEndian::read_u32(&bytes[field::COUNT..]), u32::from(bytes[field::WIDTH]));
+        let grouped = bytes[field::GROUPED] != 0;
+        let body = &bytes[field::LEN..];
+        let needed = u64::from(count) * (u64::from(width) + u64::from(grouped));
+        if width > 64 || needed.div_ceil(8) != body.len() as u64 {
+            let expected = "a width that makes the ids fill their chunk";
+            let damage = Damage::Field { name: "width", found: u64::from(width), expected };
+            return Err(self.chunks.damaged(block, damage));
+        }
+        let base = LittleEndian::read_u64(&bytes[field::BASE..]);
+        Ok(IdChunk { body, count: count as usize, base, width, grouped })
+    }
+
+    /// Calls `visitor` with the ids of the fingerprint at a position in a block, in ascending order.
+    #[inline]
+    pub(super) fn visit(&self, block: usize, position: usize, mut visitor: impl FnMut(u64)) -> Result<()> {
+        let chunk = self.chunk(block)?;
+        let range = chunk.group(position).ok_or_else(|| {
+            let what = "the number of fingerprints of a chunk of ids and of its block";
+            self.chunks.damaged(block, Damage::Mismatch { what })
+        })?;
+        range.for_each(|i| visitor(chunk.get(i)));
+        Ok(())
+    }
+
+    pub(super) fn damaged(&self, block: usize, damage: Damage) -> Error {
+        self.chunks.damaged(block, damage)
+    }
+}
+
+impl IdChunk<'_> {
+    #[inline]
+    fn get(&self, i: usize) -> u64 {
+        let flags = if self.grouped { self.count } else { 0 };
+        let at = flags + i * self.width as usize;
+        self.base.wrapping_add(bits::read_u64(self.body, at, self.width))
+    }
+
+    fn is_first(&self, i: usize) -> bool {
+        !self.grouped || bits::read_u64(self.body, i, 1) == 1
+    }
+
+    /// Where the ids of the fingerprint at a position in the block stand.
+    fn group(&self, position: usize) -> Option<std::ops::Range<usize>> {
+        if !self.grouped {
+            return (position < self.count).then_some(position..position + 1);
+        }
+        let start = (0..self.count).filter(|&i| self.is_first(i)).nth(position)?;
+        let end = (start + 1..self.count).find(|&i| self.is_first(i)).unwrap_or(self.count);
+        Some(start..end)
+    }
+
+    /// Each id, and whether it is the first of its fingerprint.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
+        (0..self.count).map(|i| (self.get(i), self.is_first(i)))
+    }
+}

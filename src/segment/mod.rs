@@ -1,0 +1,232 @@
+//! Segments: an immutable set of fingerprints with their ids and names.
+
+mod builder;
+mod chunks;
+mod ids;
+mod names;
+mod verify;
+
+use std::path::Path;
+
+pub(crate) use self::builder::SegmentBuilder;
+use self::ids::Ids;
+use self::names::Names;
+use crate::error::{Damage, Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::fs::Fs;
+use crate::manifest::SegmentEntry;
+use crate::plan::Plan;
+use crate::table::Table;
+
+/// A stored fingerprint within the distance of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Match<F> {
+    /// The stored fingerprint.
+    pub fingerprint: F,
+    /// Its distance from the query, in bits.
+    pub distance: u32,
+    /// An id that was stored with it; `None` in a store without ids.
+    pub id: Option<u64>,
+}
+
+/// A stored fingerprint with one of its ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Entry<F> {
+    /// The stored fingerprint.
+    pub fingerprint: F,
+    /// An id that was stored with it; `None` in a store without ids.
+    pub id: Option<u64>,
+}
+
+/// Counts and sizes of a store or a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Distinct fingerprints.
+    pub fingerprints: u64,
+    /// Ids, each counted with each fingerprint that it was stored with.
+    pub ids: u64,
+    /// Names of documents.
+    pub names: u64,
+    /// Segments.
+    pub segments: usize,
+    /// Tables of all segments.
+    pub tables: usize,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Bytes of the tables.
+    pub table_bytes: u64,
+    /// Bytes of the id files.
+    pub id_bytes: u64,
+    /// Bytes of the name files.
+    pub name_bytes: u64,
+    /// Bytes in memory besides the maps of the files: block indexes, which blocks are verified.
+    pub memory: u64,
+}
+
+/// An immutable set of fingerprints: its tables, and its ids and names if it has any.
+#[derive(Debug)]
+pub struct Segment<F> {
+    entry: SegmentEntry,
+    plan: Plan<F>,
+    tables: Vec<Table<F>>,
+    ids: Option<Ids>,
+    names: Option<Names>,
+}
+
+impl<F: Fingerprint> Segment<F> {
+    /// Opens the files of a segment.
+    pub(crate) fn open(fs: &dyn Fs, store: &Path, entry: SegmentEntry, distance: u32) -> Result<Self> {
+        let map = |name: String| {
+            let path = store.join(name);
+            let bytes = fs.map(&path).map_err(Error::io(&path, "open"))?;
+            Ok::<_, Error>((path, bytes))
+        };
+        let mut tables = Vec::new();
+        for number in 0..entry.tables {
+            let (path, bytes) = map(entry.table_name(number))?;
+            let table = Table::<F>::open(&path, bytes)?;
+            if table.header().fingerprints != entry.fingerprints {
+                let what = "the numbers of fingerprints of the table and of the manifest";
+                let offset = crate::format::table_header::FINGERPRINTS as u64;
+                return Err(Error::corrupt(&path, offset, Damage::Mismatch { what }));
+            }
+            tables.push(table);
+        }
+        let plans = tables.iter().map(|table| table.header().plan.clone()).collect();
+        let plan = Plan::new(&entry.plan, distance, plans)?;
+        let ids = match entry.has_ids {
+            true => {
+                let (path, bytes) = map(entry.ids_name())?;
+                Some(Ids::open(&path, bytes, entry.fingerprints, tables[0].blocks())?)
+            }
+            false => None,
+        };
+        let names = match entry.has_names {
+            true => {
+                let (path, bytes) = map(entry.names_name())?;
+                Some(Names::open(&path, bytes)?)
+            }
+            false => None,
+        };
+        Ok(Segment { entry, plan, tables, ids, names })
+    }
+
+    /// The number that the names of its files start with.
+    pub fn number(&self) -> u64 {
+        self.entry.number
+    }
+
+    /// The plan of its tables.
+    pub fn plan(&self) -> &Plan<F> {
+        &self.plan
+    }
+
+    /// Its tables, in the order of the plan.
+    pub fn tables(&self) -> &[Table<F>] {
+        &self.tables
+    }
+
+    /// Counts and sizes.
+    pub fn stats(&self) -> Stats {
+        let table_bytes = self.tables.iter().map(Table::file_len).sum();
+        let id_bytes = self.ids.as_ref().map_or(0, Ids::file_len);
+        let name_bytes = self.names.as_ref().map_or(0, Names::file_len);
+        let table_memory: usize = self.tables.iter().map(Table::memory).sum();
+        let memory = table_memory
+            + self.ids.as_ref().map_or(0, Ids::memory)
+            + self.names.as_ref().map_or(0, Names::memory);
+        Stats {
+            fingerprints: self.entry.fingerprints,
+            ids: self.entry.ids,
+            names: self.entry.names,
+            segments: 1,
+            tables: self.tables.len(),
+            bytes: table_bytes + id_bytes + name_bytes,
+            table_bytes,
+            id_bytes,
+            name_bytes,
+            memory: memory as u64,
+        }
+    }
+
+    /// Appends all matches, unsorted; none twice.
+    pub(crate) fn query(&self, query: F, distance: u32, matches: &mut Vec<Match<F>>) -> Result<()> {
+        let start = matches.len();
+        for (t, table) in self.tables.iter().enumerate() {
+            let plan = &table.header().plan;
+            let permuted = plan.permutation.apply(query);
+            table.probe(permuted, plan.flips.min(distance), |candidate| {
+                let found = candidate.distance(permuted);
+                if found <= distance {
+                    let fingerprint = plan.permutation.invert(candidate);
+                    if self.finds_first(query ^ fingerprint) == Some(t) {
+                        matches.push(Match { fingerprint, distance: found, id: None });
+                    }
+                }
+            })?;
+        }
+        let Some(ids) = &self.ids else { return Ok(()) };
+        for i in start..matches.len() {
+            let found = matches[i];
+            let (block, position) = self.find(found.fingerprint)?.ok_or_else(|| {
+                let what = "the fingerprints of the first table and of another one";
+                Error::corrupt(self.tables[0].path(), 0, Damage::Mismatch { what })
+            })?;
+            let mut first = true;
+            ids.visit(block, position, |id| {
+                let id = Some(id);
+                if std::mem::take(&mut first) {
+                    matches[i].id = id;
+                } else {
+                    matches.push(Match { id, ..found });
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The first table whose probes find a fingerprint that differs from the query in these bits. Each match
+    /// is reported by this table alone.
+    #[inline]
+    fn finds_first(&self, difference: F) -> Option<usize> {
+        self.tables
+            .iter()
+            .position(|table| (difference & table.prefix_mask()).count_ones() <= table.header().plan.flips)
+    }
+
+    /// Block and position of a fingerprint in the first table, which is not permuted.
+    pub(crate) fn find(&self, fingerprint: F) -> Result<Option<(usize, usize)>> {
+        let mut found = None;
+        self.tables[0].visit(fingerprint, fingerprint, |block, i, _| found = Some((block, i)))?;
+        Ok(found)
+    }
+
+    /// The name of a document.
+    pub(crate) fn name(&self, id: u64) -> Result<Option<String>> {
+        self.names.as_ref().map_or(Ok(None), |names| names.get(id))
+    }
+
+    /// Appends the entries of a block of the first table, in order.
+    pub(crate) fn entries(&self, block: usize, entries: &mut Vec<Entry<F>>) -> Result<()> {
+        let mut fingerprints = Vec::new();
+        self.tables[0].decode_block(block, &mut fingerprints)?;
+        let Some(ids) = &self.ids else {
+            entries.extend(fingerprints.into_iter().map(|fingerprint| Entry { fingerprint, id: None }));
+            return Ok(());
+        };
+        let mut rest = fingerprints.iter();
+        let mut current = None;
+        for (id, first) in ids.chunk(block)?.iter() {
+            if first {
+                current = rest.next();
+            }
+            let Some(&fingerprint) = current else { break };
+            entries.push(Entry { fingerprint, id: Some(id) });
+        }
+        if rest.next().is_some() || current.is_none() {
+            let what = "the number of fingerprints of a chunk of ids and of its block";
+            return Err(ids.damaged(block, Damage::Mismatch { what }));
+        }
+        Ok(())
+    }
+}

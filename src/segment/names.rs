@@ -1,0 +1,201 @@
+//! The names of a segment's documents, by id (`format-spec/names.md`).
+
+use std::io::Write;
+use std::path::Path;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::chunks::{Chunks, ChunksWriter};
+use crate::error::{Damage, Error, Result};
+use crate::format::{self, names_chunk as field, names_header as header};
+use crate::map::Bytes;
+
+/// Writes a name file.
+pub(super) struct NamesWriter<W> {
+    chunks: ChunksWriter<W>,
+    chunk: Vec<u8>,
+    count: u32,
+    first: u64,
+    previous: Option<(u64, String)>,
+}
+
+impl<W: Write> NamesWriter<W> {
+    pub(super) fn new(sink: W, path: &Path) -> Result<Self> {
+        let mut bytes = [0; header::LEN];
+        bytes[..8].copy_from_slice(&format::NAMES_MAGIC);
+        LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
+        let chunks = ChunksWriter::new(sink, path, &bytes)?;
+        Ok(NamesWriter { chunks, chunk: vec![0; field::LEN], count: 0, first: 0, previous: None })
+    }
+
+    /// Adds the name of an id larger than the one before.
+    pub(super) fn push(&mut self, id: u64, name: &str) -> Result<()> {
+        if name.len() > format::MAX_NAME {
+            return Err(Error::BadArgument(format!(
+                "the name of document {id} is {} bytes long; at most {} are kept",
+                name.len(),
+                format::MAX_NAME
+            )));
+        }
+        if let Some((previous, _)) = &self.previous
+            && *previous >= id
+        {
+            return Err(Error::OutOfOrder {
+                what: "the ids of named documents",
+                previous: previous.to_string(),
+                got: id.to_string(),
+            });
+        }
+        let in_chunk = if self.count == 0 { None } else { self.previous.as_ref() };
+        let (delta, shared) = match in_chunk {
+            Some((previous, before)) => {
+                let same = before.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+                (id - previous, same)
+            }
+            None => (0, 0),
+        };
+        if self.count == 0 {
+            self.first = id;
+        }
+        write_varint(&mut self.chunk, delta);
+        write_varint(&mut self.chunk, shared as u64);
+        write_varint(&mut self.chunk, (name.len() - shared) as u64);
+        self.chunk.extend_from_slice(&name.as_bytes()[shared..]);
+        self.count += 1;
+        self.previous = Some((id, name.to_string()));
+        if self.chunk.len() >= format::NAMES_CHUNK { self.close_chunk() } else { Ok(()) }
+    }
+
+    fn close_chunk(&mut self) -> Result<()> {
+        LittleEndian::write_u32(&mut self.chunk[field::COUNT..], self.count);
+        self.chunks.write(&mut self.chunk, Some(self.first))?;
+        self.chunk.clear();
+        self.chunk.resize(field::LEN, 0);
+        self.count = 0;
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<W> {
+        if self.count > 0 {
+            self.close_chunk()?;
+        }
+        self.chunks.finish()
+    }
+}
+
+/// An open name file.
+#[derive(Debug)]
+pub(super) struct Names {
+    chunks: Chunks,
+}
+
+impl Names {
+    pub(super) fn open(path: &Path, bytes: Bytes) -> Result<Self> {
+        let chunks = Chunks::open(path, bytes, format::NAMES_MAGIC, header::LEN, true)?;
+        Ok(Names { chunks })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.chunks.path()
+    }
+
+    pub(super) fn file_len(&self) -> u64 {
+        self.chunks.file_len()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.chunks.memory()
+    }
+
+    /// The name of a document, if it has one.
+    pub(super) fn get(&self, id: u64) -> Result<Option<String>> {
+        let (mut from, mut to) = (0, self.chunks.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.chunks.key(middle) <= id { from = middle + 1 } else { to = middle }
+        }
+        let Some(chunk) = from.checked_sub(1) else { return Ok(None) };
+        let mut found = None;
+        self.visit(chunk, |other, name| {
+            if other == id {
+                found = Some(name.to_vec());
+            }
+            other < id
+        })?;
+        found.map(String::from_utf8).transpose().map_err(|_| self.malformed(chunk))
+    }
+
+    /// Calls `visitor` with the ids and names of a chunk until it says stop.
+    fn visit(&self, chunk: usize, mut visitor: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
+        let bytes = self.chunks.get(chunk, field::LEN)?;
+        let count = LittleEndian::read_u32(&bytes[field::COUNT..]);
+        let mut rest = &bytes[field::LEN..];
+        let mut id = self.chunks.key(chunk);
+        let mut name = Vec::new();
+        for _ in 0..count {
+            let mut field = || read_varint(&mut rest).ok_or_else(|| self.malformed(chunk));
+            let (delta, shared, len) = (field()?, field()?, field()?);
+            let (shared, len) = (shared.min(usize::MAX as u64) as usize, len.min(usize::MAX as u64) as usize);
+            if shared > name.len() || len > rest.len() || shared + len > format::MAX_NAME {
+                return Err(self.malformed(chunk));
+            }
+            id = id.checked_add(delta).ok_or_else(|| self.malformed(chunk))?;
+            name.truncate(shared);
+            name.extend_from_slice(&rest[..len]);
+            rest = &rest[len..];
+            if !visitor(id, &name) {
+                return Ok(());
+            }
+        }
+        if rest.is_empty() { Ok(()) } else { Err(self.malformed(chunk)) }
+    }
+
+    /// Reads everything; calls `damaged` with each error. Returns the number of names read.
+    pub(super) fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
+        let (mut count, mut previous) = (0, None);
+        for chunk in 0..self.chunks.len() {
+            let mut sound = true;
+            let read = self.visit(chunk, |id, name| {
+                sound &= previous.is_none_or(|previous| previous < id) && std::str::from_utf8(name).is_ok();
+                previous = Some(id);
+                count += 1;
+                true
+            });
+            if let Err(error) = read {
+                damaged(error);
+            } else if !sound {
+                damaged(self.malformed(chunk));
+            }
+        }
+        count
+    }
+
+    fn malformed(&self, chunk: usize) -> Error {
+        self.chunks.damaged(chunk, Damage::Order { what: "the entries of a chunk of names" })
+    }
+}
+
+/// LEB128: seven bits a byte, low bits first; the top bit says that more follow.
+fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 128 {
+        bytes.push(value as u8 | 128);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if shift == 63 && byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 127) << shift;
+        if byte < 128 {
+            return Some(value);
+        }
+    }
+    None
+}

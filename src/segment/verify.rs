@@ -1,0 +1,121 @@
+//! Reading all of a segment and comparing its parts with one another.
+
+use super::Segment;
+use crate::error::{Damage, Error};
+use crate::fingerprint::Fingerprint;
+use crate::table::Table;
+
+/// What two tables of the same fingerprints agree in, whatever their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    count: u64,
+    sum: u128,
+}
+
+impl Sum {
+    fn add<F: Fingerprint>(&mut self, fingerprint: F) {
+        let mix = |value: u64| {
+            // The finalizer of MurmurHash3: every bit of the input changes every bit of the output.
+            let value = (value ^ value >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+            let value = (value ^ value >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+            value ^ value >> 33
+        };
+        let (high, low) = (fingerprint.high_u64(), fingerprint.low_u64());
+        let first = mix(high ^ mix(low));
+        let second = mix(first.wrapping_add(low));
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(u128::from(first) << 64 | u128::from(second));
+    }
+}
+
+impl<F: Fingerprint> Segment<F> {
+    /// Reads everything; calls `damaged` with each error.
+    pub(crate) fn verify(&self, mut damaged: impl FnMut(Error)) {
+        let mut first = None;
+        for (number, table) in self.tables.iter().enumerate() {
+            let (sum, whole) = sum(table, &mut damaged);
+            if !whole {
+                continue;
+            }
+            if number == 0 {
+                first = Some(sum);
+            } else if first.is_some_and(|first| first != sum) {
+                damaged(self.first_difference(table));
+            }
+        }
+        if self.ids.is_some() {
+            self.verify_ids(&mut damaged);
+        }
+        if let Some(names) = &self.names {
+            let count = names.verify(&mut damaged);
+            if count != self.entry.names {
+                let what = "the number of names and the manifest";
+                damaged(Error::corrupt(names.path(), 0, Damage::Mismatch { what }));
+            }
+        }
+    }
+
+    /// Where a table first has a fingerprint that the first table lacks.
+    fn first_difference(&self, table: &Table<F>) -> Error {
+        let what = "the fingerprints of the first table and of this one";
+        let mut decoded = Vec::new();
+        for block in 0..table.blocks() {
+            decoded.clear();
+            let offset = match table.block_info(block).and_then(|info| {
+                table.decode_block(block, &mut decoded)?;
+                Ok(info.offset)
+            }) {
+                Ok(offset) => offset,
+                Err(error) => return error,
+            };
+            for &permuted in &decoded {
+                match self.find(table.header().plan.permutation.invert(permuted)) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Error::corrupt(table.path(), offset, Damage::Mismatch { what }),
+                    Err(error) => return error,
+                }
+            }
+        }
+        Error::corrupt(table.path(), 0, Damage::Mismatch { what })
+    }
+
+    fn verify_ids(&self, damaged: &mut impl FnMut(Error)) {
+        let Some(ids) = &self.ids else { return };
+        let (mut count, mut whole) = (0, true);
+        let mut entries = Vec::new();
+        for block in 0..self.tables[0].blocks() {
+            entries.clear();
+            match self.entries(block, &mut entries) {
+                Ok(()) if entries.windows(2).all(|pair| pair[0] < pair[1]) => count += entries.len() as u64,
+                Ok(()) => {
+                    whole = false;
+                    damaged(ids.damaged(block, Damage::Order { what: "the ids of a fingerprint" }));
+                }
+                // A damaged block of the table has been reported with the table.
+                Err(Error::Corrupt { path, .. }) if path != ids.path() => whole = false,
+                Err(error) => {
+                    whole = false;
+                    damaged(error);
+                }
+            }
+        }
+        if whole && (count != ids.len() || count != self.entry.ids) {
+            let what = "the number of ids, the header and the manifest";
+            damaged(Error::corrupt(ids.path(), 0, Damage::Mismatch { what }));
+        }
+    }
+}
+
+/// The sum of a table's original fingerprints, and whether all of it could be read.
+fn sum<F: Fingerprint>(table: &Table<F>, damaged: &mut impl FnMut(Error)) -> (Sum, bool) {
+    let mut sum = Sum::default();
+    let mut whole = true;
+    table.verify(
+        |permuted| sum.add(table.header().plan.permutation.invert(permuted)),
+        |error| {
+            whole = false;
+            damaged(error);
+        },
+    );
+    (sum, whole)
+}
