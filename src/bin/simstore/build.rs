@@ -18,19 +18,21 @@ use crate::width::{Bits, by_width, check_distance};
 
 const EXAMPLES: &str = "\
 With --json, one object is printed at the end:
-  store, bits, distance, codec, plan, tables  what was built
-  documents      documents or fingerprints read
-  fingerprints   distinct fingerprints stored
-  ids            ids stored
-  empty, short   documents without text, which are not stored, and ones too short to be reliable
-  bad            malformed lines skipped
-  bytes, bits_per_fingerprint   size of all files
-  seconds        time taken
+  store, bits, distance, codec   what was built
+  plan, tables          name of the plan, and number of its tables
+  documents             documents or fingerprints read
+  fingerprints, ids     distinct fingerprints, and ids, stored
+  empty                 documents without text, which are not stored
+  short                 documents too short to be reliable
+  bad                   malformed lines skipped
+  bytes                 size of all files
+  bits_per_fingerprint  the same for each distinct fingerprint
+  seconds               time taken
 
 Examples:
   simstore build en.simstore samples/en.jsonl
-  simstore build --force --distance 6 --codec gap --text-field title --text-field text both.simstore \\
-      samples/en.jsonl samples/zh.jsonl
+  simstore build --distance 6 --codec gap both.simstore samples/en.jsonl samples/zh.jsonl
+  simstore build --text-field title --text-field text --skip-bad --force en.simstore samples/en.jsonl
   simstore fingerprint samples/zh.jsonl | simstore build zh.simstore -";
 
 /// Build a store from documents or fingerprints

@@ -115,7 +115,7 @@ pub(crate) fn print_block<F: Fingerprint>(
     let mut previous: Option<F> = None;
     for ((at, value), &permuted) in values.enumerate().zip(&decoded) {
         let symbol = match previous.replace(permuted) {
-            None => String::new(),
+            None => "-".to_owned(),
             Some(previous) if is_gap => permuted.wrapping_sub(previous).leading_zeros().to_string(),
             Some(previous) => (permuted ^ previous).leading_zeros().to_string(),
         };

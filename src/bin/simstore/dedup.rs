@@ -28,7 +28,8 @@ and in the summary
   fingerprints   distinct fingerprints among them
   clusters       clusters of two documents and more
   duplicates     documents in clusters that are not the first of their cluster
-  empty, short   documents without text, which match nothing, and ones too short to be reliable
+  empty          documents without text, which match nothing
+  short          documents too short to be reliable
   bad            malformed lines skipped
   seconds        time taken
 With --json, lines of --pairs are objects: a, b (ids), distance.

@@ -13,23 +13,30 @@ use crate::output::Output;
 use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
-With --json, a line is an object: the store, then one for each table.
-  fingerprints, ids, names       what is stored; fingerprints are distinct
-  bytes                          of all files
-  bits_per_fingerprint           of all files: tables, ids, names
-  floor_bits_per_fingerprint     of one copy of as many random fingerprints: log2 C(2^bits, n) / n
-  table_bytes, id_bytes, name_bytes, memory    parts of bytes; memory is what an open store takes beside them
-  distance, bits, codec, profile, segments, tables
-for each table
-  segment, table                 numbers from 0
-  plan                           name of the segment's plan
-  prefix_bits, flips, permutation    how it is probed; bits of the original, in the table's order
-  codec, block_size, span, blocks, fingerprints
-  bytes, bits_per_fingerprint, floor_bits_per_fingerprint, memory    of this table alone
-and with --table I also
-  histogram                      symbol (see below), number of fingerprints with it, from symbol 0
-With --block J, a line is the block: segment, table, block, offset, bytes, fingerprints (their number), width,
-first, last, and `values`: an object each with permuted and original fingerprint.
+With --json, a line is an object: the store, then one for each table. Of the store:
+  fingerprints, ids, names    what is stored; fingerprints are distinct
+  bytes                       size of all files
+  bits_per_fingerprint        the same for each fingerprint: all tables, ids and names
+  floor_bits_per_fingerprint  of one copy of as many random fingerprints: log2 C(2^bits, n) / n
+  table_bytes, id_bytes, name_bytes  parts of bytes
+  memory                      bytes that an open store takes beside its files
+  distance, bits, codec, profile     as it was built
+  segments, tables            their numbers
+Of a table:
+  segment, table              which one, from 0
+  plan                        name of the segment's plan
+  prefix_bits, flips          how it is probed
+  codec, fingerprints, block_size, span, blocks  how it is coded
+  bytes, bits_per_fingerprint, floor_bits_per_fingerprint, memory  as above, of this table
+  permutation                 bits of the original fingerprint, in the table's order
+  histogram                   only with --table: fingerprints with each symbol, from 0
+Of a block, with --block:
+  segment, table, block       which one, from 0
+  offset, bytes               where it stands in its file, and its size
+  fingerprints                their number
+  width                       bits of a restart point; elias-fano: lower bits of each
+  first, last                 fingerprints, permuted
+  values                      an object for each fingerprint: permuted, original
 
 A symbol is the position of the first bit in which a fingerprint differs from the one before; for the codec gap \
 the position of the top bit of the difference.

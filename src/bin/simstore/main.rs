@@ -48,7 +48,7 @@ Examples:
   simstore dedup samples/en.jsonl                    near-duplicate clusters of a corpus
   simstore build pages.simstore samples/en.jsonl     a store of its fingerprints
   simstore query pages.simstore --file page.md       which documents are nearly this one
-  simstore inspect pages.simstore                    what is in the store, and how well it is compressed
+  simstore inspect pages.simstore                    what is in the store, and how small it is
 
 Exit codes: 0 done, 1 could not be done, 2 bad usage.";
 

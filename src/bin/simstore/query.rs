@@ -31,7 +31,7 @@ With --json, a line is an object:
 
 Examples:
   simstore query en.simstore 8a3f00c2d1e6b754
-  simstore query en.simstore --file page.md --distance 6
+  simstore query en.simstore --file page.md --distance 2
   simstore fingerprint samples/en.jsonl | simstore query en.simstore - --json";
 
 /// Find the stored fingerprints within a distance of others
