@@ -171,7 +171,7 @@ macro_rules! fingerprint {
             }
             #[inline]
             fn to_u128(self) -> u128 {
-                self as u128
+                u128::from(self)
             }
             #[inline]
             fn low_u64(self) -> u64 {

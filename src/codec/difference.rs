@@ -14,7 +14,7 @@ use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::{Code, Decoder, MAX_SYMBOLS, OVERRUN};
+use crate::huffman::{Code, Decoder, OVERRUN};
 
 /// How a fingerprint follows from its predecessor and the bits from the coded one on.
 ///
@@ -118,21 +118,6 @@ impl<S> Difference<S> {
             return Err(Damage::Mismatch { what: "the lengths of a span's code words and tails" });
         }
         Ok(())
-    }
-
-    /// Counts the symbols of a table's neighbours.
-    pub(crate) fn count<F: Fingerprint>(
-        counts: &mut [u64; MAX_SYMBOLS],
-        fingerprints: impl IntoIterator<Item = F>,
-    ) where
-        S: Step<F>,
-    {
-        let mut fingerprints = fingerprints.into_iter();
-        let Some(mut previous) = fingerprints.next() else { return };
-        for next in fingerprints {
-            counts[S::symbol(previous, next) as usize] += 1;
-            previous = next;
-        }
     }
 
     fn header_bits<F: Fingerprint>(&self, spans: usize, width: u32) -> usize {

@@ -18,12 +18,12 @@ struct State {
 
 /// Files and folders in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryDisk(Arc<Mutex<State>>);
+pub(crate) struct MemoryDisk(Arc<Mutex<State>>);
 
 impl MemoryDisk {
     /// A disk on which `room` more bytes can be written.
     #[allow(dead_code, reason = "not every test file fills a disk")]
-    pub fn with_room(room: usize) -> MemoryDisk {
+    pub(crate) fn with_room(room: usize) -> MemoryDisk {
         let disk = MemoryDisk::default();
         disk.0.lock().unwrap().room = Some(room);
         disk
@@ -31,13 +31,13 @@ impl MemoryDisk {
 
     /// Sets the number of bytes that can be written from now on.
     #[allow(dead_code, reason = "not every test file fills a disk")]
-    pub fn set_room(&self, room: Option<usize>) {
+    pub(crate) fn set_room(&self, room: Option<usize>) {
         self.0.lock().unwrap().room = room;
     }
 
     /// The paths of all files and folders.
     #[allow(dead_code, reason = "not every test file looks for litter")]
-    pub fn paths(&self) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let state = self.0.lock().unwrap();
         state.files.keys().chain(&state.folders).cloned().collect()
     }
