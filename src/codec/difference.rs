@@ -142,7 +142,7 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
     fn next(&mut self, len: u8) -> F {
         let len = u32::from(len) % F::BITS;
         self.position = self.position.wrapping_sub(len as usize);
-        let mask = (F::ONE << len).wrapping_sub(F::ONE);
+        let mask = F::low_mask(len);
         self.value = S::next(self.value, mask, bits::read_masked(self.block, self.position, len, mask));
         self.value
     }
