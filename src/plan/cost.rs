@@ -10,7 +10,6 @@ use super::{Plan, TablePlan, catalogue};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::table::default_block_size;
 
 /// What a table is read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +137,7 @@ fn estimate_table<F: Fingerprint>(table: &TablePlan<F>, workload: &Workload) -> 
     let costs = costs(workload.codec);
     let width = f64::from(F::BITS);
     let block_bits =
-        f64::from(workload.block_size.unwrap_or(default_block_size(workload.codec, F::BITS))) * 8.0;
+        f64::from(workload.block_size.unwrap_or(workload.codec.default_block_size(F::BITS))) * 8.0;
 
     // A block adds its header, its first fingerprint in full, its entry in the index and half a fingerprint of
     // slack; a span adds a restart point.
