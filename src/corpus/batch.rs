@@ -29,6 +29,8 @@ pub struct FingerprintedDocument<F> {
     pub path: Arc<Path>,
     /// The line it stands on, from 1; 1 for a text file.
     pub line: u64,
+    /// The document as it stands in its file, if that was [asked for](FingerprintedDocuments::with_records).
+    pub record: Option<Record>,
 }
 
 /// The fingerprints of the documents of files and folders, in order.
@@ -47,6 +49,7 @@ pub fn fingerprint_documents<F: Fingerprint>(
         records: records(paths, options),
         options: options.clone(),
         profile: *profile,
+        with_records: false,
         ordinal: 0,
         read: Vec::new(),
         done: Vec::new().into_iter(),
@@ -59,12 +62,22 @@ pub struct FingerprintedDocuments<F> {
     records: Records,
     options: DocumentOptions,
     profile: Profile,
+    with_records: bool,
     /// The position of the first record of `read`.
     ordinal: u64,
     /// The batch that was read last.
     read: Vec<Result<Record>>,
     /// What is left of the batch before.
     done: std::vec::IntoIter<Result<FingerprintedDocument<F>>>,
+}
+
+impl<F> FingerprintedDocuments<F> {
+    /// Hands out each document as it stands too: for callers that write out some of what they read, and
+    /// cannot read it twice.
+    #[must_use]
+    pub fn with_records(self) -> Self {
+        FingerprintedDocuments { with_records: true, ..self }
+    }
 }
 
 fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
@@ -91,10 +104,13 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
         }
         let (first, length) = (self.ordinal, batch.len() as u64);
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
+        let with_records = self.with_records;
         let fingerprint = |(at, record): (usize, Result<Record>)| {
-            let Document { id, text, path, line } = record?.document(options)?;
+            let record = record?;
+            let kept = with_records.then(|| record.clone());
+            let Document { id, text, path, line } = record.document(options)?;
             let simhash = profile.fingerprint(&text);
-            Ok(FingerprintedDocument { id, simhash, ordinal: first + at as u64, path, line })
+            Ok(FingerprintedDocument { id, simhash, ordinal: first + at as u64, path, line, record: kept })
         };
         let (done, read) = rayon::join(
             || batch.into_par_iter().enumerate().map(fingerprint).collect::<Vec<_>>(),

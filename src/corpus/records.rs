@@ -11,7 +11,7 @@ use crate::corpus::{Document, DocumentId, DocumentOptions};
 use crate::error::{Error, Result};
 
 /// A document as it stands in its file: a line of JSON, or a text file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     path: Arc<Path>,
     line: u64,

@@ -7,12 +7,16 @@ use crate::{Folder, Random, fields, hex_lines, sample};
 #[test]
 fn numbers_stay_ids() {
     let folder = Folder::new();
-    folder.write("a.tsv", "0000000000000001\t18446744073709551615\n0000000000000001\t7\nffffffffffffffff\t0\n");
+    folder
+        .write("a.tsv", "0000000000000001\t18446744073709551615\n0000000000000001\t7\nffffffffffffffff\t0\n");
     folder.run(&["build", "store", "a.tsv"]).ok();
     let expected = "0000000000000001\t7\n0000000000000001\t18446744073709551615\nffffffffffffffff\t0\n";
     assert_eq!(folder.run(&["dump", "store"]).ok(), expected);
     let run = folder.run(&["query", "store", "0000000000000001", "--json"]).json();
-    assert_eq!(run[0], json!({"query": "0000000000000001", "fingerprint": "0000000000000001", "distance": 0, "id": 7}));
+    assert_eq!(
+        run[0],
+        json!({"query": "0000000000000001", "fingerprint": "0000000000000001", "distance": 0, "id": 7})
+    );
 }
 
 #[test]
@@ -60,7 +64,10 @@ fn without_ids() {
     folder.write("a.tsv", "0000000000000002\tb\n0000000000000001\t5\n0000000000000001\t5\n");
     folder.run(&["build", "store", "a.tsv", "--no-ids"]).ok();
     assert_eq!(folder.run(&["dump", "store"]).ok(), "0000000000000001\n0000000000000002\n");
-    assert_eq!(folder.run(&["query", "store", "0000000000000001"]).ok(), "0\t0000000000000001\n2\t0000000000000002\n");
+    assert_eq!(
+        folder.run(&["query", "store", "0000000000000001"]).ok(),
+        "0\t0000000000000001\n2\t0000000000000002\n"
+    );
     let line = &folder.run(&["query", "store", "0000000000000001", "--json"]).json()[0];
     assert_eq!(fields(line), ["distance", "fingerprint", "id", "query"]);
     assert!(line["id"].is_null());
@@ -96,8 +103,21 @@ fn empty_and_short_texts() {
     assert_eq!(
         fields(summary),
         [
-            "bad", "bits", "bits_per_fingerprint", "bytes", "codec", "distance", "documents", "empty",
-            "fingerprints", "ids", "plan", "seconds", "short", "store", "tables"
+            "bad",
+            "bits",
+            "bits_per_fingerprint",
+            "bytes",
+            "codec",
+            "distance",
+            "documents",
+            "empty",
+            "fingerprints",
+            "ids",
+            "plan",
+            "seconds",
+            "short",
+            "store",
+            "tables"
         ]
     );
     assert_eq!((&summary["empty"], &summary["short"], &summary["ids"]), (&json!(1), &json!(1), &json!(1)));
@@ -112,7 +132,9 @@ fn a_store_is_replaced_only_by_force() {
     folder.run(&["build", "store", "a.hex"]).ok();
     let before = std::fs::read_dir(folder.path("store")).unwrap().count();
     folder.run(&["build", "store", "b.hex"]).fails(1, "--force");
-    folder.run(&["build", "--force", "store", "bad.hex"]).fails(1, "bad.hex:2: `x` is not a 64-bit fingerprint");
+    folder
+        .run(&["build", "--force", "store", "bad.hex"])
+        .fails(1, "bad.hex:2: `x` is not a 64-bit fingerprint");
     assert_eq!(folder.run(&["dump", "store"]).ok(), "0000000000000001\t0\n");
     assert_eq!(std::fs::read_dir(folder.path("store")).unwrap().count(), before);
     folder.run(&["build", "--force", "store", "b.hex"]).ok();
@@ -133,7 +155,9 @@ fn inputs_of_one_kind() {
     folder.run(&["build", "store", "a.hex", "--bits", "128"]).fails(1, "a.hex:1:");
     folder.write("a.u64", [0; 12]);
     folder.run(&["build", "store", "a.u64"]).fails(1, "ends within a fingerprint: 4 of 8 bytes at offset 8");
-    folder.run(&["build", "store", "a.u64", "--bits", "128"]).fails(1, "64-bit fingerprints, not 128-bit ones");
+    folder
+        .run(&["build", "store", "a.u64", "--bits", "128"])
+        .fails(1, "64-bit fingerprints, not 128-bit ones");
     folder.run(&["build", "none/store", "a.hex"]).fails(1, "none/store: cannot create");
     folder.run(&["build", "store", "a.hex", "--plan", "cover-9"]).fails(1, "there is no plan `cover-9`");
     folder.run(&["build", "store", "a.hex", "--block-size", "300"]).fails(1, "block size");

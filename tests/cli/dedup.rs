@@ -93,6 +93,8 @@ fn kept_lines_are_the_lines_of_the_input() {
     folder.run(&["dedup", "a.jsonl", "--keep", "kept", "--skip-bad"]).ok();
     let expected = [lines[0], lines[1], lines[4], lines[5]].map(|line| format!("{line}\n")).concat();
     assert_eq!(folder.read("kept"), expected);
+    folder.run_with_input(&["dedup", "-", "--keep", "piped", "--skip-bad"], lines.join("\n")).ok();
+    assert_eq!(folder.read("piped"), expected);
     // Nothing of it is a duplicate any more.
     folder.run(&["dedup", "kept", "--keep", "again.jsonl"]).fails(0, "0 duplicates");
     assert_eq!(folder.read("again.jsonl"), expected);

@@ -18,9 +18,22 @@ fn inspect() {
     assert_eq!(
         fields(&lines[0]),
         [
-            "bits", "bits_per_fingerprint", "bytes", "codec", "distance", "fingerprints",
-            "floor_bits_per_fingerprint", "id_bytes", "ids", "memory", "name_bytes", "names", "profile",
-            "segments", "table_bytes", "tables"
+            "bits",
+            "bits_per_fingerprint",
+            "bytes",
+            "codec",
+            "distance",
+            "fingerprints",
+            "floor_bits_per_fingerprint",
+            "id_bytes",
+            "ids",
+            "memory",
+            "name_bytes",
+            "names",
+            "profile",
+            "segments",
+            "table_bytes",
+            "tables"
         ]
     );
     let files = std::fs::read_dir(folder.path("store")).unwrap();
@@ -40,7 +53,9 @@ fn inspect() {
 
     let mut values = Vec::new();
     for block in 0..blocks {
-        let block = &folder.run(&["inspect", "store", "--table", "2", "--block", &block.to_string(), "--json"]).json()[0];
+        let block = &folder
+            .run(&["inspect", "store", "--table", "2", "--block", &block.to_string(), "--json"])
+            .json()[0];
         let of_block = block["values"].as_array().unwrap();
         assert_eq!(block["fingerprints"], of_block.len());
         assert_eq!(block["first"], of_block[0]["permuted"]);
@@ -59,8 +74,9 @@ fn inspect() {
 
 #[test]
 fn dump() {
-    let folder = with_store(&[]);
-    let mut expected: Vec<(u64, usize)> = (0..).zip(Random(11).clustered(3000)).map(|(i, f)| (f, i)).collect();
+    let folder = with_store(&["--plan", "paper-4"]);
+    let mut expected: Vec<(u64, usize)> =
+        (0..).zip(Random(11).clustered(3000)).map(|(i, f)| (f, i)).collect();
     expected.sort_unstable();
     let lines: String = expected.iter().map(|(value, id)| format!("{value:016x}\t{id}\n")).collect();
     assert_eq!(folder.run(&["dump", "store"]).ok(), lines);
@@ -89,7 +105,7 @@ fn dump() {
 
 #[test]
 fn verify() {
-    let folder = with_store(&[]);
+    let folder = with_store(&["--plan", "paper-4"]);
     assert!(folder.run(&["verify", "store"]).ok().starts_with("ok: "));
     let summary = &folder.run(&["verify", "store", "--json"]).json()[0];
     assert_eq!(fields(summary), ["fingerprints", "ids", "ok", "problems", "tables"]);

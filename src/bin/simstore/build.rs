@@ -32,7 +32,7 @@ With --json, one object is printed at the end:
 Examples:
   simstore build en.simstore samples/en.jsonl
   simstore build --distance 6 --codec gap both.simstore samples/en.jsonl samples/zh.jsonl
-  simstore build --text-field title --text-field text --skip-bad --force en.simstore samples/en.jsonl
+  simstore build --force --skip-bad --text-field text en.simstore samples/en.jsonl
   simstore fingerprint samples/zh.jsonl | simstore build zh.simstore -";
 
 /// Build a store from documents or fingerprints

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use simstore::Fingerprint;
-use simstore::corpus::{DocumentId, InputKind, records};
+use simstore::corpus::{DocumentId, InputKind};
 
 use crate::failure::{Failure, Outcome};
 use crate::fingerprint::JsonId;
 use crate::groups::Groups;
-use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, count_of};
+use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, Item, count_of};
+use crate::keep;
 use crate::numbers::rounded;
 use crate::output::{Output, column};
 use crate::progress::Progress;
+use crate::spool::Spool;
 use crate::width::{Bits, by_width, check_distance};
 
 const EXAMPLES: &str = "\
@@ -104,11 +106,11 @@ struct Summary {
 }
 
 /// All that was read, in order of input.
-struct Corpus<F> {
-    ids: Vec<DocumentId>,
-    fingerprints: Vec<Option<F>>,
+pub(crate) struct Corpus<F> {
+    pub(crate) ids: Vec<DocumentId>,
+    pub(crate) fingerprints: Vec<Option<F>>,
     /// Positions in the input: malformed lines have one too.
-    positions: Vec<u64>,
+    pub(crate) positions: Vec<u64>,
 }
 
 pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
@@ -125,32 +127,43 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         return Err(Failure::Usage("only one of --keep and --pairs can be standard output (`-`)".to_owned()));
     }
     let kind = inputs::detect_kind(&args.inputs)?;
-    if kind == InputKind::Documents
-        && args.keep.is_some()
-        && args.inputs.iter().any(|input| input.as_os_str() == "-")
-    {
-        return Err(Failure::Usage(
-            "--keep reads documents twice, which standard input (`-`) does not allow: give a file".to_owned(),
-        ));
-    }
     // Opened first, so that a folder that is not there costs no work.
     let keep = args.keep.as_deref().map(Output::create).transpose()?;
     let pairs = args.pairs.as_deref().map(Output::create).transpose()?;
 
     let mut corpus = Corpus { ids: Vec::new(), fingerprints: Vec::new(), positions: Vec::new() };
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, progress, |item| {
+    // Standard input can be read only once: what may be kept is put aside.
+    let from_stdin = args.inputs.iter().any(|input| input.as_os_str() == "-");
+    let spooled = kind == InputKind::Documents && keep.is_some() && from_stdin;
+    let mut spool = if spooled { Some(Spool::new()?) } else { None };
+    let visitor = |item: Item<F>| {
+        if let (Some(spool), Some(record)) = (&mut spool, &item.record) {
+            spool.push(&keep::line(record))?;
+        }
         corpus.ids.push(item.id);
         corpus.fingerprints.push(item.fingerprint);
         corpus.positions.push(item.position);
         Ok(())
-    })?;
+    };
+    let counts = if spooled {
+        inputs::visit_documents(&args.inputs, &args.documents, true, progress, visitor)?
+    } else {
+        inputs::visit(&args.inputs, kind, &args.documents, progress, visitor)?
+    };
     let groups = Groups::new(&corpus.fingerprints, args.distance)?;
     let clusters = groups.clusters();
     if let Some(output) = pairs {
         write_pairs(output, &groups, &corpus, args.json)?;
     }
     if let Some(output) = keep {
-        write_kept(output, args, kind, &corpus, &clusters)?;
+        let kept = keep::Kept::new(corpus.ids.len(), &clusters);
+        match (&mut spool, kind) {
+            (Some(spool), _) => kept.write_spooled(output, spool)?,
+            (None, InputKind::Fingerprints) => kept.write_fingerprints(output, &corpus)?,
+            (None, InputKind::Documents) => {
+                kept.write_documents(output, &corpus, &args.inputs, &args.documents.options())?;
+            }
+        }
     }
     counts.warn(kind, progress);
     if !is_stdio(&args.keep) && !is_stdio(&args.pairs) {
@@ -234,44 +247,5 @@ fn write_pairs<F>(mut output: Output, groups: &Groups, corpus: &Corpus<F>, json:
         }
         output.line(format_args!("{}\t{}\t{distance}", column(&a.to_string()), column(&b.to_string())))
     })?;
-    output.finish()
-}
-
-fn write_kept<F: Fingerprint>(
-    mut output: Output,
-    args: &DedupArgs,
-    kind: InputKind,
-    corpus: &Corpus<F>,
-    clusters: &[Vec<usize>],
-) -> Outcome {
-    let mut kept = vec![true; corpus.ids.len()];
-    for document in clusters.iter().flat_map(|cluster| &cluster[1..]) {
-        kept[*document] = false;
-    }
-    let mut wanted = (0..kept.len()).filter(|&document| kept[document]);
-    if kind == InputKind::Fingerprints {
-        for document in wanted {
-            let hex = corpus.fingerprints[document].unwrap_or_default().to_hex();
-            output.line(format_args!("{hex}\t{}", corpus.ids[document]))?;
-        }
-        return output.finish();
-    }
-    let mut next = wanted.next();
-    for (position, record) in (0..).zip(records(&args.inputs, &args.documents.options())) {
-        if next.is_none_or(|document| corpus.positions[document] != position) {
-            continue;
-        }
-        let record = record?;
-        if record.is_json() {
-            output.write(record.bytes())?;
-            output.write(b"\n")?;
-        } else {
-            output.line(record.path().display())?;
-        }
-        next = wanted.next();
-    }
-    if next.is_some() {
-        return Err(Failure::Failed("the documents have changed while they were read".to_owned()));
-    }
     output.finish()
 }

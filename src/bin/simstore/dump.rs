@@ -23,7 +23,7 @@ With --json, a line is an object:
 Examples:
   simstore dump en.simstore
   simstore dump en.simstore --raw -o en.u64
-  simstore dump en.simstore --table 1 --permuted | head";
+  simstore dump en.simstore --table 0 --permuted | head";
 
 /// Print the fingerprints and ids of a store, sorted
 #[derive(Debug, Args)]

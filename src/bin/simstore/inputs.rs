@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use simstore::corpus::{
-    DocumentId, DocumentOptions, InputKind, fingerprint_documents, fingerprints as read_fingerprints,
+    DocumentId, DocumentOptions, InputKind, Record, fingerprint_documents, fingerprints as read_fingerprints,
 };
 use simstore::text::Profile;
 use simstore::{Error, Fingerprint};
@@ -94,6 +94,8 @@ pub(crate) struct Item<F> {
     pub(crate) features: Option<u32>,
     /// Position among all of all inputs, malformed ones included, from 0.
     pub(crate) position: u64,
+    /// The document as it stands, if [`visit_documents`] was to keep it.
+    pub(crate) record: Option<Record>,
     path: Arc<Path>,
     line: u64,
 }
@@ -175,19 +177,32 @@ pub(crate) fn visit<F: Fingerprint>(
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
     match kind {
-        InputKind::Documents => {
-            let documents = fingerprint_documents::<F>(inputs, &args.options(), &args.profile());
-            visit_each(documents, "documents", args.skip_bad, progress, visitor, |_, document| Item {
-                id: document.id,
-                fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
-                features: document.simhash.map(|simhash| simhash.features),
-                position: document.ordinal,
-                path: document.path,
-                line: document.line,
-            })
-        }
+        InputKind::Documents => visit_documents(inputs, args, false, progress, visitor),
         InputKind::Fingerprints => visit_fingerprints(inputs, args.skip_bad, progress, visitor),
     }
+}
+
+/// As [`visit`], for documents, with each as it stands in its file if `with_records` is set.
+pub(crate) fn visit_documents<F: Fingerprint>(
+    inputs: &[PathBuf],
+    args: &DocumentArgs,
+    with_records: bool,
+    progress: &Progress,
+    visitor: impl FnMut(Item<F>) -> Outcome,
+) -> Outcome<Counts> {
+    let mut documents = fingerprint_documents::<F>(inputs, &args.options(), &args.profile());
+    if with_records {
+        documents = documents.with_records();
+    }
+    visit_each(documents, "documents", args.skip_bad, progress, visitor, |_, document| Item {
+        id: document.id,
+        fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
+        features: document.simhash.map(|simhash| simhash.features),
+        position: document.ordinal,
+        record: document.record,
+        path: document.path,
+        line: document.line,
+    })
 }
 
 /// As [`visit`], for inputs that can only be fingerprints.
@@ -203,6 +218,7 @@ pub(crate) fn visit_fingerprints<F: Fingerprint>(
         fingerprint: Some(record.fingerprint),
         features: None,
         position,
+        record: None,
         path: record.path,
         line: record.line,
     })

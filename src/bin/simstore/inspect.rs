@@ -43,7 +43,7 @@ the position of the top bit of the difference.
 
 Examples:
   simstore inspect en.simstore
-  simstore inspect en.simstore --table 1
+  simstore inspect en.simstore --table 0
   simstore inspect en.simstore --table 0 --block 0";
 
 /// Show what is in a store, down to one block

@@ -19,6 +19,7 @@ mod groups;
 mod histogram;
 mod inputs;
 mod inspect;
+mod keep;
 mod naming;
 mod numbers;
 mod output;
@@ -26,6 +27,7 @@ mod plan;
 mod progress;
 mod query;
 mod rivals;
+mod spool;
 mod verify;
 mod width;
 
