@@ -134,7 +134,7 @@ fn what_is_no_store() {
     std::fs::create_dir(folder.path("folder")).unwrap();
     for path in ["file", "folder", "nothing"] {
         for command in ["inspect", "verify", "dump"] {
-            folder.run(&[command, path]).fails(1, &format!("{path}"));
+            folder.run(&[command, path]).fails(1, path);
         }
         folder.run(&["query", path, "0000000000000000"]).fails(1, path);
     }

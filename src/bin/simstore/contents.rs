@@ -1,11 +1,11 @@
 //! What tables and blocks hold: for `simstore inspect`.
 
 use serde::Serialize;
-use simstore::{BlockInfo, Codec, Fingerprint, Table};
+use simstore::{BlockInfo, Codec, Fingerprint, Segment, Store, Table, floor_bits_per_fingerprint};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::histogram;
-use crate::numbers::grouped;
+use crate::numbers::{bits_each, bytes, grouped};
 use crate::output::Output;
 
 /// Blocks that a histogram is drawn from, at most: what is drawn does not get better with more.
@@ -29,6 +29,24 @@ struct BlockLine {
 struct Value {
     permuted: String,
     original: String,
+}
+
+/// A segment by its number from 0.
+pub(crate) fn segment_of<F: Fingerprint>(store: &Store<F>, segment: usize) -> Outcome<&Segment<F>> {
+    store.segments().get(segment).ok_or_else(|| {
+        let (path, count) = (store.path().display(), store.segments().len());
+        Failure::Failed(format!(
+            "{path}: has {count} segments, numbered from 0; there is no segment {segment}"
+        ))
+    })
+}
+
+/// A table of a segment by its number from 0.
+pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Outcome<&Table<F>> {
+    segment.tables().get(table).ok_or_else(|| {
+        let count = segment.tables().len();
+        Failure::Failed(format!("the segment has {count} tables, numbered from 0; there is no table {table}"))
+    })
 }
 
 /// How often each symbol comes in all blocks.
@@ -70,6 +88,42 @@ pub(crate) fn print_histogram<F: Fingerprint>(
     let of = if step == 1 { String::new() } else { format!(", from every {}th block", grouped(step as u64)) };
     output.line(format_args!("table {number}, {what}{of}"))?;
     output.draw(|mut out| histogram::draw(&mut out, &counts))
+}
+
+/// Prints what is told of a table, and the histogram of its symbols.
+pub(crate) fn print_table<F: Fingerprint>(
+    output: &mut Output,
+    segment: &Segment<F>,
+    table: &Table<F>,
+    number: usize,
+) -> Outcome {
+    let header = table.header();
+    let each = bits_each(table.file_len(), header.fingerprints);
+    let floor = floor_bits_per_fingerprint(F::BITS, header.fingerprints);
+    output.line(format_args!(
+        "{}: table {number} of plan {}",
+        table.path().display(),
+        segment.plan().name()
+    ))?;
+    output.line(format_args!("  fingerprints  {} of {} bits", grouped(header.fingerprints), F::BITS))?;
+    output.line(format_args!("  order of bits {}", runs(header.plan.permutation.sources())))?;
+    output.line(format_args!(
+        "  prefix        {} bits, of which a probe flips at most {}",
+        header.plan.prefix_bits, header.plan.flips
+    ))?;
+    output.line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
+    output.line(format_args!(
+        "  blocks        {} of {} bytes, {:.1} fingerprints each",
+        grouped(table.blocks() as u64),
+        header.block_size,
+        header.fingerprints as f64 / table.blocks().max(1) as f64
+    ))?;
+    output.line(format_args!(
+        "  size          {}: {each:.2} bits a fingerprint, floor for random ones {floor:.2}",
+        bytes(table.file_len())
+    ))?;
+    output.line(format_args!("  memory        {}", bytes(table.memory() as u64)))?;
+    print_histogram(output, table, number)
 }
 
 /// Prints a block: its header and its fingerprints.
@@ -122,4 +176,15 @@ pub(crate) fn print_block<F: Fingerprint>(
         output.line(format_args!("  {at:>5}  {}  {}  {symbol:>6}", value.permuted, value.original))?;
     }
     Ok(())
+}
+
+/// The order of bits with successive ones drawn together: `32-63 0-31`.
+pub(crate) fn runs(sources: &[u8]) -> String {
+    let successive = sources.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let run = |run: &[u8]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        [only] => only.to_string(),
+        [] => String::new(),
+    };
+    successive.map(run).collect::<Vec<_>>().join(" ")
 }

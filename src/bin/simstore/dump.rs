@@ -6,8 +6,8 @@ use clap::Args;
 use serde::Serialize;
 use simstore::{Entry, Fingerprint, Store, Table};
 
+use crate::contents::{segment_of, table_of};
 use crate::failure::Outcome;
-use crate::inspect::{segment_of, table_of};
 use crate::output::{Output, column};
 use crate::width::{Bits, by_width};
 

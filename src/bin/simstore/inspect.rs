@@ -7,7 +7,7 @@ use serde::Serialize;
 use simstore::{Fingerprint, Segment, Store, Table, floor_bits_per_fingerprint};
 
 use crate::contents;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::numbers::{bits_each, bytes, grouped, rounded};
 use crate::output::Output;
 use crate::width::{Bits, by_width};
@@ -111,30 +111,12 @@ pub(crate) fn run(args: &InspectArgs) -> Outcome {
     by_width!(Bits::of_store(&args.store)?, inspect(args))
 }
 
-/// A segment by its number from 0.
-pub(crate) fn segment_of<F: Fingerprint>(store: &Store<F>, segment: usize) -> Outcome<&Segment<F>> {
-    store.segments().get(segment).ok_or_else(|| {
-        let (path, count) = (store.path().display(), store.segments().len());
-        Failure::Failed(format!(
-            "{path}: has {count} segments, numbered from 0; there is no segment {segment}"
-        ))
-    })
-}
-
-/// A table of a segment by its number from 0.
-pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Outcome<&Table<F>> {
-    segment.tables().get(table).ok_or_else(|| {
-        let count = segment.tables().len();
-        Failure::Failed(format!("the segment has {count} tables, numbered from 0; there is no table {table}"))
-    })
-}
-
 fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
     let store = Store::<F>::open(&args.store)?;
     let mut output = Output::stdout();
     if let Some(number) = args.table {
-        let segment = segment_of(&store, args.segment)?;
-        let table = table_of(segment, number)?;
+        let segment = contents::segment_of(&store, args.segment)?;
+        let table = contents::table_of(segment, number)?;
         match args.block {
             Some(block) => {
                 contents::print_block(&mut output, table, [args.segment, number, block], args.json)?;
@@ -143,14 +125,14 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
                 let histogram = Some(contents::histogram(table)?);
                 output.json(&table_line(segment, table, [args.segment, number], histogram))?;
             }
-            None => print_table(&mut output, segment, table, number)?,
+            None => contents::print_table(&mut output, segment, table, number)?,
         }
         return output.finish();
     }
     if args.json {
-        print_json(&mut output, &store)?
+        print_json(&mut output, &store)?;
     } else {
-        print_store(&mut output, &store)?
+        print_store(&mut output, &store)?;
     }
     output.finish()
 }
@@ -275,52 +257,6 @@ fn print_row<F: Fingerprint>(output: &mut Output, table: &Table<F>, number: usiz
         grouped(table.file_len()),
         if floor > 0.0 { each / floor } else { 0.0 },
         bytes(table.memory() as u64),
-        runs(header.plan.permutation.sources())
+        contents::runs(header.plan.permutation.sources())
     ))
-}
-
-fn print_table<F: Fingerprint>(
-    output: &mut Output,
-    segment: &Segment<F>,
-    table: &Table<F>,
-    number: usize,
-) -> Outcome {
-    let header = table.header();
-    let each = bits_each(table.file_len(), header.fingerprints);
-    let floor = floor_bits_per_fingerprint(F::BITS, header.fingerprints);
-    output.line(format_args!(
-        "{}: table {number} of plan {}",
-        table.path().display(),
-        segment.plan().name()
-    ))?;
-    output.line(format_args!("  fingerprints  {} of {} bits", grouped(header.fingerprints), F::BITS))?;
-    output.line(format_args!("  order of bits {}", runs(header.plan.permutation.sources())))?;
-    output.line(format_args!(
-        "  prefix        {} bits, of which a probe flips at most {}",
-        header.plan.prefix_bits, header.plan.flips
-    ))?;
-    output.line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
-    output.line(format_args!(
-        "  blocks        {} of {} bytes, {:.1} fingerprints each",
-        grouped(table.blocks() as u64),
-        header.block_size,
-        header.fingerprints as f64 / table.blocks().max(1) as f64
-    ))?;
-    output.line(format_args!(
-        "  size          {}: {each:.2} bits a fingerprint, floor for random ones {floor:.2}",
-        bytes(table.file_len())
-    ))?;
-    output.line(format_args!("  memory        {}", bytes(table.memory() as u64)))?;
-    contents::print_histogram(output, table, number)
-}
-
-/// The order of bits with successive ones drawn together: `32-63 0-31`.
-fn runs(sources: &[u8]) -> String {
-    let successive = sources.chunk_by(|a, b| a.checked_add(1) == Some(*b));
-    let run = |run: &[u8]| match run {
-        [first, .., last] => format!("{first}-{last}"),
-        [only] => only.to_string(),
-        [] => String::new(),
-    };
-    successive.map(run).collect::<Vec<_>>().join(" ")
 }

@@ -11,11 +11,9 @@ pub(crate) fn elias_fano<F: Fingerprint>(sorted: &[F]) -> u64 {
     let count = sorted.len() as u128;
     let bits = |lower: u32| {
         // A one for each fingerprint, a zero for each value of the upper bits.
-        count * u128::from(lower) + count + (last.to_u128() >> lower) + 1
+        (last.to_u128() >> lower).saturating_add(count * u128::from(lower) + count + 1)
     };
-    // With fewer lower bits than this the upper ones alone are more than can be.
-    let least = F::BITS.saturating_sub(60);
-    bytes((least..F::BITS).map(bits).min().unwrap_or(0))
+    bytes((0..F::BITS).map(bits).min().unwrap_or(0))
 }
 
 /// Golomb-Rice codes of the gaps with the best parameter, the first fingerprint raw.
