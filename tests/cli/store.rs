@@ -125,6 +125,12 @@ fn verify() {
     assert_eq!(fields(&lines[0]), ["file", "offset", "problem"]);
     assert_eq!(lines.last().unwrap()["ok"], false);
     assert_eq!(lines.last().unwrap()["problems"], lines.len() as u64 - 1);
+
+    std::fs::write(&table, "cut").unwrap();
+    let run = folder.run(&["verify", "store", "--json"]);
+    assert_eq!(run.stdout.lines().count(), 2, "{}", run.stdout);
+    run.fails(1, "1 problem found");
+    folder.run(&["query", "store", "0000000000000000"]).fails(1, "000001-01.table: damaged at offset");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Error, Fingerprint, Store};
+use simstore::{Error, Fingerprint, Stats, Store};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
@@ -18,7 +18,7 @@ With --json, a line is an object: one for each problem, then a summary.
 and in the summary
   ok            true or false
   problems      their number
-  fingerprints, ids, tables   what the store holds
+  fingerprints, ids, tables   what the store holds; null where it cannot be opened
 
 Example:
   simstore verify en.simstore && echo intact";
@@ -60,13 +60,22 @@ impl From<&Error> for Problem {
 struct Summary {
     ok: bool,
     problems: u64,
-    fingerprints: u64,
-    ids: u64,
-    tables: usize,
+    fingerprints: Option<u64>,
+    ids: Option<u64>,
+    tables: Option<usize>,
 }
 
 pub(crate) fn run(args: &VerifyArgs) -> Outcome {
-    by_width!(Bits::of_store(&args.store)?, verify(args))
+    let verified = Bits::of_store(&args.store).and_then(|bits| by_width!(bits, verify(args)));
+    match verified {
+        // So damaged that it cannot be opened: the one problem that can be told.
+        Err(Failure::Engine(error @ Error::Corrupt { .. })) => {
+            let mut output = Output::stdout();
+            print(&mut output, &error, args.json)?;
+            report(args, output, 1, None)
+        }
+        other => other,
+    }
 }
 
 fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
@@ -75,16 +84,29 @@ fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
     let mut printed = Ok(());
     let problems = store.verify(|error| {
         if printed.is_ok() {
-            printed = if args.json { output.json(&Problem::from(&error)) } else { output.line(&error) };
+            printed = print(&mut output, &error, args.json);
         }
     });
     printed?;
-    let stats = store.stats();
+    report(args, output, problems, Some(store.stats()))
+}
+
+fn print(output: &mut Output, error: &Error, json: bool) -> Outcome {
+    if json { output.json(&Problem::from(error)) } else { output.line(error) }
+}
+
+/// Prints the summary; `stats` of a store that could be opened.
+fn report(args: &VerifyArgs, mut output: Output, problems: u64, stats: Option<Stats>) -> Outcome {
     let ok = problems == 0;
     if args.json {
-        let (fingerprints, ids, tables) = (stats.fingerprints, stats.ids, stats.tables);
-        output.json(&Summary { ok, problems, fingerprints, ids, tables })?;
-    } else if ok {
+        output.json(&Summary {
+            ok,
+            problems,
+            fingerprints: stats.map(|stats| stats.fingerprints),
+            ids: stats.map(|stats| stats.ids),
+            tables: stats.map(|stats| stats.tables),
+        })?;
+    } else if let (true, Some(stats)) = (ok, stats) {
         output.line(format_args!(
             "ok: {} in {}, {}",
             count_of(stats.fingerprints, "fingerprint"),
