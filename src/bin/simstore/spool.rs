@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use crate::failure::{Failure, Outcome};
 
@@ -16,9 +17,13 @@ pub(crate) struct Spool {
 
 impl Spool {
     pub(crate) fn new() -> Outcome<Self> {
-        let path = std::env::temp_dir().join(format!("simstore-{}.spool", std::process::id()));
+        // Process numbers come again, in containers very soon.
+        let now = UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        let path = std::env::temp_dir().join(format!("simstore-{}-{now}.spool", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).open(&path);
         let writer = BufWriter::with_capacity(1 << 16, file.map_err(failed(&path))?);
+        // Where an open file may lose its name, it does so now: then not even a killed command leaves it.
+        let _ = std::fs::remove_file(&path);
         Ok(Spool { path, writer, buffer: Vec::new() })
     }
 
