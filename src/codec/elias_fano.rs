@@ -56,6 +56,8 @@ struct Parts<'a, F> {
     header: BlockHeader<F>,
     /// Bit position at which the lower bits, which run backward from the block's end, stop.
     lower_end: usize,
+    /// A mask of the lower bits.
+    mask: F,
 }
 
 impl<'a, F: Fingerprint> Parts<'a, F> {
@@ -72,13 +74,15 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
                 expected: "lower bits that lie inside the block",
             });
         }
-        Ok(Parts { lower_end: block.len() * 8 - lower, block, header })
+        let mask = F::low_mask(header.width);
+        Ok(Parts { lower_end: block.len() * 8 - lower, block, header, mask })
     }
 
     /// The lower bits of fingerprint `i`, from 1.
     #[inline(always)]
     fn lower(&self, i: usize) -> F {
-        bits::read(self.block, self.block.len() * 8 - i * self.header.width as usize, self.header.width)
+        let width = self.header.width;
+        bits::read_masked(self.block, self.block.len() * 8 - i * width as usize, width, self.mask)
     }
 
     /// Up to 64 of the upper bits from bit `at` on, and how many.
@@ -160,10 +164,11 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
 
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
         let parts = Parts::read(block)?;
-        fingerprints.reserve(parts.header.count);
-        fingerprints.push(parts.header.first);
-        parts.walk(0, |_, value| {
-            fingerprints.push(value);
+        let before = fingerprints.len();
+        fingerprints.resize(before + parts.header.count, parts.header.first);
+        let values = &mut fingerprints[before..];
+        parts.walk(0, |i, value| {
+            values[i] = value;
             true
         })
     }
