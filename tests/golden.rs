@@ -75,6 +75,16 @@ fn golden_64() -> Vec<Golden<u64>> {
                 .collect(),
         },
     ];
+    for (codec, name) in [
+        (Codec::FirstDifference, "example-first-difference"),
+        (Codec::Gap, "example-gap"),
+        (Codec::EliasFano, "example-elias-fano"),
+    ] {
+        let page = |fingerprint, id, name: &str| (fingerprint, id, Some(name.to_string()));
+        let mut documents = vec![page(0x10, 1, "a/1.html"), page(0x13, 2, "a/2.html"), page(0x20, 7, "文")];
+        documents.extend([(0x21, 8, None), (0x13, 300, None)]);
+        all.push(Golden { name, options: options(codec, "probe-2", 256), documents });
+    }
     for (codec, [empty, single, extremes]) in [
         (Codec::FirstDifference, ["empty", "single", "extremes"]),
         (Codec::EliasFano, ["empty-elias-fano", "single-elias-fano", "extremes-elias-fano"]),
@@ -221,6 +231,40 @@ fn check_golden<F: Fingerprint>(golden: &[Golden<F>]) {
         let store = folder().join(golden.name);
         check_contents(&store, golden);
         check_reader(&store, golden);
+    }
+}
+
+/// The pages quote golden files: ``` blocks that start with `golden/STORE/FILE`, then lines `OFFSET  BYTES | MEANING`
+/// in hexadecimal, without gaps but where a line is `...`.
+#[test]
+fn the_pages_quote_golden_files() {
+    for page in ["README.md", "table.md", "ids.md", "names.md", "manifest.md"] {
+        let text = fs::read_to_string(folder().parent().unwrap().join(page)).unwrap();
+        let examples: Vec<&str> = text.split("```").skip(1).step_by(2).map(str::trim).collect();
+        let examples = examples.iter().filter(|example| example.starts_with("golden/"));
+        let mut quoted = 0;
+        for example in examples {
+            let mut lines = example.lines();
+            let name = lines.next().unwrap();
+            let bytes = fs::read(folder().parent().unwrap().join(name)).unwrap();
+            let mut expected = None;
+            for line in lines {
+                if line == "..." {
+                    expected = None;
+                    continue;
+                }
+                let (place, _) = line.split_once(" | ").unwrap();
+                let (offset, hex) = place.split_once("  ").unwrap();
+                let offset = usize::from_str_radix(offset, 16).unwrap();
+                assert!(expected.is_none_or(|expected| expected == offset), "{page}: {line}");
+                let hex = hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap());
+                let hex: Vec<u8> = hex.collect();
+                assert_eq!(bytes[offset..offset + hex.len()], hex, "{page}: {line}");
+                expected = Some(offset + hex.len());
+                quoted += hex.len();
+            }
+        }
+        assert!(quoted > 40 || page == "README.md", "{page} quotes no golden file");
     }
 }
 
