@@ -146,6 +146,18 @@ pub(crate) fn check_reserved(path: &Path, offset: usize, reserved: &[u8]) -> Res
     }
 }
 
+/// Refuses a block size that tables cannot have; `None` is the codec's default.
+pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
+    match block_size {
+        Some(size) if !size.is_power_of_two() || !BLOCK_SIZES.contains(&size) => {
+            let (least, most) = (BLOCK_SIZES.start(), BLOCK_SIZES.end());
+            let message = format!("a block size of {size} is not a power of two from {least} to {most}");
+            Err(Error::BadArgument(message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Checks the magic bytes at both ends of a file and its version; returns where its footer starts.
 pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: usize) -> Result<usize> {
     let truncated = |expected: usize| {

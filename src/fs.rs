@@ -41,9 +41,15 @@ pub trait WriteFile: Write + Send {
 }
 
 /// A lock that is held until it is dropped or its process ends.
-#[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _held: Box<dyn Send + Sync>,
+}
+
+impl Lock {
+    /// A lock that is given back when `held` is dropped.
+    pub fn new(held: impl Send + Sync + 'static) -> Lock {
+        Lock { _held: Box::new(held) }
+    }
 }
 
 /// The real disk.
@@ -90,7 +96,7 @@ impl Fs for Disk {
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { _file: file })),
+            Ok(()) => Ok(Some(Lock::new(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }

@@ -33,7 +33,7 @@ pub struct Pair {
 ///
 /// # Errors
 /// [`Error::OutOfOrder`] if the fingerprints are not strictly ascending, [`Error::BadArgument`] if the
-/// distance is above [`Fingerprint::MAX_DISTANCE`].
+/// distance is above [`Fingerprint::MAX_DISTANCE`] or there are 2^32 fingerprints or more.
 pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Vec<Pair>> {
     if let Some(pair) = fingerprints.windows(2).find(|pair| pair[0] >= pair[1]) {
         return Err(Error::OutOfOrder {
@@ -41,6 +41,10 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
             previous: pair[0].to_hex(),
             got: pair[1].to_hex(),
         });
+    }
+    if u32::try_from(fingerprints.len()).is_err() {
+        let message = "a self-join in memory takes at most 4,294,967,295 fingerprints".to_string();
+        return Err(Error::BadArgument(message));
     }
     let plan = choose_plan::<F>(fingerprints.len(), distance)?;
     let masks: Vec<F> = plan.tables().iter().map(plan::TablePlan::prefix_mask).collect();
@@ -181,7 +185,8 @@ mod tests {
 
     #[test]
     fn both_ends_and_one_bit_neighbours() {
-        let values: Vec<u128> = (0..64).map(|bit| 1 << bit).chain([0, u128::MAX, u64::MAX as u128]).collect();
+        let values: Vec<u128> =
+            (0..64).map(|bit| 1 << bit).chain([0, u128::MAX, u128::from(u64::MAX)]).collect();
         for distance in 0..=4 {
             check::<u64>(&values, distance);
             check::<u128>(&values, distance);

@@ -1,4 +1,43 @@
-//! An exact, compressed, on-disk index of document fingerprints.
+//! simstore keeps document fingerprints (simhashes) on disk, compressed, and answers, exactly: which stored
+//! fingerprints are within k bits of this one?
+//!
+//! The method is that of G. S. Manku, A. Jain and A. Das Sarma, "Detecting Near-Duplicates for Web Crawling"
+//! (WWW 2007): several copies of the set, each under a bit permutation of its own, sorted, and written as
+//! compressed blocks of which a look-up reads only those that it needs.
+//!
+//! # Building and asking
+//!
+//! ```
+//! use simstore::{BuildOptions, Builder, Store};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("pages");
+//! let mut builder = Builder::<u64>::create(&path, BuildOptions::default())?;
+//! builder.insert_named(0x6a09_e667_f3bc_c908, 1, "https://example.org/a")?;
+//! builder.insert_named(0x6a09_e667_f3bc_c90b, 2, "https://example.org/a?print=1")?;
+//! builder.insert_named(0xbb67_ae85_84ca_a73b, 3, "https://example.org/b")?;
+//! builder.finish()?;
+//!
+//! let store = Store::<u64>::open(&path)?;
+//! let matches = store.query(0x6a09_e667_f3bc_c909, 3)?;
+//! assert_eq!(matches.len(), 2);
+//! assert_eq!(store.name(matches[0].id.unwrap())?.as_deref(), Some("https://example.org/a"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A [`Store`] is `Send + Sync`, and its reads are concurrent. A [`Builder`] takes any number of fingerprints
+//! in bounded memory; the store appears when it is complete and durable, or not at all.
+//!
+//! # Texts
+//!
+//! With the feature `text`, [`text::Profile`] makes fingerprints of documents, in Chinese, English or any
+//! other language; with `corpus`, [`mod@corpus`] reads them from files.
+//!
+//! # Below the front door
+//!
+//! [`Plan`](plan::Plan) is the list of tables that a set is kept in, checked to miss nothing;
+//! [`Table`] is one of them; [`join::self_join`] finds all pairs inside one set. The files are specified in
+//! the folder `format-spec`.
 
 mod bits;
 mod codec;
@@ -32,3 +71,8 @@ pub use crate::plan::floor_bits_per_fingerprint;
 pub use crate::segment::{Entry, Match, Segment, Stats};
 pub use crate::store::{Builder, Iter, Store, stored_bits};
 pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
+
+/// The examples of the README, run as tests.
+#[cfg(all(doctest, feature = "text"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,7 +11,6 @@ use crate::codec::Codec;
 use crate::error::{Damage, Error, Result};
 use crate::format;
 use crate::fs::{Fs, NewFile};
-use crate::table::{codec_number, codec_of_number};
 
 /// The name of the manifest in a store's folder.
 pub(crate) const MANIFEST: &str = "MANIFEST";
@@ -102,7 +101,7 @@ impl Manifest {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = format::MANIFEST_MAGIC.to_vec();
         bytes.extend_from_slice(&format::VERSION.to_le_bytes());
-        bytes.extend_from_slice(&[self.bits as u8, self.distance as u8, codec_number(self.codec), 0]);
+        bytes.extend_from_slice(&[self.bits as u8, self.distance as u8, self.codec.number(), 0]);
         bytes.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
         write_string(&mut bytes, &self.profile);
         for segment in &self.segments {
@@ -140,7 +139,7 @@ impl Manifest {
         field(12, "bits", u64::from(bits), "64 or 128", bits == 64 || bits == 128)?;
         field(13, "distance", u64::from(distance), "at most a quarter of the bits", distance <= bits / 4)?;
         let number = u64::from(bytes[14]);
-        let Some(codec) = codec_of_number(bytes[14]) else {
+        let Some(codec) = Codec::of_number(bytes[14]) else {
             return Err(Error::corrupt(
                 path,
                 14,

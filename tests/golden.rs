@@ -151,11 +151,11 @@ fn compare_files<F: Fingerprint>(golden: &[Golden<F>]) {
     }
 }
 
-/// What a store of these documents holds: pairs of fingerprint and id, ascending, and names by id.
-fn contents<F: Fingerprint>(
-    documents: &[Document<F>],
-    ids: bool,
-) -> (BTreeSet<(F, Option<u64>)>, BTreeMap<u64, &str>) {
+/// Pairs of fingerprint and id, ascending, and names by id.
+type Contents<'a, F> = (BTreeSet<(F, Option<u64>)>, BTreeMap<u64, &'a str>);
+
+/// What a store of these documents holds.
+fn contents<F: Fingerprint>(documents: &[Document<F>], ids: bool) -> Contents<'_, F> {
     let entries = documents.iter().map(|(fingerprint, id, _)| (*fingerprint, ids.then_some(*id)));
     let names = documents.iter().filter_map(|(_, id, name)| Some((*id, name.as_deref()?)));
     (entries.collect(), names.collect())

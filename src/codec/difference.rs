@@ -14,7 +14,7 @@ use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::{Code, Decoder, MAX_SYMBOLS, OVERRUN};
+use crate::huffman::{Code, Decoder, OVERRUN};
 
 /// How a fingerprint follows from its predecessor and the bits from the coded one on.
 ///
@@ -120,21 +120,6 @@ impl<S> Difference<S> {
         Ok(())
     }
 
-    /// Counts the symbols of a table's neighbours.
-    pub(crate) fn count<F: Fingerprint>(
-        counts: &mut [u64; MAX_SYMBOLS],
-        fingerprints: impl IntoIterator<Item = F>,
-    ) where
-        S: Step<F>,
-    {
-        let mut fingerprints = fingerprints.into_iter();
-        let Some(mut previous) = fingerprints.next() else { return };
-        for next in fingerprints {
-            counts[S::symbol(previous, next) as usize] += 1;
-            previous = next;
-        }
-    }
-
     fn header_bits<F: Fingerprint>(&self, spans: usize, width: u32) -> usize {
         BlockHeader::<F>::LEN * 8 + (spans - 1) * (width + self.position_bits) as usize
     }
@@ -157,7 +142,7 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
     fn next(&mut self, len: u8) -> F {
         let len = u32::from(len) % F::BITS;
         self.position = self.position.wrapping_sub(len as usize);
-        let mask = (F::ONE << len).wrapping_sub(F::ONE);
+        let mask = F::low_mask(len);
         self.value = S::next(self.value, mask, bits::read_masked(self.block, self.position, len, mask));
         self.value
     }

@@ -39,6 +39,30 @@ impl Codec {
     /// All codecs.
     pub const ALL: [Codec; 3] = [Codec::FirstDifference, Codec::Gap, Codec::EliasFano];
 
+    /// The block size of a table that is not told one, in bytes, for fingerprints of `bits` bits: what keeps
+    /// look-ups short and the block index, a fingerprint a block, under 0.1 byte a fingerprint. Measured in
+    /// `BENCHMARKS.md`, "Block size and span".
+    pub fn default_block_size(self, bits: u32) -> u32 {
+        match (self, bits) {
+            (Codec::EliasFano, 64) => 1024,
+            _ => 4096,
+        }
+    }
+
+    /// The codec's number in files.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Codec::FirstDifference => 0,
+            Codec::Gap => 1,
+            Codec::EliasFano => 2,
+        }
+    }
+
+    /// The codec of a number in a file.
+    pub(crate) fn of_number(number: u8) -> Option<Codec> {
+        Codec::ALL.into_iter().find(|codec| codec.number() == number)
+    }
+
     /// The name used on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {

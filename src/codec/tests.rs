@@ -22,7 +22,7 @@ fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
 
 fn huffman<F: Fingerprint, S: Step<F>>(fingerprints: &[F], span: u16, block_size: u32) -> Difference<S> {
     let mut counts = [0; MAX_SYMBOLS];
-    Difference::<S>::count(&mut counts, fingerprints.iter().copied());
+    fingerprints.windows(2).for_each(|pair| counts[S::symbol(pair[0], pair[1]) as usize] += 1);
     Difference::new(Code::from_counts(&counts), span, block_size)
 }
 

@@ -1,11 +1,12 @@
 //! Documents to fingerprints, on all cores.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::corpus::records::{Record, Records, records};
-use crate::corpus::{DocumentId, DocumentOptions};
+use crate::corpus::{Document, DocumentId, DocumentOptions};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::text::{Profile, Simhash};
@@ -24,6 +25,12 @@ pub struct FingerprintedDocument<F> {
     /// Its position among the documents of all inputs, from 0. Malformed ones have a position
     /// too: skipping them does not renumber the others.
     pub ordinal: u64,
+    /// The file it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// The line it stands on, from 1; 1 for a text file.
+    pub line: u64,
+    /// The document as it stands in its file, if that was [asked for](FingerprintedDocuments::with_records).
+    pub record: Option<Record>,
 }
 
 /// The fingerprints of the documents of files and folders, in order.
@@ -42,6 +49,7 @@ pub fn fingerprint_documents<F: Fingerprint>(
         records: records(paths, options),
         options: options.clone(),
         profile: *profile,
+        with_records: false,
         ordinal: 0,
         read: Vec::new(),
         done: Vec::new().into_iter(),
@@ -54,12 +62,22 @@ pub struct FingerprintedDocuments<F> {
     records: Records,
     options: DocumentOptions,
     profile: Profile,
+    with_records: bool,
     /// The position of the first record of `read`.
     ordinal: u64,
     /// The batch that was read last.
     read: Vec<Result<Record>>,
     /// What is left of the batch before.
     done: std::vec::IntoIter<Result<FingerprintedDocument<F>>>,
+}
+
+impl<F> FingerprintedDocuments<F> {
+    /// Hands out each document as it stands too: for callers that write out some of what they read, and
+    /// cannot read it twice.
+    #[must_use]
+    pub fn with_records(self) -> Self {
+        FingerprintedDocuments { with_records: true, ..self }
+    }
 }
 
 fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
@@ -86,10 +104,13 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
         }
         let (first, length) = (self.ordinal, batch.len() as u64);
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
+        let with_records = self.with_records;
         let fingerprint = |(at, record): (usize, Result<Record>)| {
-            let document = record?.document(options)?;
-            let simhash = profile.fingerprint(&document.text);
-            Ok(FingerprintedDocument { id: document.id, simhash, ordinal: first + at as u64 })
+            let record = record?;
+            let kept = with_records.then(|| record.clone());
+            let Document { id, text, path, line } = record.document(options)?;
+            let simhash = profile.fingerprint(&text);
+            Ok(FingerprintedDocument { id, simhash, ordinal: first + at as u64, path, line, record: kept })
         };
         let (done, read) = rayon::join(
             || batch.into_par_iter().enumerate().map(fingerprint).collect::<Vec<_>>(),

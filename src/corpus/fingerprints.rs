@@ -1,7 +1,8 @@
 //! Reading fingerprints.
 
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::corpus::DocumentId;
 use crate::corpus::id::MAX_NAME_BYTES;
@@ -20,6 +21,10 @@ pub struct FingerprintRecord<F> {
     pub id: DocumentId,
     /// The fingerprint.
     pub fingerprint: F,
+    /// The file it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// Its line, or its record in a raw file, from 1.
+    pub line: u64,
 }
 
 /// The fingerprints of files, in order.
@@ -50,7 +55,7 @@ pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
 pub struct Fingerprints<F> {
     paths: std::vec::IntoIter<PathBuf>,
     /// The file that is being read, and whether it is raw.
-    input: Option<(Input, bool)>,
+    input: Option<(Arc<Path>, Input, bool)>,
     line: Vec<u8>,
     /// Records read so far, malformed ones included.
     position: u64,
@@ -61,7 +66,7 @@ pub struct Fingerprints<F> {
 impl<F: Fingerprint> Fingerprints<F> {
     fn advance(&mut self) -> Result<Option<FingerprintRecord<F>>> {
         loop {
-            if let Some((input, is_raw)) = &mut self.input {
+            if let Some((path, input, is_raw)) = &mut self.input {
                 let read = if *is_raw {
                     self.line.resize(F::BYTES, 0);
                     input.read_record(&mut self.line)
@@ -74,12 +79,16 @@ impl<F: Fingerprint> Fingerprints<F> {
                 }
                 if read? {
                     let by_default = DocumentId::Number(self.position - 1);
-                    let record = if *is_raw {
-                        Ok(FingerprintRecord { id: by_default, fingerprint: F::read_le(&self.line) })
+                    let parsed = if *is_raw {
+                        Ok((F::read_le(&self.line), by_default))
                     } else {
                         parse_line(&self.line, by_default)
                     };
-                    return record.map(Some).map_err(|reason| input.bad(reason));
+                    let (path, line) = (Arc::clone(path), input.line());
+                    return match parsed {
+                        Ok((fingerprint, id)) => Ok(Some(FingerprintRecord { id, fingerprint, path, line })),
+                        Err(reason) => Err(input.bad(reason)),
+                    };
                 }
             }
             let Some(path) = self.paths.next() else { return Ok(None) };
@@ -100,13 +109,14 @@ impl<F: Fingerprint> Fingerprints<F> {
                     )));
                 }
             };
-            self.input = Some((Input::open(&path)?, is_raw));
+            let input = Input::open(&path)?;
+            self.input = Some((path.into(), input, is_raw));
         }
     }
 }
 
 /// Parses `HEX` or `HEX<TAB>ID`; a reason if it is malformed.
-fn parse_line<F: Fingerprint>(line: &[u8], by_default: DocumentId) -> Result<FingerprintRecord<F>, String> {
+fn parse_line<F: Fingerprint>(line: &[u8], by_default: DocumentId) -> Result<(F, DocumentId), String> {
     let line = std::str::from_utf8(line)
         .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to() + 1))?;
     let (hex, id) = match line.split_once('\t') {
@@ -116,7 +126,7 @@ fn parse_line<F: Fingerprint>(line: &[u8], by_default: DocumentId) -> Result<Fin
         None => (line, Ok(by_default)),
     };
     let fingerprint = F::parse_hex(hex.trim()).map_err(|error| error.to_string())?;
-    Ok(FingerprintRecord { id: id?, fingerprint })
+    Ok((fingerprint, id?))
 }
 
 impl<F: Fingerprint> Iterator for Fingerprints<F> {

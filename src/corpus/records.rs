@@ -11,7 +11,7 @@ use crate::corpus::{Document, DocumentId, DocumentOptions};
 use crate::error::{Error, Result};
 
 /// A document as it stands in its file: a line of JSON, or a text file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     path: Arc<Path>,
     line: u64,
@@ -33,6 +33,11 @@ impl Record {
     /// Its bytes: the line without its end, or the text file without a byte order mark.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Whether it is a line of JSON, and not a text file.
+    pub fn is_json(&self) -> bool {
+        self.is_json
     }
 
     /// Parses the document.

@@ -29,7 +29,7 @@ pub(super) fn check<F: Fingerprint>(name: &str, distance: u32, tables: &[TablePl
             None => atoms.push(Atom { tables: inside, bits: 1, errors: 0 }),
         }
     }
-    let needed = tables.iter().map(|table| table.flips as i64 + 1).collect();
+    let needed = tables.iter().map(|table| i64::from(table.flips) + 1).collect();
     let mut search = Search { atoms, needed, steps: 0 };
     let incomplete = |reason| Error::IncompletePlan { plan: name.to_string(), distance, reason };
     match search.find(distance, 0) {

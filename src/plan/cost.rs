@@ -10,7 +10,6 @@ use super::{Plan, TablePlan, catalogue};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::table::default_block_size;
 
 /// What a table is read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +137,7 @@ fn estimate_table<F: Fingerprint>(table: &TablePlan<F>, workload: &Workload) -> 
     let costs = costs(workload.codec);
     let width = f64::from(F::BITS);
     let block_bits =
-        f64::from(workload.block_size.unwrap_or(default_block_size(workload.codec, F::BITS))) * 8.0;
+        f64::from(workload.block_size.unwrap_or(workload.codec.default_block_size(F::BITS))) * 8.0;
 
     // A block adds its header, its first fingerprint in full, its entry in the index and half a fingerprint of
     // slack; a span adds a restart point.
@@ -209,8 +208,8 @@ pub fn frontier<F: Fingerprint>(distance: u32, workload: &Workload) -> Result<Ve
     Ok(plans)
 }
 
-/// The plan that a store gets which is not told one: the least product of time and size, so that a plan of
-/// twice the size has to halve the time.
+/// The plan that a store gets which is not told one: the least time x size^2, so that a plan of twice the size
+/// has to take a quarter of the time.
 ///
 /// # Errors
 /// As [`frontier`].
@@ -218,9 +217,9 @@ pub fn choose<F: Fingerprint>(distance: u32, workload: &Workload) -> Result<Plan
     if distance > F::MAX_DISTANCE {
         return Plan::named("scan", distance);
     }
-    let product = |estimate: &Estimate| estimate.nanoseconds * estimate.bytes_per_fingerprint;
+    let price = |estimate: &Estimate| estimate.nanoseconds * estimate.bytes_per_fingerprint.powi(2);
     let plans = frontier(distance, workload)?.into_iter();
-    let best = plans.min_by(|a, b| product(&a.1).total_cmp(&product(&b.1)));
+    let best = plans.min_by(|a, b| price(&a.1).total_cmp(&price(&b.1)));
     best.map_or_else(|| Plan::named("scan", distance), |(plan, _)| Ok(plan))
 }
 

@@ -43,7 +43,7 @@ impl<F: Fingerprint> Builder<F> {
             crate::PlanChoice::Named(name) => Plan::<F>::named(name, options.distance).map(|_| ())?,
             crate::PlanChoice::Auto => Plan::<F>::named("scan", options.distance).map(|_| ())?,
         }
-        crate::table::check_block_size(options.block_size)?;
+        crate::format::check_block_size(options.block_size)?;
         let fs = options.fs.clone();
         let folder_is_new = match fs.create_dir(path) {
             Ok(()) => true,

@@ -59,7 +59,11 @@ impl<F: Fingerprint> Store<F> {
         Store::open_on(&(Arc::new(Disk) as Arc<dyn Fs>), path)
     }
 
-    pub(crate) fn open_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
+    /// [`Store::open`] on another file system than the real disk.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
         let manifest = Manifest::load(&**fs, path)?;
         if manifest.bits != F::BITS {
             let (expected, found) = (F::BITS, manifest.bits);

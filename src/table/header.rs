@@ -17,30 +17,6 @@ use crate::plan::TablePlan;
 /// in `BENCHMARKS.md`, "Block size and span".
 const DEFAULT_SPAN: u16 = 64;
 
-/// The block size of a table that is not told one, in bytes: what keeps both the look-up short and the block
-/// index, a fingerprint a block, under 0.1 byte a fingerprint. Measured in `BENCHMARKS.md`, "Block size and
-/// span".
-pub(crate) fn default_block_size(codec: Codec, bits: u32) -> u32 {
-    match (codec, bits) {
-        (Codec::EliasFano, 64) => 1024,
-        _ => 4096,
-    }
-}
-
-/// Refuses a block size that the format does not have.
-pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
-    match block_size {
-        Some(size) if !size.is_power_of_two() || !format::BLOCK_SIZES.contains(&size) => {
-            Err(Error::BadArgument(format!(
-                "a block size of {size} is not a power of two from {} to {}",
-                format::BLOCK_SIZES.start(),
-                format::BLOCK_SIZES.end()
-            )))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// What a table holds and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableHeader<F> {
@@ -66,8 +42,8 @@ impl<F: Fingerprint> TableHeader<F> {
         block_size: Option<u32>,
         counts: &SymbolCounts<F>,
     ) -> Result<Self> {
-        check_block_size(block_size)?;
-        let block_size = block_size.unwrap_or(default_block_size(codec, F::BITS));
+        format::check_block_size(block_size)?;
+        let block_size = block_size.unwrap_or(codec.default_block_size(F::BITS));
         let span = if codec == Codec::EliasFano { 0 } else { DEFAULT_SPAN };
         let (fingerprints, code) = (counts.fingerprints(), counts.code());
         Ok(TableHeader { plan, codec, block_size, span, fingerprints, code })
@@ -92,7 +68,7 @@ impl<F: Fingerprint> TableHeader<F> {
         bytes[..8].copy_from_slice(&format::TABLE_MAGIC);
         LittleEndian::write_u32(&mut bytes[field::VERSION..], format::VERSION);
         bytes[field::BITS] = F::BITS as u8;
-        bytes[field::CODEC] = codec_number(self.codec);
+        bytes[field::CODEC] = self.codec.number();
         bytes[field::PREFIX_BITS] = self.plan.prefix_bits as u8;
         bytes[field::FLIPS] = self.plan.flips as u8;
         LittleEndian::write_u32(&mut bytes[field::BLOCK_SIZE..], self.block_size);
@@ -122,7 +98,7 @@ impl<F: Fingerprint> TableHeader<F> {
         if u32::from(bits) != F::BITS {
             return wrong(field::BITS, "bits", u64::from(bits), "the width of the store's fingerprints");
         }
-        let Some(codec) = codec_of_number(bytes[field::CODEC]) else {
+        let Some(codec) = Codec::of_number(bytes[field::CODEC]) else {
             return wrong(field::CODEC, "codec", u64::from(bytes[field::CODEC]), "0, 1 or 2");
         };
         let prefix_bits = u32::from(bytes[field::PREFIX_BITS]);
@@ -176,18 +152,4 @@ impl<F: Fingerprint> TableHeader<F> {
         };
         Ok((header, blocks_offset))
     }
-}
-
-/// A codec's number on disk.
-pub(crate) fn codec_number(codec: Codec) -> u8 {
-    match codec {
-        Codec::FirstDifference => 0,
-        Codec::Gap => 1,
-        Codec::EliasFano => 2,
-    }
-}
-
-/// The codec of a number on disk.
-pub(crate) fn codec_of_number(number: u8) -> Option<Codec> {
-    Codec::ALL.into_iter().find(|&codec| codec_number(codec) == number)
 }

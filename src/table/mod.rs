@@ -6,7 +6,6 @@ mod reader;
 mod writer;
 
 pub use self::header::TableHeader;
-pub(crate) use self::header::{check_block_size, codec_number, codec_of_number, default_block_size};
 pub use self::reader::{BlockInfo, Table, TableScan};
 pub(crate) use self::writer::{SymbolCounts, TableWriter};
 

@@ -1,1 +1,109 @@
-fn main() {}
+//! The `simstore` command line: near-duplicates by fingerprint, from documents to an exact, compressed store.
+#![allow(missing_docs)]
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::failure::{Failure, Outcome};
+use crate::progress::Progress;
+
+mod build;
+mod compression;
+mod contents;
+mod dedup;
+mod dump;
+mod failure;
+mod fingerprint;
+mod groups;
+mod histogram;
+mod inputs;
+mod inspect;
+mod keep;
+mod naming;
+mod numbers;
+mod output;
+mod plan;
+mod progress;
+mod query;
+mod rivals;
+mod spool;
+mod verify;
+mod width;
+
+/// An exact, compressed index of document fingerprints.
+///
+/// A fingerprint (simhash) is a number of 64 or 128 bits; documents that are nearly the same have fingerprints
+/// that differ in few bits. simstore makes them from documents, keeps them in a compressed store on disk, and
+/// finds every stored one within a distance of another: none is missed.
+#[derive(Debug, Parser)]
+#[command(name = "simstore", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  simstore dedup samples/en.jsonl                    near-duplicate clusters of a corpus
+  simstore build pages.simstore samples/en.jsonl     a store of its fingerprints
+  simstore query pages.simstore --file page.md       which documents are nearly this one
+  simstore inspect pages.simstore                    what is in the store, and how small it is
+
+Exit codes: 0 done, 1 could not be done, 2 bad usage.";
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Number of threads; by default one per core
+    #[arg(long, global = true, value_name = "N", help_heading = "Common options")]
+    threads: Option<usize>,
+    /// No progress and no summary on standard error, only warnings and errors
+    #[arg(long, short, global = true, help_heading = "Common options")]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Build(build::BuildArgs),
+    Query(query::QueryArgs),
+    Dedup(dedup::DedupArgs),
+    Fingerprint(fingerprint::FingerprintArgs),
+    Inspect(inspect::InspectArgs),
+    Verify(verify::VerifyArgs),
+    Dump(dump::DumpArgs),
+    Plan(plan::PlanArgs),
+    Compression(compression::CompressionArgs),
+}
+
+fn run(cli: Cli) -> Outcome {
+    if let Some(threads) = cli.common.threads {
+        if threads == 0 {
+            return Err(Failure::Usage("--threads must be at least 1".to_owned()));
+        }
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+            .map_err(|error| Failure::Failed(format!("cannot start {threads} threads: {error}")))?;
+    }
+    let progress = Progress::new(cli.common.quiet);
+    match cli.command {
+        Command::Build(args) => build::run(&args, &progress),
+        Command::Query(args) => query::run(&args, &progress),
+        Command::Dedup(args) => dedup::run(&args, &progress),
+        Command::Fingerprint(args) => fingerprint::run(&args, &progress),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Dump(args) => dump::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Compression(args) => compression::run(&args, &progress),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

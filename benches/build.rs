@@ -1,0 +1,98 @@
+//! Building a store of random fingerprints and asking it: time, memory, bytes; prints Markdown.
+//!
+//! `cargo bench --bench build -- COUNT [PLAN [MEMORY_IN_MIB]]` (default: 10000000 auto 1536); the store goes to
+//! the folder that TMPDIR names, and is removed at the end.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use simstore::{BuildOptions, Builder, Codec, floor_bits_per_fingerprint};
+
+/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014).
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// Forgets the most memory that this process has had.
+fn reset_peak_memory() {
+    // Where this is not Linux, or not allowed, the peak is that of all rows so far.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory that this process has had, in MiB, where Linux tells it.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib / 1024)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let count: u64 = arguments.first().map_or(Ok(10_000_000), |count| count.parse())?;
+    let plan = arguments.get(1).map_or("auto", String::as_str);
+    let memory: u64 = arguments.get(2).map_or(Ok(1536), |mib| mib.parse())?;
+    println!("{count} random fingerprints, plan {plan}, memory for sorting {memory} MiB\n");
+    println!(
+        "| codec | ids | plan | build, s | peak memory, MiB | tables, bytes each | floor | ids, bytes each | one query, warm, median of 5 rounds, us |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for (codec, ids) in
+        [(Codec::FirstDifference, false), (Codec::EliasFano, false), (Codec::FirstDifference, true)]
+    {
+        let folder = tempfile::tempdir()?;
+        let options = BuildOptions {
+            codec,
+            ids,
+            plan: plan.parse()?,
+            memory: Some(memory << 20),
+            ..BuildOptions::default()
+        };
+        reset_peak_memory();
+        let start = Instant::now();
+        let mut builder = Builder::<u64>::create(&folder.path().join("store"), options)?;
+        let mut state = 1;
+        for id in 0..count {
+            builder.insert(random(&mut state), id)?;
+        }
+        let store = builder.finish()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let peak = peak_memory().unwrap_or(0);
+
+        // Half are stored ones with up to three bits flipped, half are random; each is asked once.
+        let mut stored = 1;
+        let mut state = 99;
+        let queries: Vec<u64> = (0..100_000)
+            .map(|i| {
+                let near = (0..i % 4).fold(random(&mut stored), |x, _| x ^ 1 << (random(&mut state) % 64));
+                if i % 2 == 0 { near } else { random(&mut state) }
+            })
+            .collect();
+        // Reads all files into the page cache, and has all blocks verified.
+        assert_eq!(store.verify(|error| eprintln!("{error}")), 0);
+        let mut matches = Vec::new();
+        let mut times: Vec<f64> = Vec::new();
+        for queries in queries.chunks(20_000) {
+            let start = Instant::now();
+            for &query in queries {
+                store.query_into(query, 3, &mut matches)?;
+                black_box(&matches);
+            }
+            times.push(start.elapsed().as_secs_f64() * 1e6 / queries.len() as f64);
+        }
+        times.sort_by(f64::total_cmp);
+        let stats = store.stats();
+        let each = |bytes: u64| bytes as f64 / stats.fingerprints as f64;
+        println!(
+            "| {codec} | {ids} | {} | {seconds:.1} | {peak} | {:.2} | {:.2} | {:.2} | {:.1} |",
+            store.segments()[0].plan().name(),
+            each(stats.table_bytes),
+            floor_bits_per_fingerprint(64, stats.fingerprints) / 8.0 * stats.tables as f64,
+            each(stats.id_bytes),
+            times[times.len() / 2],
+        );
+    }
+    Ok(())
+}

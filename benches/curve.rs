@@ -1,0 +1,88 @@
+//! Size, decoding and look-up of one table, for a curve of sizes, codecs and block sizes; prints Markdown.
+//!
+//! `cargo bench --bench curve -- 20 24 27` takes log2 of the numbers of fingerprints (default: 20).
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use simstore::plan::Plan;
+use simstore::{Bytes, Codec, Fingerprint, Table, floor_bits_per_fingerprint};
+
+/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014).
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// The median of five runs, in nanoseconds for each of `count`.
+fn median(count: usize, mut run: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..5)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed().as_nanos() as f64 / count as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[2]
+}
+
+fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
+    let plan = Plan::<u64>::named("probe-2", 3).expect("a plan of the catalogue");
+    let bytes = Table::encode(fingerprints, &plan.tables()[0], codec, Some(block_size)).expect("sorted");
+    let size = bytes.len() as f64 * 8.0 / fingerprints.len() as f64;
+    let table = Table::<u64>::open("table".as_ref(), Bytes::from(bytes)).expect("just written");
+    let memory = table.memory() as f64 / fingerprints.len() as f64;
+
+    let mut decoded = Vec::new();
+    let decode = median(fingerprints.len(), || {
+        for block in 0..table.blocks() {
+            decoded.clear();
+            table.decode_block(block, &mut decoded).expect("sound");
+            black_box(&decoded);
+        }
+    });
+    let mut state = 7;
+    let queries: Vec<u64> = (0..100_000).map(|_| random(&mut state)).collect();
+    let mut sum = 0;
+    let lookup = median(queries.len(), || {
+        for query in &queries {
+            let low = query & u64::prefix_mask(32);
+            table.visit(low, low | u64::suffix_mask(32), |_, _, value| sum ^= value).expect("sound");
+        }
+    });
+    let probe = median(10_000, || {
+        for &query in &queries[..10_000] {
+            table.probe(query, 1, |value| sum += u64::from(value.distance(query) <= 3)).expect("sound");
+        }
+    });
+    black_box(sum);
+    let default = if block_size == codec.default_block_size(64) { " (default)" } else { "" };
+    println!(
+        "| {codec} | {block_size}{default} | {size:.2} | {decode:.2} | {lookup:.0} | {probe:.0} | {memory:.3} |"
+    );
+}
+
+fn main() {
+    let logs: Vec<u32> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    for log in if logs.is_empty() { vec![20] } else { logs } {
+        let mut state = 1;
+        let mut fingerprints: Vec<u64> = (0..1_usize << log).map(|_| random(&mut state)).collect();
+        fingerprints.sort_unstable();
+        fingerprints.dedup();
+        let floor = floor_bits_per_fingerprint(64, fingerprints.len() as u64);
+        println!("\nn = 2^{log}, floor {floor:.2} bits\n");
+        println!(
+            "| codec | block, bytes | bits each, whole file | decode, ns each | look-up of a 32-bit prefix, ns \
+             | probe with one flip, ns | memory besides the map, bytes each |"
+        );
+        println!("|---|---|---|---|---|---|---|");
+        for codec in Codec::ALL {
+            for block_size in [256, 512, 1024, 2048, 4096, 8192, 16384] {
+                measure(&fingerprints, codec, block_size);
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What tables and blocks hold: for `simstore inspect`.
+
+use serde::Serialize;
+use simstore::{BlockInfo, Codec, Fingerprint, Segment, Store, Table, floor_bits_per_fingerprint};
+
+use crate::failure::{Failure, Outcome};
+use crate::histogram;
+use crate::numbers::{bits_each, bytes, grouped};
+use crate::output::Output;
+
+/// Blocks that a histogram is drawn from, at most: what is drawn does not get better with more.
+const SAMPLED_BLOCKS: usize = 1 << 16;
+
+#[derive(Serialize)]
+struct BlockLine {
+    segment: usize,
+    table: usize,
+    block: usize,
+    offset: u64,
+    bytes: usize,
+    fingerprints: usize,
+    width: u32,
+    first: String,
+    last: String,
+    values: Vec<Value>,
+}
+
+#[derive(Serialize)]
+struct Value {
+    permuted: String,
+    original: String,
+}
+
+/// A segment by its number from 0.
+pub(crate) fn segment_of<F: Fingerprint>(store: &Store<F>, segment: usize) -> Outcome<&Segment<F>> {
+    store.segments().get(segment).ok_or_else(|| {
+        let (path, count) = (store.path().display(), store.segments().len());
+        Failure::Failed(format!(
+            "{path}: has {count} segments, numbered from 0; there is no segment {segment}"
+        ))
+    })
+}
+
+/// A table of a segment by its number from 0.
+pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Outcome<&Table<F>> {
+    segment.tables().get(table).ok_or_else(|| {
+        let count = segment.tables().len();
+        Failure::Failed(format!("the segment has {count} tables, numbered from 0; there is no table {table}"))
+    })
+}
+
+/// How often each symbol comes in all blocks.
+pub(crate) fn histogram<F: Fingerprint>(table: &Table<F>) -> Outcome<Vec<u64>> {
+    count_symbols(table, 1)
+}
+
+/// The symbols of every `step`-th block.
+fn count_symbols<F: Fingerprint>(table: &Table<F>, step: usize) -> Outcome<Vec<u64>> {
+    let is_gap = table.header().codec == Codec::Gap;
+    let mut counts = vec![0; F::BITS as usize];
+    let mut decoded: Vec<F> = Vec::new();
+    for block in (0..table.blocks()).step_by(step) {
+        decoded.clear();
+        table.decode_block(block, &mut decoded)?;
+        for pair in decoded.windows(2) {
+            let difference = if is_gap { pair[1].wrapping_sub(pair[0]) } else { pair[1] ^ pair[0] };
+            // Ascending as the blocks of a sound table are, no two are equal.
+            if let Some(count) = counts.get_mut(difference.leading_zeros() as usize) {
+                *count += 1;
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// Draws how often each symbol comes.
+pub(crate) fn print_histogram<F: Fingerprint>(
+    output: &mut Output,
+    table: &Table<F>,
+    number: usize,
+) -> Outcome {
+    let step = table.blocks().div_ceil(SAMPLED_BLOCKS).max(1);
+    let counts = count_symbols(table, step)?;
+    let what = match table.header().codec {
+        Codec::Gap => "top bit of the gap to the fingerprint before",
+        _ => "first bit that differs from the fingerprint before",
+    };
+    let of = if step == 1 { String::new() } else { format!(", from every {}th block", grouped(step as u64)) };
+    output.line(format_args!("table {number}, {what}{of}"))?;
+    output.draw(|mut out| histogram::draw(&mut out, &counts))
+}
+
+/// Prints what is told of a table, and the histogram of its symbols.
+pub(crate) fn print_table<F: Fingerprint>(
+    output: &mut Output,
+    segment: &Segment<F>,
+    table: &Table<F>,
+    number: usize,
+) -> Outcome {
+    let header = table.header();
+    let each = bits_each(table.file_len(), header.fingerprints);
+    let floor = floor_bits_per_fingerprint(F::BITS, header.fingerprints);
+    output.line(format_args!(
+        "{}: table {number} of plan {}",
+        table.path().display(),
+        segment.plan().name()
+    ))?;
+    output.line(format_args!("  fingerprints  {} of {} bits", grouped(header.fingerprints), F::BITS))?;
+    output.line(format_args!("  order of bits {}", runs(header.plan.permutation.sources())))?;
+    output.line(format_args!(
+        "  prefix        {} bits, of which a probe flips at most {}",
+        header.plan.prefix_bits, header.plan.flips
+    ))?;
+    output.line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
+    output.line(format_args!(
+        "  blocks        {} of {} bytes, {:.1} fingerprints each",
+        grouped(table.blocks() as u64),
+        header.block_size,
+        header.fingerprints as f64 / table.blocks().max(1) as f64
+    ))?;
+    output.line(format_args!(
+        "  size          {}: {each:.2} bits a fingerprint, floor for random ones {floor:.2}",
+        bytes(table.file_len())
+    ))?;
+    output.line(format_args!("  memory        {}", bytes(table.memory() as u64)))?;
+    print_histogram(output, table, number)
+}
+
+/// Prints a block: its header and its fingerprints.
+pub(crate) fn print_block<F: Fingerprint>(
+    output: &mut Output,
+    table: &Table<F>,
+    [segment, number, block]: [usize; 3],
+    json: bool,
+) -> Outcome {
+    let info: BlockInfo<F> = table.block_info(block)?;
+    let mut decoded = Vec::new();
+    table.decode_block(block, &mut decoded)?;
+    let permutation = &table.header().plan.permutation;
+    let values = decoded.iter().map(|&permuted| Value {
+        permuted: permuted.to_hex(),
+        original: permutation.invert(permuted).to_hex(),
+    });
+    if json {
+        return output.json(&BlockLine {
+            segment,
+            table: number,
+            block,
+            offset: info.offset,
+            bytes: info.len,
+            fingerprints: info.fingerprints,
+            width: info.width,
+            first: info.first.to_hex(),
+            last: info.last.to_hex(),
+            values: values.collect(),
+        });
+    }
+    output.line(format_args!("{}: block {block} of {}", table.path().display(), table.blocks()))?;
+    output.line(format_args!("  offset {}, {} bytes", info.offset, info.len))?;
+    let width = match table.header().codec {
+        Codec::EliasFano => "lower bits of each fingerprint",
+        _ => "bits of a restart point",
+    };
+    output.line(format_args!("  {} fingerprints, {} {width}", info.fingerprints, info.width))?;
+    output.line(format_args!("  first {}, last {}, permuted", info.first.to_hex(), info.last.to_hex()))?;
+    let digits = F::BYTES * 2;
+    output.line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  symbol", "", "permuted", "original"))?;
+    let is_gap = table.header().codec == Codec::Gap;
+    let mut previous: Option<F> = None;
+    for ((at, value), &permuted) in values.enumerate().zip(&decoded) {
+        let symbol = match previous.replace(permuted) {
+            None => "-".to_owned(),
+            Some(previous) if is_gap => permuted.wrapping_sub(previous).leading_zeros().to_string(),
+            Some(previous) => (permuted ^ previous).leading_zeros().to_string(),
+        };
+        output.line(format_args!("  {at:>5}  {}  {}  {symbol:>6}", value.permuted, value.original))?;
+    }
+    Ok(())
+}
+
+/// The order of bits with successive ones drawn together: `32-63 0-31`.
+pub(crate) fn runs(sources: &[u8]) -> String {
+    let successive = sources.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let run = |run: &[u8]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        [only] => only.to_string(),
+        [] => String::new(),
+    };
+    successive.map(run).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,129 @@
+//! `simstore dump`: the fingerprints of a store, out again.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use simstore::{Entry, Fingerprint, Store, Table};
+
+use crate::contents::{segment_of, table_of};
+use crate::failure::Outcome;
+use crate::output::{Output, column};
+use crate::width::{Bits, by_width};
+
+const EXAMPLES: &str = "\
+A line is HEX<TAB>ID, or the name where the document has one; HEX alone in a store without ids. Lines are sorted \
+by fingerprint, then by id. With --table, lines are HEX alone, in the order of that table.
+
+With --json, a line is an object:
+  fingerprint  hexadecimal
+  id           number; null in a store without ids, and with --table
+  name         text; only where the document has one
+
+Examples:
+  simstore dump en.simstore
+  simstore dump en.simstore --raw -o en.u64
+  simstore dump en.simstore --table 0 --permuted | head";
+
+/// Print the fingerprints and ids of a store, sorted
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DumpArgs {
+    /// The store
+    store: PathBuf,
+    /// The distinct fingerprints of one table, in its order; tables are numbered from 0
+    #[arg(long, value_name = "I")]
+    table: Option<usize>,
+    /// The segment of that table, numbered from 0
+    #[arg(long, value_name = "S", requires = "table", default_value_t = 0)]
+    segment: usize,
+    /// With --table: print fingerprints permuted, as the table holds them
+    #[arg(long, requires = "table")]
+    permuted: bool,
+    /// Write the distinct fingerprints as raw little-endian words, as in .u64 and .u128 files
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+    /// Where to write; `-` is standard output
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    fingerprint: String,
+    id: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+}
+
+pub(crate) fn run(args: &DumpArgs) -> Outcome {
+    by_width!(Bits::of_store(&args.store)?, dump(args))
+}
+
+fn dump<F: Fingerprint>(args: &DumpArgs) -> Outcome {
+    let store = Store::<F>::open(&args.store)?;
+    let table = match args.table {
+        Some(table) => Some(table_of(segment_of(&store, args.segment)?, table)?),
+        None => None,
+    };
+    let mut output = Output::create(&args.output)?;
+    match table {
+        Some(table) => dump_table(table, args, &mut output)?,
+        None => dump_entries(&store, args, &mut output)?,
+    }
+    output.finish()
+}
+
+fn dump_table<F: Fingerprint>(table: &Table<F>, args: &DumpArgs, output: &mut Output) -> Outcome {
+    let permutation = &table.header().plan.permutation;
+    for permuted in table.scan() {
+        let permuted = permuted?;
+        let fingerprint = if args.permuted { permuted } else { permutation.invert(permuted) };
+        print(Entry { fingerprint, id: None }, None, args, output)?;
+    }
+    Ok(())
+}
+
+fn dump_entries<F: Fingerprint>(store: &Store<F>, args: &DumpArgs, output: &mut Output) -> Outcome {
+    let named = store.stats().names > 0 && !args.raw;
+    let mut previous = None;
+    for entry in store.iter() {
+        let entry = entry?;
+        let repeated = previous.replace(entry.fingerprint) == Some(entry.fingerprint);
+        if args.raw && repeated {
+            continue;
+        }
+        let name = match entry.id {
+            Some(id) if named => store.name(id)?,
+            _ => None,
+        };
+        print(entry, name, args, output)?;
+    }
+    Ok(())
+}
+
+fn print<F: Fingerprint>(
+    entry: Entry<F>,
+    name: Option<String>,
+    args: &DumpArgs,
+    output: &mut Output,
+) -> Outcome {
+    let Entry { fingerprint, id } = entry;
+    if args.raw {
+        let mut bytes = [0; 16];
+        fingerprint.write_le(&mut bytes);
+        return output.write(&bytes[..F::BYTES]);
+    }
+    let fingerprint = fingerprint.to_hex();
+    if args.json {
+        return output.json(&Line { fingerprint, id, name });
+    }
+    match (name, id) {
+        (Some(name), _) => output.line(format_args!("{fingerprint}\t{}", column(&name))),
+        (None, Some(id)) => output.line(format_args!("{fingerprint}\t{id}")),
+        (None, None) => output.line(fingerprint),
+    }
+}

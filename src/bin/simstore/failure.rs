@@ -1,0 +1,60 @@
+//! How a command ends when it does not end well.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use simstore::Error;
+
+/// What every command returns.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line makes no sense: exit code 2.
+    Usage(String),
+    /// It could not be done: exit code 1.
+    Failed(String),
+    /// The library could not do it: exit code 1.
+    Engine(Error),
+    /// Whoever read our output has had enough: exit code 0, and no word.
+    Closed,
+}
+
+impl Failure {
+    /// The failure of a write to a file, or to standard output for `-`.
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Failure {
+        move |error| {
+            if error.kind() == io::ErrorKind::BrokenPipe && path.as_os_str() == "-" {
+                return Failure::Closed;
+            }
+            let path =
+                if path.as_os_str() == "-" { "standard output".into() } else { path.to_string_lossy() };
+            Failure::Failed(format!("{path}: cannot write: {error}"))
+        }
+    }
+
+    /// Prints the message and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let (message, code) = match self {
+            Failure::Closed => return ExitCode::SUCCESS,
+            Failure::Usage(message) => (message.clone(), 2),
+            Failure::Failed(message) => (message.clone(), 1),
+            Failure::Engine(error) => (error.to_string(), 1),
+        };
+        complain(&message);
+        ExitCode::from(code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Engine(error)
+    }
+}
+
+/// Prints a message to standard error; a closed one is no reason to stop.
+pub(crate) fn complain(message: &str) {
+    let _ = writeln!(io::stderr().lock(), "simstore: {message}");
+}

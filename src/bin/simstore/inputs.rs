@@ -1,0 +1,255 @@
+//! Documents and fingerprints from the inputs of a command, as one stream.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use simstore::corpus::{
+    DocumentId, DocumentOptions, InputKind, Record, fingerprint_documents, fingerprints as read_fingerprints,
+};
+use simstore::text::Profile;
+use simstore::{Error, Fingerprint};
+
+use crate::failure::{Failure, Outcome, complain};
+use crate::numbers::grouped;
+use crate::progress::Progress;
+
+/// Malformed lines that are printed one by one under `--skip-bad`.
+const BAD_LINES_SHOWN: u64 = 10;
+
+/// What inputs are, for the long help of commands that read documents and fingerprints.
+pub(crate) const INPUTS_HELP: &str = "\
+Inputs are documents (.jsonl, .ndjson, .json: one JSON object a line; .txt, .md, .html: one text each; folders \
+of these) or fingerprints (.hex, .tsv: lines HEX or HEX<TAB>ID; .u64, .u128: raw, little-endian), not both at \
+once. .gz and .zst are decompressed. `-` is standard input; it and other files are judged by their first bytes.";
+
+/// Which parts of which documents are read, and how they become fingerprints.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Documents")]
+pub(crate) struct DocumentArgs {
+    /// How a text becomes features: auto, words-N, chars-N or jieba-N; then, after commas,
+    /// strip-markup or keep-front-matter [default: auto]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<Profile>,
+    /// The JSON field that holds a document's id [default: `id`, or FILE:LINE where there is none]
+    #[arg(long, value_name = "FIELD")]
+    id_field: Option<String>,
+    /// The JSON field that holds the text; repeatable, fields are joined [default: `text`]
+    #[arg(long = "text-field", value_name = "FIELD")]
+    text_fields: Vec<String>,
+    /// Report malformed lines, count them and go on; without it the first one ends the command
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
+}
+
+impl DocumentArgs {
+    pub(crate) fn options(&self) -> DocumentOptions {
+        let mut options = DocumentOptions { id_field: self.id_field.clone(), ..DocumentOptions::default() };
+        if !self.text_fields.is_empty() {
+            options.text_fields.clone_from(&self.text_fields);
+        }
+        options
+    }
+
+    pub(crate) fn profile(&self) -> Profile {
+        self.profile.unwrap_or_default()
+    }
+}
+
+/// What all inputs hold.
+pub(crate) fn detect_kind(inputs: &[PathBuf]) -> Outcome<InputKind> {
+    if inputs.iter().filter(|input| input.as_os_str() == "-").count() > 1 {
+        return Err(Failure::Usage("standard input (`-`) can be read only once".to_owned()));
+    }
+    let mut first: Option<(&Path, InputKind)> = None;
+    for input in inputs {
+        let kind = InputKind::detect(input)?;
+        match first {
+            None => first = Some((input, kind)),
+            Some((_, other)) if other == kind => {}
+            Some((other, _)) => {
+                let (documents, fingerprints) = if kind == InputKind::Documents {
+                    (input.as_path(), other)
+                } else {
+                    (other, input.as_path())
+                };
+                return Err(Failure::Usage(format!(
+                    "inputs must all be documents or all be fingerprints: {} holds documents, {} fingerprints",
+                    documents.display(),
+                    fingerprints.display()
+                )));
+            }
+        }
+    }
+    Ok(first.map_or(InputKind::Documents, |(_, kind)| kind))
+}
+
+/// A document or a fingerprint of an input.
+#[derive(Debug)]
+pub(crate) struct Item<F> {
+    pub(crate) id: DocumentId,
+    /// `None`: an empty text.
+    pub(crate) fingerprint: Option<F>,
+    /// Distinct features of the text.
+    pub(crate) features: Option<u32>,
+    /// Position among all of all inputs, malformed ones included, from 0.
+    pub(crate) position: u64,
+    /// The document as it stands, if [`visit_documents`] was to keep it.
+    pub(crate) record: Option<Record>,
+    path: Arc<Path>,
+    line: u64,
+}
+
+impl<F> Item<F> {
+    /// The failure of a visitor that finds the item to be malformed.
+    pub(crate) fn bad(&self, reason: String) -> Failure {
+        Failure::Engine(Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason })
+    }
+}
+
+/// How many items of which kind were read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// All that were not malformed.
+    pub(crate) read: u64,
+    pub(crate) empty: u64,
+    pub(crate) short: u64,
+    pub(crate) bad: u64,
+}
+
+impl Counts {
+    /// Says what a person should know about the texts.
+    pub(crate) fn warn(&self, kind: InputKind, progress: &Progress) {
+        if self.bad > 0 {
+            complain(&format!("warning: {} malformed, skipped", count_of(self.bad, "line")));
+        }
+        if kind == InputKind::Documents && self.empty > 0 {
+            progress.say(&format!(
+                "{} without text: they get no fingerprint and match nothing",
+                count_of(self.empty, "document")
+            ));
+        }
+        if self.short > 0 {
+            complain(&format!(
+                "warning: {} so short that the fingerprints are unreliable",
+                count_of(self.short, "document")
+            ));
+        }
+    }
+}
+
+/// A count and what is counted: `1 line`, `2 lines`.
+pub(crate) fn count_of(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// Malformed lines: the first one ends the command, or all are counted.
+#[derive(Debug)]
+struct BadLines {
+    skip: bool,
+    count: u64,
+}
+
+impl BadLines {
+    fn take(&mut self, failure: Failure) -> Outcome {
+        match failure {
+            Failure::Engine(error @ Error::BadInput { .. }) if self.skip => {
+                self.count += 1;
+                if self.count <= BAD_LINES_SHOWN {
+                    complain(&error.to_string());
+                }
+                if self.count == BAD_LINES_SHOWN + 1 {
+                    complain("more malformed lines follow, they are only counted");
+                }
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+}
+
+/// Visits all items of the inputs in order. A visitor may find one to be malformed by [`Item::bad`].
+pub(crate) fn visit<F: Fingerprint>(
+    inputs: &[PathBuf],
+    kind: InputKind,
+    args: &DocumentArgs,
+    progress: &Progress,
+    visitor: impl FnMut(Item<F>) -> Outcome,
+) -> Outcome<Counts> {
+    match kind {
+        InputKind::Documents => visit_documents(inputs, args, false, progress, visitor),
+        InputKind::Fingerprints => visit_fingerprints(inputs, args.skip_bad, progress, visitor),
+    }
+}
+
+/// As [`visit`], for documents, with each as it stands in its file if `with_records` is set.
+pub(crate) fn visit_documents<F: Fingerprint>(
+    inputs: &[PathBuf],
+    args: &DocumentArgs,
+    with_records: bool,
+    progress: &Progress,
+    visitor: impl FnMut(Item<F>) -> Outcome,
+) -> Outcome<Counts> {
+    let mut documents = fingerprint_documents::<F>(inputs, &args.options(), &args.profile());
+    if with_records {
+        documents = documents.with_records();
+    }
+    visit_each(documents, "documents", args.skip_bad, progress, visitor, |_, document| Item {
+        id: document.id,
+        fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
+        features: document.simhash.map(|simhash| simhash.features),
+        position: document.ordinal,
+        record: document.record,
+        path: document.path,
+        line: document.line,
+    })
+}
+
+/// As [`visit`], for inputs that can only be fingerprints.
+pub(crate) fn visit_fingerprints<F: Fingerprint>(
+    inputs: &[PathBuf],
+    skip_bad: bool,
+    progress: &Progress,
+    visitor: impl FnMut(Item<F>) -> Outcome,
+) -> Outcome<Counts> {
+    let records = read_fingerprints::<F>(inputs);
+    visit_each(records, "fingerprints", skip_bad, progress, visitor, |position, record| Item {
+        id: record.id,
+        fingerprint: Some(record.fingerprint),
+        features: None,
+        position,
+        record: None,
+        path: record.path,
+        line: record.line,
+    })
+}
+
+fn visit_each<F: Fingerprint, R>(
+    records: impl Iterator<Item = simstore::Result<R>>,
+    what: &'static str,
+    skip_bad: bool,
+    progress: &Progress,
+    mut visitor: impl FnMut(Item<F>) -> Outcome,
+    item: impl Fn(u64, R) -> Item<F>,
+) -> Outcome<Counts> {
+    let mut counter = progress.counter(what);
+    let mut bad = BadLines { skip: skip_bad, count: 0 };
+    let mut counts = Counts::default();
+    for (position, record) in (0..).zip(records) {
+        let visited = record.map_err(Failure::from).and_then(|record| {
+            let item = item(position, record);
+            let (empty, features) = (item.fingerprint.is_none(), item.features);
+            visitor(item)?;
+            counts.read += 1;
+            counts.empty += u64::from(empty);
+            counts.short += u64::from(features.is_some_and(|n| n < simstore::text::SHORT_TEXT_FEATURES));
+            Ok(())
+        });
+        if let Err(failure) = visited {
+            bad.take(failure)?;
+        }
+        counter.add_one();
+    }
+    counts.bad = bad.count;
+    Ok(counts)
+}

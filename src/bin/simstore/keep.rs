@@ -1,0 +1,88 @@
+//! What `simstore dedup --keep` writes: the input without its duplicates.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use simstore::Fingerprint;
+use simstore::corpus::{DocumentOptions, Record, records};
+
+use crate::dedup::Corpus;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::spool::Spool;
+
+/// Which documents are kept: all but those that are in a cluster and not its first.
+#[derive(Debug)]
+pub(crate) struct Kept(Vec<bool>);
+
+/// The line that stands for a document: its own line, or the path of a text file.
+pub(crate) fn line(record: &Record) -> Cow<'_, [u8]> {
+    if record.is_json() {
+        record.bytes().into()
+    } else {
+        record.path().to_string_lossy().into_owned().into_bytes().into()
+    }
+}
+
+impl Kept {
+    pub(crate) fn new(documents: usize, clusters: &[Vec<usize>]) -> Self {
+        let mut kept = vec![true; documents];
+        for document in clusters.iter().flat_map(|cluster| &cluster[1..]) {
+            kept[*document] = false;
+        }
+        Kept(kept)
+    }
+
+    fn documents(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.0.len()).filter(|&document| self.0[document])
+    }
+
+    /// Writes the fingerprints.
+    pub(crate) fn write_fingerprints<F: Fingerprint>(
+        &self,
+        mut output: Output,
+        corpus: &Corpus<F>,
+    ) -> Outcome {
+        for document in self.documents() {
+            let hex = corpus.fingerprints[document].unwrap_or_default().to_hex();
+            output.line(format_args!("{hex}\t{}", corpus.ids[document]))?;
+        }
+        output.finish()
+    }
+
+    /// Writes the documents, reading them again.
+    pub(crate) fn write_documents<F>(
+        &self,
+        mut output: Output,
+        corpus: &Corpus<F>,
+        inputs: &[PathBuf],
+        options: &DocumentOptions,
+    ) -> Outcome {
+        let mut wanted = self.documents().map(|document| corpus.positions[document]);
+        let mut next = wanted.next();
+        for (position, record) in (0..).zip(records(inputs, options)) {
+            if next == Some(position) {
+                output.write(&line(&record?))?;
+                output.write(b"\n")?;
+                next = wanted.next();
+            }
+        }
+        if next.is_some() {
+            return Err(Failure::Failed("the documents have changed while they were read".to_owned()));
+        }
+        output.finish()
+    }
+
+    /// Writes the documents, whose lines have been put aside.
+    pub(crate) fn write_spooled(&self, mut output: Output, spool: &mut Spool) -> Outcome {
+        let mut kept = self.0.iter();
+        spool.visit(|line| {
+            if kept.next() == Some(&true) {
+                output.write(line)?;
+                output.write(b"\n")?;
+            }
+            Ok(())
+        })?;
+        output.finish()
+    }
+}

@@ -1,0 +1,135 @@
+//! Numbers as people write and read them.
+
+/// Parses a count: `8e9`, `100M`, `1_000_000`; K, M, G (or B) and T are powers of a thousand.
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+    parse_scaled(text, 1000).filter(|&count| count > 0).ok_or_else(|| {
+        format!("`{text}` is no count: expected a number from 1 to 2^64 - 1 like 1000000, 100M or 8e9")
+    })
+}
+
+/// Parses a number of bytes: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let number = text.strip_suffix("iB").or_else(|| text.strip_suffix(['B', 'b'])).unwrap_or(text);
+    parse_scaled(number, 1024)
+        .filter(|&bytes| bytes > 0)
+        .ok_or_else(|| format!("`{text}` is no amount of memory: expected a number like 512M or 2G"))
+}
+
+fn parse_scaled(text: &str, thousand: u64) -> Option<u64> {
+    let exponent = match text.chars().last()?.to_ascii_uppercase() {
+        'K' => 1,
+        'M' => 2,
+        'G' | 'B' => 3,
+        'T' => 4,
+        _ => 0,
+    };
+    let digits = if exponent == 0 { text } else { &text[..text.len() - 1] }.replace(['_', ','], "");
+    let scale = thousand.pow(exponent);
+    if let Ok(whole) = digits.parse::<u64>() {
+        return whole.checked_mul(scale);
+    }
+    if !digits.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let scaled = digits.parse::<f64>().ok()? * scale as f64;
+    (scaled.fract() == 0.0 && scaled < u64::MAX as f64).then_some(scaled as u64)
+}
+
+/// A count with its digits in groups of three: `1,234,567`.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of bytes in the largest fitting unit: `1.5 GiB`.
+pub(crate) fn bytes(count: u64) -> String {
+    let (mut value, mut unit) = (count as f64, "bytes");
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    if unit == "bytes" { format!("{count} bytes") } else { format!("{value:.1} {unit}") }
+}
+
+/// A duration in the largest fitting unit: `1.5 us`.
+pub(crate) fn duration(nanoseconds: f64) -> String {
+    let (value, unit) = match nanoseconds {
+        t if t < 1e3 => (t, "ns"),
+        t if t < 1e6 => (t / 1e3, "us"),
+        t if t < 1e9 => (t / 1e6, "ms"),
+        t => (t / 1e9, "s"),
+    };
+    format!("{value:.1} {unit}")
+}
+
+/// A number of unknown magnitude with about three digits.
+pub(crate) fn short(value: f64) -> String {
+    match value {
+        v if v >= 1000.0 => grouped(v.round() as u64),
+        v if v >= 10.0 || v == 0.0 => format!("{v:.0}"),
+        v if v >= 0.1 => format!("{v:.1}"),
+        v => format!("{v:.0e}"),
+    }
+}
+
+/// A figure for a report: three decimals are more than anything measured here is good for.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// Bits for each of `count` things in a number of bytes; 0 if there are none.
+pub(crate) fn bits_each(bytes: u64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { bytes as f64 * 8.0 / count as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        for (text, count) in [
+            ("1", 1),
+            ("8e9", 8_000_000_000),
+            ("100M", 100_000_000),
+            ("1_000_000", 1_000_000),
+            ("1.5k", 1500),
+        ] {
+            assert_eq!(parse_count(text), Ok(count), "{text}");
+        }
+        for text in ["", "0", "-1", "1.5", "x", "M", "1e30", "nan", "inf", "一", "99999999999T"] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_of_memory() {
+        for (text, bytes) in [("512M", 512 << 20), ("2G", 2 << 30), ("1.5GiB", 3 << 29), ("64KB", 64 << 10)] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "0", "B", "iB", "G", "-2G", "2X"] {
+            assert!(parse_bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn for_reading() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(123_456), "123,456");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(bytes(1023), "1023 bytes");
+        assert_eq!(bytes(3 << 29), "1.5 GiB");
+        assert_eq!(duration(1500.0), "1.5 us");
+        assert_eq!(short(12345.6), "12,346");
+        assert_eq!(short(0.25), "0.2");
+    }
+}

@@ -1,0 +1,161 @@
+//! `simstore plan`: what each plan of tables would cost.
+
+use clap::Args;
+use serde::Serialize;
+use simstore::plan::{self, Estimate, Medium, Plan, Workload};
+use simstore::{Codec, Fingerprint};
+
+use crate::failure::Outcome;
+use crate::numbers::{bytes, duration, grouped, parse_count, rounded, short};
+use crate::output::Output;
+use crate::width::{Bits, by_width, check_distance};
+
+const EXAMPLES: &str = "\
+Columns: tables; the shortest and longest prefix, in bits; how many prefix bits probes flip, in all tables \
+together; probes of one query; bytes of all tables for each fingerprint; and of one query, as predicted for \
+fingerprints that are spread evenly: blocks read, fingerprints compared, time. Real fingerprints are clustered \
+and give more to compare. `*` marks what `--plan auto` takes, `paper` the plans of Manku, Jain and Das Sarma.
+
+With --json, a line is an object, the smallest plan first:
+  plan                  name, for `simstore build --plan`
+  tables, flips         numbers
+  prefix_bits_min, prefix_bits_max
+  probes                of one query
+  bytes_per_fingerprint of all tables
+  bytes                 of all tables
+  reads, candidates, nanoseconds   predicted for one query
+  paper, auto           true or false
+
+Examples:
+  simstore plan --count 8e9 --distance 3
+  simstore plan --count 100M --distance 6 --codec elias-fano --medium ssd --json";
+
+/// Compare the plans of tables for a number of fingerprints and a distance
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PlanArgs {
+    /// Number of distinct fingerprints, like 8e9, 100M or 1_000_000
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    count: u64,
+    /// The largest distance of a query
+    #[arg(long, short, value_name = "K", default_value_t = 3)]
+    distance: u32,
+    /// Width of fingerprints
+    #[arg(long, value_enum, default_value = "64")]
+    bits: Bits,
+    /// How tables are coded: first-difference, gap or elias-fano
+    #[arg(long, default_value_t = Codec::FirstDifference)]
+    codec: Codec,
+    /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
+    #[arg(long, value_name = "BYTES")]
+    block_size: Option<u32>,
+    /// What the tables are read from: memory, ssd or disk
+    #[arg(long, default_value_t = Medium::Memory)]
+    medium: Medium,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    plan: &'a str,
+    tables: usize,
+    prefix_bits_min: u32,
+    prefix_bits_max: u32,
+    flips: u32,
+    probes: f64,
+    bytes_per_fingerprint: f64,
+    bytes: u64,
+    reads: f64,
+    candidates: f64,
+    nanoseconds: f64,
+    paper: bool,
+    auto: bool,
+}
+
+pub(crate) fn run(args: &PlanArgs) -> Outcome {
+    by_width!(args.bits, print(args))
+}
+
+fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
+    check_distance::<F>(args.distance)?;
+    let workload = Workload {
+        fingerprints: args.count,
+        codec: args.codec,
+        block_size: args.block_size,
+        medium: args.medium,
+    };
+    let chosen = plan::choose::<F>(args.distance, &workload)?;
+    let plans = plan::frontier::<F>(args.distance, &workload)?;
+    let mut output = Output::stdout();
+    if !args.json {
+        output.line(format_args!(
+            "{} fingerprints of {} bits, distance {}, codec {}, from {}",
+            grouped(args.count),
+            F::BITS,
+            args.distance,
+            args.codec,
+            args.medium
+        ))?;
+        output.line(format_args!(
+            "  {:<11} {:>6} {:>7} {:>5} {:>9} {:>11} {:>11} {:>9} {:>11} {:>9}",
+            "plan",
+            "tables",
+            "prefix",
+            "flips",
+            "probes",
+            "bytes each",
+            "in all",
+            "reads",
+            "candidates",
+            "time"
+        ))?;
+    }
+    for (plan, estimate) in &plans {
+        let line = line(plan, estimate, args.count, plan.name() == chosen.name());
+        if args.json { output.json(&line)? } else { print_row(&mut output, &line)? }
+    }
+    output.finish()
+}
+
+fn line<'a, F: Fingerprint>(plan: &'a Plan<F>, estimate: &Estimate, count: u64, auto: bool) -> Line<'a> {
+    let prefixes = || plan.tables().iter().map(|table| table.prefix_bits);
+    Line {
+        plan: plan.name(),
+        tables: plan.tables().len(),
+        prefix_bits_min: prefixes().min().unwrap_or(0),
+        prefix_bits_max: prefixes().max().unwrap_or(0),
+        flips: plan.tables().iter().map(|table| table.flips).sum(),
+        probes: estimate.probes,
+        bytes_per_fingerprint: rounded(estimate.bytes_per_fingerprint),
+        bytes: (estimate.bytes_per_fingerprint * count as f64) as u64,
+        reads: rounded(estimate.reads),
+        candidates: rounded(estimate.candidates),
+        nanoseconds: estimate.nanoseconds.round(),
+        paper: plan.name().starts_with("paper-"),
+        auto,
+    }
+}
+
+fn print_row(output: &mut Output, line: &Line<'_>) -> Outcome {
+    let prefix = if line.prefix_bits_min == line.prefix_bits_max {
+        line.prefix_bits_min.to_string()
+    } else {
+        format!("{}-{}", line.prefix_bits_min, line.prefix_bits_max)
+    };
+    output.line(format_args!(
+        "{} {:<11} {:>6} {prefix:>7} {:>5} {:>9} {:>11.1} {:>11} {:>9} {:>11} {:>9}{}",
+        if line.auto { '*' } else { ' ' },
+        line.plan,
+        line.tables,
+        line.flips,
+        short(line.probes),
+        line.bytes_per_fingerprint,
+        bytes(line.bytes),
+        short(line.reads),
+        short(line.candidates),
+        duration(line.nanoseconds),
+        if line.paper { "  paper" } else { "" }
+    ))
+}

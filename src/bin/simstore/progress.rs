@@ -1,0 +1,84 @@
+//! Progress on a terminal, and the words for people beside the output.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::numbers::grouped;
+
+/// Says how far a command has come.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    quiet: bool,
+    shown: bool,
+    started: Instant,
+}
+
+impl Progress {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Progress { quiet, shown: !quiet && io::stderr().is_terminal(), started: Instant::now() }
+    }
+
+    /// A line that counts up, of something whose end is not known.
+    pub(crate) fn counter(&self, what: &'static str) -> Counter {
+        let bar = ProgressBar::with_draw_target(None, self.target());
+        bar.set_style(ProgressStyle::with_template("{spinner} {msg} [{elapsed}]").unwrap_or_else(|_| {
+            // The template is a constant; without it the bar is only less pretty.
+            ProgressStyle::default_spinner()
+        }));
+        if self.shown {
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        Counter { bar, what, count: 0 }
+    }
+
+    /// A bar that fills.
+    pub(crate) fn bar(&self, what: &'static str) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(Some(0), self.target()).with_message(what);
+        let template = "{msg} {wide_bar} {percent}% [{elapsed}, {eta} left]";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar
+    }
+
+    fn target(&self) -> ProgressDrawTarget {
+        if self.shown { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() }
+    }
+
+    /// Prints a line of a summary to standard error, unless the command is to be quiet.
+    pub(crate) fn say(&self, line: &str) {
+        if !self.quiet {
+            let _ = writeln!(io::stderr().lock(), "{line}");
+        }
+    }
+
+    /// Seconds since the command started.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}
+
+/// A line that counts up; it is cleared when dropped.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    bar: ProgressBar,
+    what: &'static str,
+    count: u64,
+}
+
+impl Counter {
+    pub(crate) fn add_one(&mut self) {
+        self.count += 1;
+        if self.count.is_multiple_of(1024) {
+            self.bar.set_message(format!("{} {}", grouped(self.count), self.what));
+        }
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,205 @@
+//! Building: what is left after a failure, a kill, a full disk; replacing; locking; names.
+
+mod disk;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use disk::MemoryDisk;
+use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Store};
+
+fn options() -> BuildOptions {
+    BuildOptions { plan: PlanChoice::Named("probe-2".into()), ..BuildOptions::default() }
+}
+
+fn fill(builder: &mut Builder<u64>, count: u64) -> Result<(), Error> {
+    (0..count).try_for_each(|i| {
+        builder.insert_named(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), i, &format!("page {i}"))
+    })
+}
+
+/// The store's fingerprints, or `None` if it cannot be opened.
+fn fingerprints(disk: &MemoryDisk, path: &Path) -> Option<Vec<u64>> {
+    let store = Store::<u64>::open_on(&(Arc::new(disk.clone()) as Arc<_>), path).ok()?;
+    Some(store.iter().map(|entry| entry.unwrap().fingerprint).collect())
+}
+
+fn build_on(disk: &MemoryDisk, path: &Path, count: u64, replace: bool) -> Result<(), Error> {
+    // So little memory that runs are spilled: they have to go too.
+    let options = BuildOptions { fs: Arc::new(disk.clone()), memory: Some(0), replace, ..options() };
+    let mut builder = Builder::create(path, options)?;
+    fill(&mut builder, count)?;
+    builder.finish().map(|_| ())
+}
+
+#[test]
+fn a_full_disk_leaves_nothing() {
+    let path = Path::new("store");
+    let disk = MemoryDisk::default();
+    build_on(&disk, path, 3000, false).unwrap();
+    let whole: usize = 3000 * 30;
+    let mut succeeded = false;
+    for room in (0..whole).step_by(whole / 60).chain([1 << 30]) {
+        let disk = MemoryDisk::with_room(room);
+        match build_on(&disk, path, 3000, false) {
+            Ok(()) => {
+                succeeded = true;
+                assert_eq!(fingerprints(&disk, path).unwrap().len(), 3000);
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::Io { .. }), "{error}");
+                assert_eq!(disk.paths(), Vec::<std::path::PathBuf>::new(), "room for {room}");
+            }
+        }
+    }
+    assert!(succeeded);
+}
+
+#[test]
+fn a_store_that_is_replaced_stays_until_the_new_one_is_complete() {
+    let path = Path::new("store");
+    let disk = MemoryDisk::default();
+    build_on(&disk, path, 100, false).unwrap();
+    assert!(matches!(build_on(&disk, path, 200, false), Err(Error::AlreadyExists { .. })));
+    let before = fingerprints(&disk, path).unwrap();
+    let files = disk.paths();
+    for room in (0..6000).step_by(400) {
+        disk.set_room(Some(room));
+        if build_on(&disk, path, 2000, true).is_err() {
+            assert_eq!(fingerprints(&disk, path).unwrap(), before);
+            assert_eq!(disk.paths(), files, "room for {room}");
+        }
+    }
+    disk.set_room(None);
+    build_on(&disk, path, 2000, true).unwrap();
+    assert_eq!(fingerprints(&disk, path).unwrap().len(), 2000);
+    assert_eq!(disk.paths().len(), files.len(), "the files of the old store are gone");
+}
+
+#[test]
+fn what_a_killed_build_left_is_removed_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    fs::create_dir(&path).unwrap();
+    for name in ["LOCK", "000001.0.tmp", "000001-01.table", "000001.ids.tmp", "MANIFEST.tmp"] {
+        fs::write(path.join(name), "left over").unwrap();
+    }
+    let error = Store::<u64>::open(&path).unwrap_err().to_string();
+    assert!(error.contains("if a build was cut off, run it again"), "{error}");
+    let mut builder = Builder::create(&path, options()).unwrap();
+    fill(&mut builder, 10).unwrap();
+    assert_eq!(builder.finish().unwrap().len(), 10);
+    let mut names: Vec<_> =
+        fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let expected = ["000001-00.table", "000001-01.table", "000001.ids", "000001.names", "LOCK", "MANIFEST"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn a_dropped_builder_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut builder = Builder::create(&path, options()).unwrap();
+    fill(&mut builder, 10).unwrap();
+    drop(builder);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_is_no_store_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("note.txt");
+    fs::write(&note, "mine").unwrap();
+    for replace in [false, true] {
+        let options = BuildOptions { replace, ..options() };
+        for path in [folder.path(), &note] {
+            let error = Builder::<u64>::create(path, options.clone()).map(|_| ()).unwrap_err();
+            assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
+        }
+    }
+    assert_eq!(fs::read_to_string(&note).unwrap(), "mine");
+    for path in [&note, folder.path(), &folder.path().join("missing")] {
+        assert!(Store::<u64>::open(path).is_err());
+    }
+}
+
+#[test]
+fn two_builders_do_not_meet() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut first = Builder::create(&path, options()).unwrap();
+    let second = Builder::<u64>::create(&path, options()).map(|_| ());
+    assert!(matches!(second, Err(Error::Locked { .. })));
+    fill(&mut first, 10).unwrap();
+    assert_eq!(first.finish().unwrap().len(), 10);
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let plan = |name: &str| PlanChoice::Named(name.into());
+    let cases = [
+        BuildOptions { distance: 17, ..BuildOptions::default() },
+        BuildOptions { plan: plan("cover-11"), distance: 4, ..BuildOptions::default() },
+        BuildOptions { plan: plan("best"), ..BuildOptions::default() },
+        BuildOptions { block_size: Some(1000), ..BuildOptions::default() },
+        BuildOptions { block_size: Some(128), ..BuildOptions::default() },
+    ];
+    for options in cases {
+        let what = format!("{options:?}");
+        assert!(Builder::<u64>::create(&path, options).is_err(), "{what}");
+        assert!(!path.exists(), "{what}");
+    }
+}
+
+#[test]
+fn names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut builder = Builder::create(&path, options()).unwrap();
+    let long = "x".repeat(65536);
+    let names = ["", "a/b", "a/bc", "é", "日本語", &long, "a"];
+    for (i, name) in names.iter().enumerate() {
+        builder.insert_named(i as u64, i as u64 * 1000, name).unwrap();
+    }
+    let again = builder.insert_named(9, 6000, "late");
+    assert!(matches!(again, Err(Error::OutOfOrder { .. })), "{again:?}");
+    assert!(builder.insert_named(9, 7000, &"x".repeat(65537)).is_err());
+    builder.insert(77, 8000).unwrap();
+    let store = builder.finish().unwrap();
+    for (i, name) in names.iter().enumerate() {
+        assert_eq!(store.name(i as u64 * 1000).unwrap().as_deref(), Some(*name));
+    }
+    for id in [1, 999, 1001, 8000, u64::MAX] {
+        assert_eq!(store.name(id).unwrap(), None);
+    }
+    assert_eq!(store.verify(|error| panic!("{error}")), 0);
+    assert_eq!(store.stats().names, 7);
+}
+
+#[test]
+fn reads_are_concurrent() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    let folder = tempfile::tempdir().unwrap();
+    for codec in Codec::ALL {
+        let path = folder.path().join(codec.name());
+        let mut builder = Builder::create(&path, BuildOptions { codec, ..options() }).unwrap();
+        fill(&mut builder, 20_000).unwrap();
+        let store = builder.finish().unwrap();
+        shared(&store);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let store = &store;
+                scope.spawn(move || {
+                    for i in (thread..20_000_u64).step_by(17) {
+                        let found = store.query(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), 0).unwrap();
+                        assert_eq!(found.iter().map(|m| m.id).collect::<Vec<_>>(), [Some(i)]);
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,158 @@
+//! `simstore dedup`.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::{Folder, Random, fields, hex_lines, sample};
+
+#[test]
+fn clusters_of_the_samples() {
+    let folder = Folder::new();
+    for (name, documents, clusters) in [("en.jsonl", 77, 12), ("zh.jsonl", 71, 12)] {
+        let run = folder.run(&["dedup", &sample(name)]);
+        assert!(run.stderr.contains(&format!("{documents} documents")), "{}", run.stderr);
+        assert_eq!(run.ok().matches("cluster ").count(), clusters);
+    }
+}
+
+#[test]
+fn clusters_pairs_and_what_is_kept() {
+    let folder = Folder::new();
+    let lines = [
+        "0000000000000000\ta",
+        "ffffffffffffffff\tfar",
+        "0000000000000007\tb",
+        "0000000000000000\tc",
+        "000000000000003f\tby chain",
+        "fffffffffffffffe\tnear far",
+        "00ff00ff00ff00ff\talone",
+    ];
+    folder.write("a.tsv", lines.join("\n"));
+    let objects = folder.run(&["dedup", "a.tsv", "--json", "--keep", "kept", "--pairs", "pairs"]).json();
+    let member = |id: &str, fingerprint: &str, distance: u32| -> Value {
+        json!({"id": id, "fingerprint": fingerprint, "distance": distance})
+    };
+    assert_eq!(
+        objects[..2],
+        [
+            json!({"cluster": 1, "size": 4, "members": [
+                member("a", "0000000000000000", 0),
+                member("b", "0000000000000007", 3),
+                member("c", "0000000000000000", 0),
+                member("by chain", "000000000000003f", 6),
+            ]}),
+            json!({"cluster": 2, "size": 2, "members": [
+                member("far", "ffffffffffffffff", 0),
+                member("near far", "fffffffffffffffe", 1),
+            ]}),
+        ]
+    );
+    assert_eq!(
+        fields(&objects[2]),
+        ["bad", "clusters", "documents", "duplicates", "empty", "fingerprints", "seconds", "short"]
+    );
+    assert_eq!(objects[2]["duplicates"], 4);
+    assert_eq!(objects[2]["fingerprints"], 6);
+    assert_eq!(folder.read("kept"), format!("{}\n{}\n{}\n", lines[0], lines[1], lines[6]));
+    let pairs: Vec<Value> =
+        folder.read("pairs").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let pair = |a: &str, b: &str, distance: u32| json!({"a": a, "b": b, "distance": distance});
+    assert_eq!(
+        pairs,
+        [
+            pair("a", "b", 3),
+            pair("a", "c", 0),
+            pair("far", "near far", 1),
+            pair("b", "c", 3),
+            pair("b", "by chain", 3),
+        ]
+    );
+    let printed = folder.run(&["dedup", "a.tsv", "--pairs", "-"]).ok();
+    assert_eq!(printed, "a\tb\t3\na\tc\t0\nfar\tnear far\t1\nb\tc\t3\nb\tby chain\t3\n");
+    assert_eq!(folder.run(&["dedup", "a.tsv", "--keep", "-"]).ok(), folder.read("kept"));
+    assert_eq!(folder.names(), ["a.tsv", "kept", "pairs"]);
+    let human = folder.run(&["dedup", "a.tsv"]).ok();
+    assert!(human.starts_with("cluster 1: 4 documents\n   0  a\n   3  b\n"), "{human}");
+}
+
+#[test]
+fn kept_lines_are_the_lines_of_the_input() {
+    let folder = Folder::new();
+    let lines = [
+        r#"{"text": "one two three four", "id":  1, "more": [1, 2]}"#,
+        r#"{ "id": 2, "text": "" }"#,
+        r#"{"text": "one two three four", "id": 3}"#,
+        "not JSON",
+        r#"{"id": 5, "text": "\u4e00 entirely other words"}"#,
+        r#"{"id": 6, "text": "!"}"#,
+    ];
+    folder.write("a.jsonl", lines.join("\n"));
+    folder.run(&["dedup", "a.jsonl", "--keep", "kept"]).fails(1, "a.jsonl:4:");
+    assert_eq!(folder.names(), ["a.jsonl"]);
+    folder.run(&["dedup", "a.jsonl", "--keep", "kept", "--skip-bad"]).ok();
+    let expected = [lines[0], lines[1], lines[4], lines[5]].map(|line| format!("{line}\n")).concat();
+    assert_eq!(folder.read("kept"), expected);
+    folder.run_with_input(&["dedup", "-", "--keep", "piped", "--skip-bad"], lines.join("\n")).ok();
+    assert_eq!(folder.read("piped"), expected);
+    // Nothing of it is a duplicate any more.
+    folder.run(&["dedup", "kept", "--keep", "again.jsonl"]).fails(0, "0 duplicates");
+    assert_eq!(folder.read("again.jsonl"), expected);
+}
+
+#[test]
+fn kept_text_files_are_listed() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("pages")).unwrap();
+    folder.write("pages/a.md", "some words of a page");
+    folder.write("pages/b.txt", "some words of a page");
+    folder.write("pages/c.md", "other things");
+    assert_eq!(folder.run(&["dedup", "pages", "--keep", "-"]).ok(), "pages/a.md\npages/c.md\n");
+}
+
+#[test]
+fn same_output_whatever_the_threads() {
+    let folder = Folder::new();
+    let fingerprints = Random(3).clustered(3000);
+    folder.write("a.hex", hex_lines(&fingerprints));
+    let run = |threads: &str, distance: &str| {
+        let args = ["dedup", "a.hex", "-q", "-d", distance, "--pairs", "pairs", "--keep", "kept"];
+        let clusters = folder.run(&[&args, &["--threads", threads][..]].concat()).ok();
+        (clusters, folder.read("pairs"), folder.read("kept"))
+    };
+    for distance in [0, 3, 8] {
+        let (clusters, pairs, kept) = run("1", &distance.to_string());
+        assert_eq!(run("2", &distance.to_string()), (clusters, pairs.clone(), kept));
+        let mut expected = String::new();
+        for (a, x) in fingerprints.iter().enumerate() {
+            for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {
+                let near = (x ^ y).count_ones();
+                if near <= distance {
+                    expected.push_str(&format!("{a}\t{b}\t{near}\n"));
+                }
+            }
+        }
+        assert!(pairs == expected, "distance {distance}");
+    }
+}
+
+#[test]
+fn no_two_kept_are_joined() {
+    let folder = Folder::new();
+    let kept = folder.run(&["dedup", &sample("en.jsonl"), "--keep", "-"]).ok();
+    let ids: HashSet<&str> = kept.lines().collect();
+    assert_eq!(ids.len(), 77 - 15);
+    folder.write("kept.jsonl", &kept);
+    assert_eq!(folder.run(&["dedup", "kept.jsonl"]).ok(), "");
+}
+
+#[test]
+fn failures_leave_nothing() {
+    let folder = Folder::new();
+    folder.write("a.hex", "0000000000000000\nx\n");
+    folder.write("kept", "as before");
+    folder.run(&["dedup", "a.hex", "--keep", "kept", "--pairs", "pairs"]).fails(1, "a.hex:2:");
+    folder.run(&["dedup", "a.hex", "--keep", "none/kept"]).fails(1, "none/kept: cannot write");
+    assert_eq!(folder.names(), ["a.hex", "kept"]);
+    assert_eq!(folder.read("kept"), "as before");
+}

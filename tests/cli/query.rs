@@ -1,0 +1,144 @@
+//! `simstore query`.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::{Folder, Random, hex_lines, sample};
+
+/// What the plain loop finds: lines as printed with several queries.
+fn plain(stored: &[u64], queries: &[u64], distance: u32) -> String {
+    let mut lines = String::new();
+    for query in queries {
+        let mut found: Vec<(u32, u64, usize)> = (0..)
+            .zip(stored)
+            .map(|(id, value)| ((value ^ query).count_ones(), *value, id))
+            .filter(|&(near, ..)| near <= distance)
+            .collect();
+        found.sort_unstable();
+        for (near, value, id) in found {
+            lines.push_str(&format!("{query:016x}\t{near}\t{value:016x}\t{id}\n"));
+        }
+    }
+    lines
+}
+
+#[test]
+fn finds_what_the_plain_loop_finds() {
+    let folder = Folder::new();
+    let mut random = Random(7);
+    let stored = random.clustered(4000);
+    let mut queries = random.clustered(200);
+    queries.extend(stored.iter().step_by(20).map(|value| value ^ 1 << (random.next() % 64)));
+    folder.write("stored.hex", hex_lines(&stored));
+    folder.write("queries.hex", hex_lines(&queries));
+    for (built, asked, codec) in [(3, 3, "first-difference"), (3, 1, "gap"), (6, 6, "elias-fano")] {
+        let (built, asked) = (built.to_string(), asked.to_string());
+        folder.run(&["build", "--force", "store", "stored.hex", "-d", &built, "--codec", codec]).ok();
+        let expected = plain(&stored, &queries, asked.parse().unwrap());
+        assert!(expected.lines().count() > queries.len() / 2);
+        for threads in ["1", "2"] {
+            let run = folder.run(&["query", "store", "queries.hex", "-d", &asked, "--threads", threads]);
+            assert!(run.ok() == expected, "distance {asked}, {codec}, {threads} threads");
+        }
+        let piped = folder.run_with_input(&["query", "store", "-", "-d", &asked], hex_lines(&queries));
+        assert!(piped.ok() == expected);
+    }
+}
+
+#[test]
+fn wide_fingerprints() {
+    let folder = Folder::new();
+    folder.write("a.hex", "000000000000000000000000000000ff\n00000000000000000000000000000000\n");
+    folder.run(&["build", "store", "a.hex", "--bits", "128", "-d", "8"]).ok();
+    let found = folder.run(&["query", "store", "00000000000000000000000000000000"]).ok();
+    assert_eq!(found, "0\t00000000000000000000000000000000\t1\n8\t000000000000000000000000000000ff\t0\n");
+    folder.run(&["query", "store", "0000000000000000"]).fails(1, "expected 32 hexadecimal digits");
+    folder.run(&["dump", "store", "--raw", "-o", "a.u128"]).ok();
+    assert_eq!(std::fs::read(folder.path("a.u128")).unwrap()[..17], [[0; 16].as_slice(), &[0xff]].concat());
+    folder.run(&["build", "again", "a.u128", "--bits", "128"]).ok();
+    folder.run(&["compression", "a.u128", "--bits", "128"]).ok();
+}
+
+#[test]
+fn several_queries_are_told_apart() {
+    let folder = Folder::new();
+    folder.write("a.hex", "0000000000000001\nf000000000000000\n");
+    folder.run(&["build", "store", "a.hex"]).ok();
+    let query = |args: &[&str]| folder.run(&[&["query", "store"], args].concat());
+    assert_eq!(query(&["0000000000000000"]).ok(), "1\t0000000000000001\t0\n");
+    let both = "0000000000000000\t1\t0000000000000001\t0\nF000000000000000\t0\tf000000000000000\t1\n";
+    assert_eq!(query(&["0000000000000000", "F000000000000000"]).ok(), both.to_lowercase());
+    assert_eq!(query(&["00ff00ff00ff00ff"]).ok(), "");
+    folder.write("q", "0000000000000000\tmine\n");
+    assert_eq!(query(&["q"]).ok(), "0000000000000000\t1\t0000000000000001\t0\n");
+    folder.write("q", "0000000000000000\nzz\n");
+    query(&["q"]).fails(1, "q:2:");
+    assert_eq!(query(&["q", "--skip-bad"]).ok(), "0000000000000000\t1\t0000000000000001\t0\n");
+    query(&["123"]).fails(1, "123: neither a fingerprint (16 hexadecimal digits) nor a file");
+    query(&["00000000000000000000000000000000"]).fails(1, "expected 16 hexadecimal digits");
+    query(&["0000000000000000", "-d", "4"]).fails(1, "build it again with `--distance 4`");
+    query(&["-", "--file", "-"]).fails(2, "only once");
+}
+
+#[test]
+fn texts_are_fingerprinted_as_the_documents_were() {
+    let folder = Folder::new();
+    let text = "A text of some words, about which it is asked again later on; chars or words, it is found.";
+    folder.write("a.jsonl", json!({"id": "the text", "text": text}).to_string());
+    folder.write("a.txt", text);
+    for profile in ["auto", "chars-4", "words-1,strip-markup"] {
+        folder.run(&["build", "--force", "store", "a.jsonl", "--profile", profile]).ok();
+        for args in [["--text", text], ["--file", "a.txt"]] {
+            let found = folder.run(&["query", "store", args[0], args[1]]).ok();
+            assert!(found.starts_with("0\t") && found.ends_with("\tthe text\n"), "{profile}: {found}");
+        }
+        let found = folder.run_with_input(&["query", "store", "--file", "-", "--json"], text).json();
+        assert_eq!((&found[0]["name"], &found[0]["id"]), (&json!("the text"), &json!(0)));
+    }
+    folder.run(&["query", "store", "--text", "?!"]).fails(1, "no letter and no digit");
+    folder.run(&["query", "store", "--file", "none.txt"]).fails(1, "none.txt: cannot read");
+}
+
+#[test]
+fn names_do_not_break_lines() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", json!({"id": "a\tb\n\u{1b}[1m一", "text": "words"}).to_string());
+    folder.run(&["build", "store", "a.jsonl"]).ok();
+    let found = folder.run(&["query", "store", "--text", "words"]).ok();
+    assert!(found.ends_with("\ta\\tb\\n\\u{1b}[1m一\n"), "{found:?}");
+    folder.run(&["fingerprint", "a.jsonl"]).fails(1, "a.jsonl:1: the id holds a tab or a line break");
+}
+
+#[test]
+fn a_reader_who_has_had_enough_is_no_error() {
+    let folder = Folder::new();
+    let store = vec![0; 50_000];
+    folder.write("a.hex", hex_lines(&store));
+    folder.run(&["build", "store", "a.hex"]).ok();
+    for args in [&["dump", "store"][..], &["query", "store", "0000000000000000"], &["dedup", "a.hex"]] {
+        let mut child = folder.command(args).spawn().unwrap();
+        let mut start = [0; 10];
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut start).unwrap();
+        drop(stdout);
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr}");
+        assert!(!stderr.contains("simstore:") && !stderr.contains("panicked"), "{stderr}");
+    }
+}
+
+#[test]
+fn standard_input_may_come_slowly() {
+    let folder = Folder::new();
+    folder.run(&["build", "store", &sample("en.jsonl")]).ok();
+    let mut child = folder.command(&["query", "store", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"00000000").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    stdin.write_all(b"00000000\n").unwrap();
+    drop(stdin);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+}

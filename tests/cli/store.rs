@@ -1,0 +1,162 @@
+//! `simstore inspect`, `verify` and `dump`, and what they say of what is no store.
+
+use serde_json::json;
+
+use crate::{Folder, Random, fields, hex_lines};
+
+fn with_store(args: &[&str]) -> Folder {
+    let folder = Folder::new();
+    folder.write("a.hex", hex_lines(&Random(11).clustered(3000)));
+    folder.run(&[&["build", "store", "a.hex"], args].concat()).ok();
+    folder
+}
+
+#[test]
+fn inspect() {
+    let folder = with_store(&["--plan", "cover-5", "--block-size", "1024"]);
+    let lines = folder.run(&["inspect", "store", "--json"]).json();
+    assert_eq!(
+        fields(&lines[0]),
+        [
+            "bits",
+            "bits_per_fingerprint",
+            "bytes",
+            "codec",
+            "distance",
+            "fingerprints",
+            "floor_bits_per_fingerprint",
+            "id_bytes",
+            "ids",
+            "memory",
+            "name_bytes",
+            "names",
+            "profile",
+            "segments",
+            "table_bytes",
+            "tables"
+        ]
+    );
+    let files = std::fs::read_dir(folder.path("store")).unwrap();
+    let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    assert_eq!(lines[0]["bytes"], bytes);
+    assert_eq!(lines[0]["ids"], 3000);
+    assert_eq!(lines.len(), 6);
+    assert_eq!(lines[1]["plan"], "cover-5");
+    assert_eq!(lines[5]["table"], 4);
+    assert_eq!(lines[5]["permutation"].as_array().unwrap().len(), 64);
+
+    let table = &folder.run(&["inspect", "store", "--table", "2", "--json"]).json()[0];
+    let symbols: u64 = table["histogram"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum();
+    // Each but the first of a block.
+    let blocks = table["blocks"].as_u64().unwrap();
+    assert_eq!(symbols, table["fingerprints"].as_u64().unwrap() - blocks);
+
+    let mut values = Vec::new();
+    for block in 0..blocks {
+        let block = &folder
+            .run(&["inspect", "store", "--table", "2", "--block", &block.to_string(), "--json"])
+            .json()[0];
+        let of_block = block["values"].as_array().unwrap();
+        assert_eq!(block["fingerprints"], of_block.len());
+        assert_eq!(block["first"], of_block[0]["permuted"]);
+        values.extend(of_block.iter().map(|value| value["original"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(folder.run(&["dump", "store", "--table", "2"]).ok().lines().collect::<Vec<_>>(), values);
+
+    for args in [&[][..], &["--table", "1"], &["--table", "1", "--block", "0"]] {
+        let human = folder.run(&[&["inspect", "store"], args].concat()).ok();
+        assert!(args.len() == 4 || human.contains('█'), "{human}");
+    }
+    folder.run(&["inspect", "store", "--table", "5"]).fails(1, "there is no table 5");
+    folder.run(&["inspect", "store", "--table", "0", "--block", "999"]).fails(1, "there is no block 999");
+    folder.run(&["inspect", "store", "--table", "0", "--segment", "1"]).fails(1, "there is no segment 1");
+}
+
+#[test]
+fn dump() {
+    let folder = with_store(&["--plan", "paper-4"]);
+    let mut expected: Vec<(u64, usize)> =
+        (0..).zip(Random(11).clustered(3000)).map(|(i, f)| (f, i)).collect();
+    expected.sort_unstable();
+    let lines: String = expected.iter().map(|(value, id)| format!("{value:016x}\t{id}\n")).collect();
+    assert_eq!(folder.run(&["dump", "store"]).ok(), lines);
+    assert_eq!(folder.run(&["dump", "store", "-o", "out.tsv"]).ok(), "");
+    assert_eq!(folder.read("out.tsv"), lines);
+    let first = &folder.run(&["dump", "store", "--json"]).json()[0];
+    assert_eq!(first, &json!({"fingerprint": format!("{:016x}", expected[0].0), "id": expected[0].1}));
+
+    expected.dedup_by_key(|(value, _)| *value);
+    let raw: Vec<u8> = expected.iter().flat_map(|(value, _)| value.to_le_bytes()).collect();
+    folder.run(&["dump", "store", "--raw", "-o", "out.u64"]).ok();
+    assert_eq!(std::fs::read(folder.path("out.u64")).unwrap(), raw);
+    let sorted: Vec<String> = expected.iter().map(|(value, _)| format!("{value:016x}")).collect();
+    for table in 0..3 {
+        let dump = |more: &[&str]| {
+            folder.run(&[&["dump", "store", "--table", &table.to_string()], more].concat()).ok()
+        };
+        let (originals, permuted) = (dump(&[]), dump(&["--permuted"]));
+        let mut originals: Vec<&str> = originals.lines().collect();
+        assert!(permuted.lines().is_sorted());
+        assert_eq!(originals.is_sorted(), table == 0);
+        originals.sort_unstable();
+        assert_eq!(originals, sorted);
+    }
+}
+
+#[test]
+fn verify() {
+    let folder = with_store(&["--plan", "paper-4"]);
+    assert!(folder.run(&["verify", "store"]).ok().starts_with("ok: "));
+    let summary = &folder.run(&["verify", "store", "--json"]).json()[0];
+    assert_eq!(fields(summary), ["fingerprints", "ids", "ok", "problems", "tables"]);
+    assert_eq!(summary["ok"], true);
+
+    let table = folder.path("store").join("000001-01.table");
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[1000] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    let run = folder.run(&["verify", "store"]);
+    assert!(run.stdout.contains("000001-01.table: damaged at offset"), "{}", run.stdout);
+    run.fails(1, "found");
+    let run = folder.run(&["verify", "store", "--json"]);
+    assert_eq!(run.code, Some(1));
+    let lines: Vec<serde_json::Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(fields(&lines[0]), ["file", "offset", "problem"]);
+    assert_eq!(lines.last().unwrap()["ok"], false);
+    assert_eq!(lines.last().unwrap()["problems"], lines.len() as u64 - 1);
+
+    std::fs::write(&table, "cut").unwrap();
+    let run = folder.run(&["verify", "store", "--json"]);
+    assert_eq!(run.stdout.lines().count(), 2, "{}", run.stdout);
+    run.fails(1, "1 problem found");
+    folder.run(&["query", "store", "0000000000000000"]).fails(1, "000001-01.table: damaged at offset");
+}
+
+#[test]
+fn what_is_no_store() {
+    let folder = Folder::new();
+    folder.write("file", "no store");
+    std::fs::create_dir(folder.path("folder")).unwrap();
+    for path in ["file", "folder", "nothing"] {
+        for command in ["inspect", "verify", "dump"] {
+            folder.run(&[command, path]).fails(1, path);
+        }
+        folder.run(&["query", path, "0000000000000000"]).fails(1, path);
+    }
+    folder.run(&["inspect", "folder"]).fails(1, "not a simstore store");
+}
+
+#[test]
+fn an_empty_store() {
+    let folder = Folder::new();
+    folder.write("a.hex", "");
+    folder.run(&["build", "store", "a.hex"]).ok();
+    assert_eq!(folder.run(&["query", "store", "0000000000000000"]).ok(), "");
+    assert_eq!(folder.run(&["dump", "store"]).ok(), "");
+    folder.run(&["inspect", "store"]).ok();
+    folder.run(&["inspect", "store", "--table", "0"]).ok();
+    folder.run(&["inspect", "store", "--json"]).ok();
+    folder.run(&["verify", "store"]).ok();
+    folder.run(&["dedup", "a.hex", "--json"]).ok();
+}

@@ -1,0 +1,134 @@
+//! A file system in memory, which can fill up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use simstore::Bytes;
+use simstore::fs::{Fs, Lock, WriteFile};
+
+#[derive(Debug, Default)]
+struct State {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    folders: BTreeSet<PathBuf>,
+    /// Bytes that may still be written; `None` is no limit.
+    room: Option<usize>,
+}
+
+/// Files and folders in memory. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryDisk(Arc<Mutex<State>>);
+
+impl MemoryDisk {
+    /// A disk on which `room` more bytes can be written.
+    #[allow(dead_code, reason = "not every test file fills a disk")]
+    pub(crate) fn with_room(room: usize) -> MemoryDisk {
+        let disk = MemoryDisk::default();
+        disk.0.lock().unwrap().room = Some(room);
+        disk
+    }
+
+    /// Sets the number of bytes that can be written from now on.
+    #[allow(dead_code, reason = "not every test file fills a disk")]
+    pub(crate) fn set_room(&self, room: Option<usize>) {
+        self.0.lock().unwrap().room = room;
+    }
+
+    /// The paths of all files and folders.
+    #[allow(dead_code, reason = "not every test file looks for litter")]
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let state = self.0.lock().unwrap();
+        state.files.keys().chain(&state.folders).cloned().collect()
+    }
+}
+
+struct MemoryFile {
+    disk: MemoryDisk,
+    path: PathBuf,
+}
+
+impl Write for MemoryFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.disk.0.lock().unwrap();
+        let len = state.room.map_or(bytes.len(), |room| room.min(bytes.len()));
+        if len == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if let Some(room) = &mut state.room {
+            *room -= len;
+        }
+        state.files.get_mut(&self.path).ok_or(io::ErrorKind::NotFound)?.extend_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl WriteFile for MemoryFile {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Fs for MemoryDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.0.lock().unwrap().files.insert(path.to_path_buf(), Vec::new());
+        Ok(Box::new(MemoryFile { disk: self.clone(), path: path.to_path_buf() }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        let state = self.0.lock().unwrap();
+        let bytes = state.files.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(io::Cursor::new(bytes.clone())))
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        let state = self.0.lock().unwrap();
+        Ok(Bytes::from(state.files.get(path).ok_or(io::ErrorKind::NotFound)?.clone()))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        let bytes = state.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.files.insert(to.to_path_buf(), bytes);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.lock().unwrap().files.remove(path).map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let new = self.0.lock().unwrap().folders.insert(path.to_path_buf());
+        if new { Ok(()) } else { Err(io::ErrorKind::AlreadyExists.into()) }
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        if !self.list(path)?.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        self.0.lock().unwrap().folders.remove(path);
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let state = self.0.lock().unwrap();
+        if !state.folders.contains(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let here = state.files.keys().filter(|file| file.parent() == Some(path));
+        Ok(here.map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect())
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        self.0.lock().unwrap().files.entry(path.to_path_buf()).or_default();
+        Ok(Some(Lock::new(())))
+    }
+}

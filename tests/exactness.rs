@@ -1,0 +1,237 @@
+//! Every search path against the plain loop over all fingerprints.
+
+mod disk;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use disk::MemoryDisk;
+use rayon::prelude::*;
+use simstore::{BuildOptions, Builder, Codec, Fingerprint, Match, PlanChoice, Store, plan};
+
+/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014): the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn fingerprint<F: Fingerprint>(&mut self) -> F {
+        F::from_u128(u128::from(self.next()) << 64 | u128::from(self.next()))
+    }
+
+    /// The fingerprint with `count` random bits flipped, the same one perhaps twice.
+    fn flip<F: Fingerprint>(&mut self, fingerprint: F, count: u64) -> F {
+        (0..count).fold(fingerprint, |x, _| x ^ F::bit_mask(self.below(u64::from(F::BITS)) as u32))
+    }
+}
+
+fn random<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
+    let mut random = Random(1);
+    (0..count).map(|id| (random.fingerprint(), id)).collect()
+}
+
+/// A few centres and what lies around them, at all distances up to a little more than `distance`.
+fn clustered<F: Fingerprint>(count: u64, distance: u32) -> Vec<(F, u64)> {
+    let mut random = Random(2);
+    let centres: Vec<F> = (0..4).map(|_| random.fingerprint()).collect();
+    (0..count)
+        .map(|id| {
+            let flips = random.below(u64::from(distance) + 3);
+            let centre = centres[random.below(4) as usize];
+            (random.flip(centre, flips), random.next() % (id + 1))
+        })
+        .collect()
+}
+
+fn one_bit_neighbours<F: Fingerprint>() -> Vec<(F, u64)> {
+    let centre: F = Random(3).fingerprint();
+    let neighbours = (0..F::BITS).map(|bit| centre ^ F::bit_mask(bit));
+    neighbours.chain([centre, F::ZERO, F::MAX, F::ONE]).zip(0..).collect()
+}
+
+/// Thousands that share their first half, and thousands that share their second.
+fn shared_halves<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
+    let mut random = Random(4);
+    let (first, second) = (F::prefix_mask(F::BITS / 2), F::suffix_mask(F::BITS / 2));
+    let centre: F = random.fingerprint();
+    (0..count)
+        .map(|id| {
+            let (kept, free) = if id % 2 == 0 { (first, second) } else { (second, first) };
+            (centre & kept | random.fingerprint::<F>() & free, u64::MAX - id)
+        })
+        .collect()
+}
+
+fn all_equal<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
+    (0..count).map(|id| (F::from_u128(0x5555), id * 3)).collect()
+}
+
+fn build<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions) -> Store<F> {
+    let options = BuildOptions { fs: Arc::new(MemoryDisk::default()), ..options };
+    let mut builder = Builder::create(Path::new("store"), options).unwrap();
+    entries.iter().for_each(|&(fingerprint, id)| builder.insert(fingerprint, id).unwrap());
+    builder.finish().unwrap()
+}
+
+/// The oracle.
+fn plain<F: Fingerprint>(entries: &[(F, u64)], query: F, distance: u32) -> Vec<Match<F>> {
+    let mut matches: Vec<Match<F>> = entries
+        .iter()
+        .map(|&(fingerprint, id)| Match { fingerprint, distance: query.distance(fingerprint), id: Some(id) })
+        .filter(|found| found.distance <= distance)
+        .collect();
+    matches.sort_by_key(|found| (found.distance, found.fingerprint, found.id));
+    matches.dedup();
+    matches
+}
+
+/// Queries of all kinds, at every distance up to the store's.
+fn check<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions, queries: u64) {
+    let (distance, what) = (options.distance, format!("{options:?}"));
+    let store = build(entries, options);
+    assert_eq!(store.verify(|error| panic!("{what}: {error}")), 0);
+    let mut sorted: Vec<_> = entries.iter().map(|&(fingerprint, id)| (fingerprint, Some(id))).collect();
+    sorted.sort();
+    sorted.dedup();
+    let listed: Vec<_> =
+        store.iter().map(Result::unwrap).map(|entry| (entry.fingerprint, entry.id)).collect();
+    assert_eq!(listed, sorted, "{what}");
+
+    let mut random = Random(5);
+    let mut matches = Vec::new();
+    for i in 0..queries {
+        let query = match entries.len() as u64 {
+            _ if i % 8 == 0 => random.fingerprint(),
+            0 => F::MAX,
+            _ if i % 8 == 1 => F::ZERO,
+            count => {
+                let flips = random.below(u64::from(distance) + 2);
+                let (stored, _) = entries[random.below(count) as usize];
+                random.flip(stored, flips)
+            }
+        };
+        let asked = if i % 3 == 0 { random.below(u64::from(distance) + 1) as u32 } else { distance };
+        store.query_into(query, asked, &mut matches).unwrap();
+        assert_eq!(matches, plain(entries, query, asked), "{what}: {query:x} within {asked}");
+        assert_eq!(store.contains(query).unwrap(), entries.iter().any(|entry| entry.0 == query), "{what}");
+    }
+}
+
+fn options(distance: u32, plan: &str, codec: Codec) -> BuildOptions {
+    let block_size = Some(256);
+    BuildOptions {
+        distance,
+        codec,
+        plan: PlanChoice::Named(plan.into()),
+        block_size,
+        ..BuildOptions::default()
+    }
+}
+
+/// Every plan of every distance, on small sets.
+fn every_plan<F: Fingerprint>(distances: impl Iterator<Item = u32>) {
+    let plans: Vec<(u32, String)> =
+        distances.flat_map(|k| plan::names::<F>(k).into_iter().map(move |name| (k, name))).collect();
+    plans.par_iter().enumerate().for_each(|(i, (distance, name))| {
+        let codec = Codec::ALL[i % 3];
+        check(&clustered::<F>(150, *distance), options(*distance, name, codec), 24);
+        check(&one_bit_neighbours::<F>(), options(*distance, name, codec), 8);
+    });
+}
+
+#[test]
+fn every_plan_of_64_bits() {
+    every_plan::<u64>(0..=16);
+}
+
+#[test]
+fn every_plan_of_128_bits() {
+    every_plan::<u128>((0..=8).chain([11, 16, 23, 31, 32]));
+}
+
+/// The plans of the default distance, each with each codec, on larger sets of each kind.
+fn every_codec<F: Fingerprint>() {
+    let mut cases = Vec::new();
+    for name in plan::names::<F>(3) {
+        cases.extend(Codec::ALL.iter().map(|&codec| (name.clone(), codec)));
+    }
+    cases.par_iter().for_each(|(name, codec)| {
+        let options = || options(3, name, *codec);
+        check(&random::<F>(3000), options(), 60);
+        check(&clustered::<F>(3000, 3), options(), 60);
+        check(&shared_halves::<F>(4000), options(), 60);
+        check(&all_equal::<F>(2000), options(), 10);
+        check::<F>(&[], options(), 10);
+        check(&random::<F>(1), options(), 10);
+        check(&[(F::ZERO, 0), (F::MAX, u64::MAX)], options(), 10);
+    });
+}
+
+#[test]
+fn every_codec_of_64_bits() {
+    every_codec::<u64>();
+}
+
+#[test]
+fn every_codec_of_128_bits() {
+    every_codec::<u128>();
+}
+
+/// Block sizes and memory must not matter; so little memory that runs are spilled and merged.
+#[test]
+fn block_sizes_and_memory() {
+    let entries = [random::<u64>(60_000), shared_halves(60_000), clustered(5000, 3)].concat();
+    let sizes = [None, Some(256), Some(1024), Some(65536)];
+    sizes.par_iter().for_each(|&block_size| {
+        for codec in Codec::ALL {
+            let plan = PlanChoice::Auto;
+            let options =
+                BuildOptions { codec, plan, block_size, memory: Some(0), ..BuildOptions::default() };
+            check(&entries, options, 60);
+        }
+    });
+}
+
+#[test]
+fn a_store_without_ids() {
+    let entries = clustered::<u64>(2000, 3);
+    let store = build(&entries, BuildOptions { ids: false, ..BuildOptions::default() });
+    assert_eq!((store.stats().ids, store.stats().id_bytes), (0, 0));
+    for &(query, _) in entries.iter().step_by(50) {
+        let mut expected: Vec<_> =
+            plain(&entries, query, 3).iter().map(|m| (m.distance, m.fingerprint)).collect();
+        expected.dedup();
+        let found: Vec<_> =
+            store.query(query, 3).unwrap().iter().map(|m| (m.distance, m.fingerprint)).collect();
+        assert_eq!(found, expected);
+        assert!(store.query(query, 3).unwrap().iter().all(|m| m.id.is_none()));
+    }
+}
+
+/// Real fingerprints, which cluster as no made-up set does.
+#[test]
+fn real_fingerprints() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/fingerprints");
+    for file in ["win32-rev.u64", "sqldocs-rev.u64"] {
+        let Ok(bytes) = std::fs::read(folder.join(file)) else {
+            eprintln!("SKIPPED: {file} is not in {}", folder.display());
+            continue;
+        };
+        let entries: Vec<(u64, u64)> = bytes.chunks_exact(8).map(u64::read_le).zip(0..).collect();
+        ["auto", "probe-1", "probe-2", "cover-11", "paper-4"].par_iter().for_each(|name| {
+            for codec in Codec::ALL {
+                let plan = name.parse().unwrap();
+                check(&entries, BuildOptions { codec, plan, ..BuildOptions::default() }, 100);
+            }
+        });
+    }
+}
