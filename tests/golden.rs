@@ -175,7 +175,7 @@ fn check_contents<F: Fingerprint>(store: &Path, golden: &Golden<F>) {
     assert_eq!(store.stats().names, names.len() as u64, "{name}");
     let settings = (golden.options.distance, golden.options.codec, &golden.options.profile[..]);
     assert_eq!((store.distance(), store.codec(), store.profile()), settings, "{name}");
-    for &(fingerprint, ..) in golden.documents.iter().step_by(11) {
+    for &(fingerprint, ..) in golden.documents.iter().step_by(11 + golden.documents.len() / 100) {
         let query = fingerprint ^ F::bit_mask(5) ^ F::bit_mask(F::BITS - 1);
         let distance = golden.options.distance;
         let mut expected: Vec<_> = (entries.iter())
@@ -278,7 +278,16 @@ fn golden_stores_of_128_bits() {
     check_golden(&golden_128());
 }
 
-/// Larger stores, fresh: what this crate writes, the independent reader reads.
+/// What this crate writes, the crate and the independent reader read.
+fn check_fresh<F: Fingerprint>(golden: &Golden<F>) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    build(Builder::create(&store, golden.options.clone()).unwrap(), &golden.documents);
+    check_contents(&store, golden);
+    check_reader(&store, golden);
+}
+
+/// Larger stores: random and clustered fingerprints, names in several chunks, the longest name.
 fn fresh<F: Fingerprint>(plans: &[&str], count: usize) {
     let mut random = Random(u64::from(F::BITS));
     for codec in Codec::ALL {
@@ -288,16 +297,9 @@ fn fresh<F: Fingerprint>(plans: &[&str], count: usize) {
                 fingerprints = random.clustered(count);
             }
             let block_size = [256, 1024, 4096][random.below(3) as usize];
-            let golden = Golden {
-                name: "fresh",
-                options: options(codec, plan, block_size),
-                documents: documents(&mut random, &fingerprints),
-            };
-            let folder = tempfile::tempdir().unwrap();
-            let store = folder.path().join("store");
-            build(Builder::create(&store, golden.options.clone()).unwrap(), &golden.documents);
-            check_contents(&store, &golden);
-            check_reader(&store, &golden);
+            let mut documents = documents(&mut random, &fingerprints);
+            documents.push((F::MAX, u64::MAX, Some("长".repeat(21845) + "x")));
+            check_fresh(&Golden { name: "fresh", options: options(codec, plan, block_size), documents });
         }
     }
 }
@@ -310,6 +312,18 @@ fn fresh_stores_of_64_bits() {
 #[test]
 fn fresh_stores_of_128_bits() {
     fresh::<u128>(&["probe-3", "probe-2"], 1200);
+}
+
+/// As many fingerprints as a block can have.
+#[test]
+fn the_largest_blocks() {
+    for codec in [Codec::Gap, Codec::EliasFano] {
+        let options = BuildOptions { ids: false, ..options(codec, "scan", 65536) };
+        let documents = unnamed((0..u64::from(u16::MAX) + 1000).map(|i| i << 40 | i));
+        check_fresh(&Golden { name: "large blocks", options: options.clone(), documents });
+        let documents = unnamed(u64::MAX - u64::from(u16::MAX) - 1000..=u64::MAX);
+        check_fresh(&Golden { name: "full blocks", options, documents });
+    }
 }
 
 #[test]
