@@ -64,15 +64,17 @@ pub(crate) mod table_footer {
     pub(crate) const BLOCKS: usize = 0;
     pub(crate) const BLOCKS_LEN: usize = 8;
     pub(crate) const HEADER_CRC: usize = 16;
-    pub(crate) const INDEX_CRC: usize = 20;
-    pub(crate) const FOOTER_CRC: usize = 24;
-    pub(crate) const MAGIC: usize = 28;
-    pub(crate) const LEN: usize = 36;
+    pub(crate) const BLOCKS_CRC: usize = 20;
+    pub(crate) const INDEX_CRC: usize = 24;
+    pub(crate) const FOOTER_CRC: usize = 28;
+    pub(crate) const MAGIC: usize = 32;
+    pub(crate) const LEN: usize = 40;
 }
 
 /// The header of an id file (`format-spec/ids.md`).
 pub(crate) mod ids_header {
     pub(crate) const VERSION: usize = 8;
+    pub(crate) const RESERVED: usize = 12;
     pub(crate) const FINGERPRINTS: usize = 16;
     pub(crate) const IDS: usize = 24;
     pub(crate) const LEN: usize = 32;
@@ -84,6 +86,7 @@ pub(crate) mod ids_chunk {
     pub(crate) const BASE: usize = 8;
     pub(crate) const WIDTH: usize = 16;
     pub(crate) const GROUPED: usize = 17;
+    pub(crate) const RESERVED: usize = 18;
     pub(crate) const LEN: usize = 20;
 }
 
@@ -103,15 +106,19 @@ pub(crate) mod names_chunk {
 pub(crate) mod chunks_footer {
     pub(crate) const CHUNKS: usize = 0;
     pub(crate) const HEADER_CRC: usize = 8;
-    pub(crate) const DIRECTORY_CRC: usize = 12;
-    pub(crate) const FOOTER_CRC: usize = 16;
-    pub(crate) const LEN: usize = 28;
+    pub(crate) const CHUNKS_CRC: usize = 12;
+    pub(crate) const DIRECTORY_CRC: usize = 16;
+    pub(crate) const FOOTER_CRC: usize = 20;
+    pub(crate) const LEN: usize = 32;
 }
 
 /// The longest name of a document, in bytes.
 pub(crate) const MAX_NAME: usize = 1 << 16;
 /// A chunk of names is closed when it reaches this many bytes.
 pub(crate) const NAMES_CHUNK: usize = 1 << 14;
+/// The longest chunk of names, in bytes: one more name may follow the last byte below [`NAMES_CHUNK`].
+pub(crate) const MAX_NAMES_CHUNK: usize = 1 << 17;
+const _: () = assert!(NAMES_CHUNK + MAX_NAME + 30 <= MAX_NAMES_CHUNK);
 
 /// The checksum of a numbered part of a file, a block or a chunk: of its number and of its bytes after the
 /// checksum, so that one in the place of another is found too.
@@ -120,6 +127,23 @@ pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
     crc.update(&number.to_le_bytes());
     crc.update(part.get(4..).unwrap_or_default());
     crc.finalize()
+}
+
+/// The checksum of the footer of a table, id or name file whose ends have been checked. It covers, through the
+/// checksums in the footer, every byte of the file: the manifest repeats it.
+pub(crate) fn footer_crc(file: &[u8]) -> u32 {
+    file.len().checked_sub(12).map_or(0, |at| LittleEndian::read_u32(&file[at..]))
+}
+
+/// Checks that bytes which mean nothing in this version are zero.
+pub(crate) fn check_reserved(path: &Path, offset: usize, reserved: &[u8]) -> Result<()> {
+    match reserved.iter().position(|&byte| byte != 0) {
+        None => Ok(()),
+        Some(at) => {
+            let damage = Damage::Field { name: "reserved", found: u64::from(reserved[at]), expected: "zero" };
+            Err(Error::corrupt(path, (offset + at) as u64, damage))
+        }
+    }
 }
 
 /// Refuses a block size that tables cannot have; `None` is the codec's default.

@@ -1,5 +1,6 @@
 //! The manifest: what a store consists of (`format-spec/manifest.md`).
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +42,8 @@ pub(crate) struct SegmentEntry {
     pub(crate) tables: u32,
     pub(crate) has_ids: bool,
     pub(crate) has_names: bool,
+    /// The footer's checksum of each of its files, in the order of [`SegmentEntry::files`].
+    pub(crate) footers: Vec<u32>,
     /// Name of the plan of its tables.
     pub(crate) plan: String,
 }
@@ -75,9 +78,23 @@ impl SegmentEntry {
 /// Whether a file of a store's folder is one that simstore made: those may be removed when no manifest names
 /// them.
 pub(crate) fn is_store_file(name: &str) -> bool {
-    let numbered = name.get(..6).is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-    let ending = [".table", ".ids", ".names", ".tmp"].iter().any(|ending| name.ends_with(ending));
-    (numbered && ending) || name == "MANIFEST.tmp"
+    if name == "MANIFEST.tmp" {
+        return true;
+    }
+    // NNNNNN, perhaps -TT, then the ending; before `.tmp` anything that starts with a dot, or nothing.
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let number = digits(name);
+    let rest = &name[number..];
+    let (table, ending) = match rest.strip_prefix('-') {
+        Some(table) => (digits(table), &table[digits(table)..]),
+        None => (0, rest),
+    };
+    let temporary = ending.starts_with('.') && ending.ends_with(".tmp");
+    match table {
+        _ if number < 6 => false,
+        0 => rest == ending && (temporary || ending == ".ids" || ending == ".names"),
+        _ => table == 2 && (temporary || ending == ".table"),
+    }
 }
 
 impl Manifest {
@@ -94,6 +111,7 @@ impl Manifest {
             bytes.extend_from_slice(&segment.tables.to_le_bytes());
             let flags = (u8::from(segment.has_ids) * HAS_IDS) | (u8::from(segment.has_names) * HAS_NAMES);
             bytes.extend_from_slice(&u32::from(flags).to_le_bytes());
+            segment.footers.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
             write_string(&mut bytes, &segment.plan);
         }
         let crc = crc32fast::hash(&bytes);
@@ -128,10 +146,12 @@ impl Manifest {
                 Damage::Field { name: "codec", found: number, expected: "0, 1 or 2" },
             ));
         };
+        format::check_reserved(path, 15, &bytes[15..16])?;
         let count = LittleEndian::read_u32(&bytes[16..]);
         let mut rest = Fields { path, bytes: &bytes[..footer], at: 20 };
         let profile = rest.string()?;
         let mut segments = Vec::new();
+        let mut numbers = HashSet::new();
         for _ in 0..count {
             let start = rest.at;
             let (number, fingerprints, ids, names) = (rest.u64()?, rest.u64()?, rest.u64()?, rest.u64()?);
@@ -139,14 +159,24 @@ impl Manifest {
             let limit = crate::plan::MAX_TABLES as u32;
             field(start + 32, "tables", u64::from(tables), "1 to 64", (1..=limit).contains(&tables))?;
             field(start + 36, "flags", u64::from(flags), "0 to 3", flags <= 3)?;
+            let (has_ids, has_names) = (flags as u8 & HAS_IDS != 0, flags as u8 & HAS_NAMES != 0);
+            let sound = if has_ids { ids >= fingerprints } else { ids == 0 };
+            field(start + 16, "ids", ids, "one a fingerprint at least, or none without an id file", sound)?;
+            let expected = "1 at least, or none without a name file";
+            field(start + 24, "names", names, expected, has_names == (names > 0))?;
+            let expected = "a number below 2^48 that no other segment has";
+            field(start, "number", number, expected, number < 1 << 48 && numbers.insert(number))?;
+            let files = tables + u32::from(has_ids) + u32::from(has_names);
+            let footers = (0..files).map(|_| rest.u32()).collect::<Result<_>>()?;
             segments.push(SegmentEntry {
                 number,
                 fingerprints,
                 ids,
                 names,
                 tables,
-                has_ids: flags as u8 & HAS_IDS != 0,
-                has_names: flags as u8 & HAS_NAMES != 0,
+                has_ids,
+                has_names,
+                footers,
                 plan: rest.string()?,
             });
         }
@@ -238,10 +268,11 @@ mod tests {
             number,
             fingerprints: 5,
             ids: 7,
-            names: 1,
+            names: u64::from(number == 1),
             tables: 2,
             has_ids: true,
             has_names: number == 1,
+            footers: vec![7; 3 + usize::from(number == 1)],
             plan: plan.to_string(),
         };
         Manifest {
@@ -289,10 +320,14 @@ mod tests {
 
     #[test]
     fn only_files_of_a_store_are_ever_removed() {
-        for name in ["000001-00.table", "000001.ids", "000012.names", "000001.ids.tmp", "MANIFEST.tmp"] {
+        let made = ["000001-00.table", "000001.ids", "000012.names", "1000000-63.table", "MANIFEST.tmp"];
+        for name in made.into_iter().chain(["000001.ids.tmp", "000001.0.tmp", "000001-01.12.tmp"]) {
             assert!(is_store_file(name), "{name}");
         }
-        for name in ["MANIFEST", "LOCK", "notes.txt", "table", "00001.ids", "000001.txt", "my.names"] {
+        let others = ["MANIFEST", "LOCK", "notes.txt", "table", "00001.ids", "000001.txt", "my.names"];
+        let similar =
+            ["20240115-pages.table", "000001-00.ids", "000001.table", "000001-000.table", "000001-.ids"];
+        for name in others.into_iter().chain(similar) {
             assert!(!is_store_file(name), "{name}");
         }
     }

@@ -136,7 +136,7 @@ impl<F: Fingerprint> BlockHeader<F> {
             return Err(Damage::Truncated { expected: Self::LEN as u64, found: block.len() as u64 });
         }
         let count = usize::from(LittleEndian::read_u16(&block[format::BLOCK_COUNT..]));
-        let width = u32::from(block[format::BLOCK_WIDTH]);
+        let width = u32::from(LittleEndian::read_u16(&block[format::BLOCK_WIDTH..]));
         // Every fingerprint after the first takes at least a bit: no count makes a reader work in vain.
         if count == 0 || count > block.len() * 8 {
             return Err(Damage::Field {
@@ -157,7 +157,7 @@ impl<F: Fingerprint> BlockHeader<F> {
 
     pub(crate) fn write(&self, block: &mut [u8]) {
         LittleEndian::write_u16(&mut block[format::BLOCK_COUNT..], self.count as u16);
-        block[format::BLOCK_WIDTH] = self.width as u8;
+        LittleEndian::write_u16(&mut block[format::BLOCK_WIDTH..], self.width as u16);
         self.first.write_le(&mut block[format::BLOCK_FIRST..]);
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
 /// Patterns looked at before the check gives up; the plans of the catalogue take under 100,000.
-const MAX_STEPS: u32 = 20_000_000;
+const MAX_STEPS: u32 = 1_000_000;
 
 /// Bits that stand in the same prefixes: where among them an error falls makes no difference.
 struct Atom {

@@ -8,8 +8,9 @@ use rayon::prelude::*;
 use super::ids::IdsWriter;
 use super::names::NamesWriter;
 use crate::codec::Codec;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format::footer_crc;
 use crate::fs::NewFile;
 use crate::manifest::SegmentEntry;
 use crate::options::{BuildOptions, BuildProgress, PlanChoice};
@@ -73,6 +74,7 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             tables: 0,
             has_ids: self.options.ids,
             has_names: self.named > 0,
+            footers: Vec::new(),
             plan: String::new(),
         }
     }
@@ -137,6 +139,11 @@ fn write<R: Record>(
     plan.tables().par_iter().enumerate().try_for_each(|(number, table)| {
         if number == 0 { task.write_first(table, &counts) } else { task.write_other(number as u32, table) }
     })?;
+    for name in entry.files() {
+        let path = store.join(name);
+        let bytes = options.fs.map(&path).map_err(Error::io(&path, "open"))?;
+        entry.footers.push(footer_crc(bytes.as_ref()));
+    }
     Ok(entry)
 }
 

@@ -9,7 +9,7 @@ use bitvec::prelude::*;
 use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
-use crate::format::{self, chunks_footer as footer};
+use crate::format::{self, chunks_footer as footer, ids_header as header};
 use crate::map::Bytes;
 
 /// Writes a chunked file: the header last known to be complete, then chunk by chunk.
@@ -18,6 +18,8 @@ pub(super) struct ChunksWriter<W> {
     path: PathBuf,
     magic: [u8; 8],
     header_crc: u32,
+    /// Of the checksums of the chunks.
+    chunks_crc: crc32fast::Hasher,
     offset: u64,
     directory: Vec<u8>,
     chunks: u64,
@@ -33,6 +35,7 @@ impl<W: Write> ChunksWriter<W> {
             path: path.to_path_buf(),
             magic,
             header_crc: crc32fast::hash(header),
+            chunks_crc: crc32fast::Hasher::new(),
             offset: header.len() as u64,
             directory: Vec::new(),
             chunks: 0,
@@ -44,6 +47,7 @@ impl<W: Write> ChunksWriter<W> {
         let crc = format::numbered_crc(self.chunks, chunk);
         LittleEndian::write_u32(chunk, crc);
         self.sink.write_all(chunk).map_err(Error::io(&self.path, "write"))?;
+        self.chunks_crc.update(&crc.to_le_bytes());
         self.directory.extend_from_slice(&self.offset.to_le_bytes());
         if let Some(key) = key {
             self.directory.extend_from_slice(&key.to_le_bytes());
@@ -59,6 +63,7 @@ impl<W: Write> ChunksWriter<W> {
         let mut bytes = [0; footer::LEN];
         LittleEndian::write_u64(&mut bytes[footer::CHUNKS..], self.chunks);
         LittleEndian::write_u32(&mut bytes[footer::HEADER_CRC..], self.header_crc);
+        LittleEndian::write_u32(&mut bytes[footer::CHUNKS_CRC..], self.chunks_crc.finalize());
         LittleEndian::write_u32(&mut bytes[footer::DIRECTORY_CRC..], crc32fast::hash(&self.directory));
         let crc = crc32fast::hash(&bytes[..footer::FOOTER_CRC]);
         LittleEndian::write_u32(&mut bytes[footer::FOOTER_CRC..], crc);
@@ -111,6 +116,8 @@ impl Chunks {
         let directory = end - directory_len as usize;
         crc(footer::HEADER_CRC, "header", 0, &file[..header_len])?;
         crc(footer::DIRECTORY_CRC, "directory", directory, &file[directory..end])?;
+        // After magic and version, both headers have four bytes that are reserved.
+        format::check_reserved(path, header::RESERVED, &file[header::RESERVED..][..4])?;
         let sound = BitVec::repeat(false, chunks as usize).into_boxed_bitslice();
         let chunks = Chunks { path: path.to_path_buf(), header_len, directory, entry, sound, bytes };
         let mut expected = header_len as u64;
@@ -178,6 +185,23 @@ impl Chunks {
             self.sound.set_aliased(chunk, true);
         }
         Ok(bytes)
+    }
+
+    /// Compares the checksums of all chunks with the footer; damage inside a chunk is not looked for.
+    pub(super) fn verify(&self) -> Result<()> {
+        let file = self.bytes.as_ref();
+        let mut crc = crc32fast::Hasher::new();
+        for chunk in 0..self.len() {
+            let bytes = &file[self.offset(chunk) as usize..self.offset(chunk + 1) as usize];
+            crc.update(&bytes[..bytes.len().min(4)]);
+        }
+        let at = file.len() - footer::LEN + footer::CHUNKS_CRC;
+        let (expected, found) = (LittleEndian::read_u32(&file[at..]), crc.finalize());
+        if expected == found {
+            return Ok(());
+        }
+        let damage = Damage::Checksum { part: "checksums of the chunks", expected, found };
+        Err(Error::corrupt(&self.path, at as u64, damage))
     }
 
     pub(super) fn damaged(&self, chunk: usize, damage: Damage) -> Error {

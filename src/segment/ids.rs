@@ -103,6 +103,9 @@ impl Ids {
             return Err(mismatch(0, "the chunks of ids and the blocks of the first table"));
         }
         let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
+        if ids < fingerprints {
+            return Err(mismatch(header::IDS, "the numbers of ids and of fingerprints"));
+        }
         Ok(Ids { chunks, ids })
     }
 
@@ -126,9 +129,16 @@ impl Ids {
     pub(super) fn chunk(&self, block: usize) -> Result<IdChunk<'_>> {
         let bytes = self.chunks.get(block, field::LEN)?;
         let (count, width) = (LittleEndian::read_u32(&bytes[field::COUNT..]), u32::from(bytes[field::WIDTH]));
+        format::check_reserved(self.path(), 0, &bytes[field::RESERVED..field::LEN])?;
         let grouped = bytes[field::GROUPED] != 0;
         let body = &bytes[field::LEN..];
         let needed = u64::from(count) * (u64::from(width) + u64::from(grouped));
+        // Where each fingerprint has one id, they may take no bits at all: their number is the block's.
+        if bytes[field::GROUPED] > 1 || (!grouped && count as usize > format::MAX_BLOCK_COUNT) {
+            let found = u64::from(bytes[field::GROUPED]);
+            let expected = "0 with an id for each fingerprint of a block, 1 with more";
+            return Err(self.chunks.damaged(block, Damage::Field { name: "grouped", found, expected }));
+        }
         if width > 64 || needed.div_ceil(8) != body.len() as u64 {
             let expected = "a width that makes the ids fill their chunk";
             let damage = Damage::Field { name: "width", found: u64::from(width), expected };
@@ -148,6 +158,11 @@ impl Ids {
         })?;
         range.for_each(|i| visitor(chunk.get(i)));
         Ok(())
+    }
+
+    /// Checks what holds the chunks together; the caller reads them.
+    pub(super) fn verify(&self) -> Result<()> {
+        self.chunks.verify()
     }
 
     pub(super) fn damaged(&self, block: usize, damage: Damage) -> Error {

@@ -13,6 +13,7 @@ use self::ids::Ids;
 use self::names::Names;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format::footer_crc;
 use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
 use crate::plan::Plan;
@@ -79,32 +80,45 @@ impl<F: Fingerprint> Segment<F> {
         let map = |name: String| {
             let path = store.join(name);
             let bytes = fs.map(&path).map_err(Error::io(&path, "open"))?;
-            Ok::<_, Error>((path, bytes))
+            let footer = footer_crc(bytes.as_ref());
+            Ok::<_, Error>((path, bytes, footer))
+        };
+        let mut named = entry.footers.iter();
+        // Called once a file has been found to be whole, in the order of `SegmentEntry::files`.
+        let mut check_footer = |path: &Path, footer| {
+            let what = "the footers of this file and of the one that the manifest names";
+            let damage = Damage::Mismatch { what };
+            if named.next() == Some(&footer) { Ok(()) } else { Err(Error::corrupt(path, 0, damage)) }
         };
         let mut tables = Vec::new();
         for number in 0..entry.tables {
-            let (path, bytes) = map(entry.table_name(number))?;
+            let (path, bytes, footer) = map(entry.table_name(number))?;
             let table = Table::<F>::open(&path, bytes)?;
             if table.header().fingerprints != entry.fingerprints {
                 let what = "the numbers of fingerprints of the table and of the manifest";
                 let offset = crate::format::table_header::FINGERPRINTS as u64;
                 return Err(Error::corrupt(&path, offset, Damage::Mismatch { what }));
             }
+            check_footer(&path, footer)?;
             tables.push(table);
         }
         let plans = tables.iter().map(|table| table.header().plan.clone()).collect();
         let plan = Plan::new(&entry.plan, distance, plans)?;
         let ids = match entry.has_ids {
             true => {
-                let (path, bytes) = map(entry.ids_name())?;
-                Some(Ids::open(&path, bytes, entry.fingerprints, tables[0].blocks())?)
+                let (path, bytes, footer) = map(entry.ids_name())?;
+                let ids = Ids::open(&path, bytes, entry.fingerprints, tables[0].blocks())?;
+                check_footer(&path, footer)?;
+                Some(ids)
             }
             false => None,
         };
         let names = match entry.has_names {
             true => {
-                let (path, bytes) = map(entry.names_name())?;
-                Some(Names::open(&path, bytes)?)
+                let (path, bytes, footer) = map(entry.names_name())?;
+                let names = Names::open(&path, bytes)?;
+                check_footer(&path, footer)?;
+                Some(names)
             }
             false => None,
         };

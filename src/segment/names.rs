@@ -92,6 +92,9 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn open(path: &Path, bytes: Bytes) -> Result<Self> {
         let chunks = Chunks::open(path, bytes, format::NAMES_MAGIC, header::LEN, true)?;
+        if let Some(chunk) = (1..chunks.len()).find(|&chunk| chunks.key(chunk - 1) >= chunks.key(chunk)) {
+            return Err(chunks.damaged(chunk, Damage::Order { what: "the first ids of the chunks of names" }));
+        }
         Ok(Names { chunks })
     }
 
@@ -128,15 +131,23 @@ impl Names {
     /// Calls `visitor` with the ids and names of a chunk until it says stop.
     fn visit(&self, chunk: usize, mut visitor: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
         let bytes = self.chunks.get(chunk, field::LEN)?;
+        if bytes.len() > format::MAX_NAMES_CHUNK {
+            let (found, expected) = (bytes.len() as u64, "at most 131072 bytes");
+            return Err(self.chunks.damaged(chunk, Damage::Field { name: "chunk", found, expected }));
+        }
         let count = LittleEndian::read_u32(&bytes[field::COUNT..]);
         let mut rest = &bytes[field::LEN..];
         let mut id = self.chunks.key(chunk);
         let mut name = Vec::new();
-        for _ in 0..count {
+        for i in 0..count {
             let mut field = || read_varint(&mut rest).ok_or_else(|| self.malformed(chunk));
             let (delta, shared, len) = (field()?, field()?, field()?);
             let (shared, len) = (shared.min(usize::MAX as u64) as usize, len.min(usize::MAX as u64) as usize);
             if shared > name.len() || len > rest.len() || shared + len > format::MAX_NAME {
+                return Err(self.malformed(chunk));
+            }
+            // The first id is the key; each other one is larger than the one before.
+            if (i == 0) != (delta == 0) {
                 return Err(self.malformed(chunk));
             }
             id = id.checked_add(delta).ok_or_else(|| self.malformed(chunk))?;
@@ -166,6 +177,9 @@ impl Names {
             } else if !sound {
                 damaged(self.malformed(chunk));
             }
+        }
+        if let Err(error) = self.chunks.verify() {
+            damaged(error);
         }
         count
     }

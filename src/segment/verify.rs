@@ -99,6 +99,9 @@ impl<F: Fingerprint> Segment<F> {
                 }
             }
         }
+        if let Err(error) = ids.verify() {
+            damaged(error);
+        }
         if whole && (count != ids.len() || count != self.entry.ids) {
             let what = "the number of ids, the header and the manifest";
             damaged(Error::corrupt(ids.path(), 0, Damage::Mismatch { what }));

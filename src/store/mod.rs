@@ -146,7 +146,7 @@ impl<F: Fingerprint> Store<F> {
 
     /// Number of fingerprints; one that is in several segments counts in each.
     pub fn len(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.stats().fingerprints).sum()
+        self.segments.iter().map(|segment| segment.stats().fingerprints).fold(0, u64::saturating_add)
     }
 
     /// Whether there are no fingerprints.
@@ -159,8 +159,8 @@ impl<F: Fingerprint> Store<F> {
         let mut all = Stats { bytes: self.manifest_bytes, ..Stats::default() };
         for stats in self.segments.iter().map(Segment::stats) {
             all.fingerprints += stats.fingerprints;
-            all.ids += stats.ids;
-            all.names += stats.names;
+            all.ids = all.ids.saturating_add(stats.ids);
+            all.names = all.names.saturating_add(stats.names);
             all.segments += stats.segments;
             all.tables += stats.tables;
             all.bytes += stats.bytes;

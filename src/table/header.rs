@@ -121,6 +121,7 @@ impl<F: Fingerprint> TableHeader<F> {
         if !spans.contains(&span) {
             return wrong(field::SPAN, "span", u64::from(span), "1 to 256, and 0 for elias-fano");
         }
+        format::check_reserved(path, field::RESERVED, &bytes[field::RESERVED..field::BLOCKS_OFFSET])?;
         let blocks_offset = LittleEndian::read_u32(&bytes[field::BLOCKS_OFFSET..]);
         if !(format::MIN_BLOCKS_OFFSET..=format::PAGE).contains(&blocks_offset) {
             return wrong(field::BLOCKS_OFFSET, "blocks offset", u64::from(blocks_offset), "256 to 4096");
@@ -135,6 +136,12 @@ impl<F: Fingerprint> TableHeader<F> {
             code[2 * i + 1] = pair >> 4;
         }
         let code = Code::from_lengths(code).map_err(|damage| Error::corrupt(path, lengths as u64, damage))?;
+        let without_code = codec == Codec::EliasFano && code.lengths().iter().any(|&length| length > 0);
+        let padding = &file[end..file.len().min(blocks_offset as usize)];
+        if without_code {
+            return Err(Error::corrupt(path, lengths as u64, Damage::IncompleteCode));
+        }
+        format::check_reserved(path, end, padding)?;
         let header = TableHeader {
             plan: TablePlan { permutation, prefix_bits, flips },
             codec,

@@ -141,7 +141,7 @@ impl<F: Fingerprint> Table<F> {
             && (shortest == 0 || shortest >= BlockHeader::<F>::LEN)
             && blocks < u64::from(u32::MAX)
             && blocks <= header.fingerprints
-            && (header.fingerprints == 0 || blocks > 0);
+            && header.fingerprints <= blocks * format::MAX_BLOCK_COUNT as u64;
         if !sound_len {
             let expected = "as many as the length of the blocks and the number of fingerprints allow";
             let damage = Damage::Field { name: "blocks", found: blocks, expected };
@@ -291,16 +291,18 @@ impl<F: Fingerprint> Table<F> {
         TableScan { table: self, block: 0, decoded: Vec::new(), position: 0 }
     }
 
-    /// Checks all that [`Table::open`] does not: every block's checksum, the order of all fingerprints, the
-    /// block index, and their number. Calls `damaged` with each error and goes on; returns how many
-    /// fingerprints could be read.
+    /// Checks all that [`Table::open`] does not: every block's checksum and all of them together, the order
+    /// of all fingerprints, the block index, and their number. Calls `damaged` with each error and goes on;
+    /// returns how many fingerprints could be read.
     ///
     /// `visitor` gets each permuted fingerprint.
     pub fn verify(&self, mut visitor: impl FnMut(F), mut damaged: impl FnMut(Error)) -> u64 {
         let mut decoded = Vec::new();
         let (mut count, mut whole) = (0, true);
         let mut previous = None;
+        let mut crc = crc32fast::Hasher::new();
         for block in 0..self.blocks() {
+            crc.update(&self.blocks.bytes.as_ref()[self.blocks.range(block)][..4]);
             decoded.clear();
             if let Err(error) = self.decode_block(block, &mut decoded) {
                 damaged(error);
@@ -327,6 +329,12 @@ impl<F: Fingerprint> Table<F> {
             let damage =
                 Damage::Mismatch { what: "the number of fingerprints in the blocks and in the header" };
             damaged(Error::corrupt(self.path(), format::table_header::FINGERPRINTS as u64, damage));
+        }
+        let at = self.file_len() as usize - footer::LEN + footer::BLOCKS_CRC;
+        let (expected, found) = (LittleEndian::read_u32(&self.blocks.bytes.as_ref()[at..]), crc.finalize());
+        if expected != found {
+            let damage = Damage::Checksum { part: "checksums of the blocks", expected, found };
+            damaged(Error::corrupt(self.path(), at as u64, damage));
         }
         count
     }

@@ -70,6 +70,8 @@ pub(crate) struct TableWriter<F, W> {
     header: TableHeader<F>,
     codec: AnyCodec,
     header_crc: u32,
+    /// Of the checksums of the blocks.
+    blocks_crc: crc32fast::Hasher,
     /// Fingerprints that are not in a block yet start at `cursor`.
     pending: Vec<F>,
     cursor: usize,
@@ -99,6 +101,7 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
             path: path.to_path_buf(),
             codec,
             header_crc: crc32fast::hash(&bytes),
+            blocks_crc: crc32fast::Hasher::new(),
             pending: Vec::with_capacity(fill * 4),
             cursor: 0,
             fill,
@@ -146,6 +149,7 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         let crc = format::numbered_crc(self.blocks, block);
         LittleEndian::write_u32(block, crc);
         self.sink.write_all(block).map_err(Error::io(&self.path, "write"))?;
+        self.blocks_crc.update(&crc.to_le_bytes());
         self.index.push(pending[count - 1]);
         self.cursor += count;
         self.blocks += 1;
@@ -184,6 +188,7 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         LittleEndian::write_u64(&mut bytes[footer::BLOCKS..], self.blocks);
         LittleEndian::write_u64(&mut bytes[footer::BLOCKS_LEN..], self.blocks_len);
         LittleEndian::write_u32(&mut bytes[footer::HEADER_CRC..], self.header_crc);
+        LittleEndian::write_u32(&mut bytes[footer::BLOCKS_CRC..], self.blocks_crc.finalize());
         LittleEndian::write_u32(&mut bytes[footer::INDEX_CRC..], crc.finalize());
         let crc = crc32fast::hash(&bytes[..footer::FOOTER_CRC]);
         LittleEndian::write_u32(&mut bytes[footer::FOOTER_CRC..], crc);

@@ -1,0 +1,520 @@
+#!/usr/bin/env python3
+"""Reads simstore stores, from the pages beside this file and nothing else.
+
+    python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
+    python3 reader.py --table FILE.table    the header, then the permuted fingerprints
+
+Slow and strict: decodes every table, checks every checksum, compares all parts with one another. Python 3.8 or
+newer, standard library only. As a library: `Store(path)`, `Table(path)`; what is wrong with a file is a `Damaged`.
+"""
+
+import os
+import struct
+import sys
+import zlib
+
+VERSION = 1
+CODECS = ["first-difference", "gap", "elias-fano"]
+MAX_CODE_LENGTH = 12
+
+
+class Damaged(Exception):
+    """A file is not what the format asks for."""
+
+
+def read_file(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise Damaged("%s: %s" % (path, error.strerror))
+
+
+def u16(data, at):
+    return struct.unpack_from("<H", data, at)[0]
+
+
+def u32(data, at):
+    return struct.unpack_from("<I", data, at)[0]
+
+
+def u64(data, at):
+    return struct.unpack_from("<Q", data, at)[0]
+
+
+def ascending(values):
+    return all(a < b for a, b in zip(values, values[1:]))
+
+
+class Bits:
+    """The bits of some bytes: bit i is bit i % 8, from the least significant, of byte i // 8."""
+
+    def __init__(self, data):
+        self.data = data
+        self.len = 8 * len(data)
+
+    def read(self, at, count):
+        """The number whose bit j is bit at + j."""
+        part = int.from_bytes(self.data[at // 8 : (at + count + 7) // 8], "little")
+        return part >> at % 8 & ((1 << count) - 1)
+
+
+class File:
+    """A file of a store: magic bytes and a version at its start, magic bytes at its end."""
+
+    def __init__(self, path, magic, footer_len):
+        self.path = path
+        self.data = read_file(path)
+        data = self.data
+        self.check(len(data) >= 12, "cut short: %d bytes" % len(data))
+        self.check(data[:8] == magic, "starts with %r, not with %r" % (data[:8], magic))
+        version = u32(data, 8)
+        self.check(version <= VERSION, "format version %d is newer than %d" % (version, VERSION))
+        self.check(version > 0, "format version 0")
+        self.check(len(data) >= 12 + footer_len, "cut short: %d bytes" % len(data))
+        self.check(data[-8:] == magic, "ends with %r, not with %r" % (data[-8:], magic))
+        self.footer = len(data) - footer_len
+
+    def check(self, sound, problem):
+        if not sound:
+            raise Damaged("%s: %s" % (self.path, problem))
+
+    def check_crc(self, expected, data, part):
+        found = zlib.crc32(data)
+        self.check(expected == found, "checksum of the %s is %08x, expected %08x" % (part, found, expected))
+
+    def check_zero(self, start, end, part):
+        self.check(not any(self.data[start:end]), "%s: bytes %d to %d are not zero" % (part, start, end))
+
+    def check_part(self, number, data, part):
+        """The checksum of a block or chunk: of its number and of what follows the checksum."""
+        found = zlib.crc32(data[4:], zlib.crc32(struct.pack("<Q", number)))
+        self.check(u32(data, 0) == found, "checksum of the %s is %08x" % (part, found))
+
+
+# Tables: table.md
+
+
+def code_words(lengths):
+    """Symbols by (length, word) of the canonical code with these lengths."""
+    words = {}
+    word = 0
+    for length in range(1, MAX_CODE_LENGTH + 1):
+        for symbol, other in enumerate(lengths):
+            if other == length:
+                words[length, word] = symbol
+                word += 1
+        word <<= 1
+    return words
+
+
+def is_code(lengths):
+    used = [length for length in lengths if length]
+    if any(length > MAX_CODE_LENGTH for length in used):
+        return False
+    filled = sum(2 ** (MAX_CODE_LENGTH - length) for length in used)
+    return not used or used == [1] or (len(used) > 1 and filled == 2**MAX_CODE_LENGTH)
+
+
+class Table(File):
+    def __init__(self, path):
+        File.__init__(self, path, b"simtable", 40)
+        data, foot, check = self.data, self.footer, self.check
+        blocks, blocks_len, header_crc, blocks_crc, index_crc, footer_crc = struct.unpack_from(
+            "<QQIIII", data, foot
+        )
+        self.check_crc(footer_crc, data[foot : foot + 28], "footer")
+        self.footer_crc = footer_crc
+
+        check(foot >= 36, "no room for a header")
+        self.bits, codec, self.prefix_bits, self.flips = data[12:16]
+        self.block_size, self.span, reserved = u32(data, 16), u16(data, 20), u16(data, 22)
+        blocks_offset, self.fingerprints = u32(data, 24), u64(data, 28)
+        check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
+        check(codec < 3, "codec number %d" % codec)
+        self.codec = CODECS[codec]
+        check(self.prefix_bits <= self.bits, "%d prefix bits" % self.prefix_bits)
+        check(self.flips <= self.bits // 4, "%d flips" % self.flips)
+        check(self.block_size in [1 << i for i in range(8, 17)], "block size %d" % self.block_size)
+        spans = (0, 0) if self.codec == "elias-fano" else (1, 256)
+        check(spans[0] <= self.span <= spans[1], "span %d" % self.span)
+        check(reserved == 0, "reserved bytes 22 and 23 are not zero")
+        check(256 <= blocks_offset <= 4096, "blocks offset %d" % blocks_offset)
+        self.bytes = self.bits // 8
+        index = blocks_offset + blocks_len
+        check(index + blocks * self.bytes == foot, "the parts do not fill the file")
+        check(blocks == -(-blocks_len // self.block_size), "%d blocks" % blocks)
+        check(blocks <= self.fingerprints <= blocks * 65535, "%d fingerprints" % self.fingerprints)
+        self.check_crc(header_crc, data[:blocks_offset], "header")
+        self.check_crc(index_crc, data[index:foot], "block index")
+
+        permutation_end = 36 + self.bits
+        lengths_end = permutation_end + self.bits // 2
+        self.permutation = list(data[36:permutation_end])
+        check(sorted(self.permutation) == list(range(self.bits)), "the permutation does not name each bit once")
+        pairs = data[permutation_end:lengths_end]
+        self.lengths = [length for pair in pairs for length in (pair & 15, pair >> 4)]
+        check(is_code(self.lengths), "the code lengths make no complete code")
+        check(self.span > 0 or not any(self.lengths), "elias-fano has no code")
+        self.check_zero(lengths_end, blocks_offset, "header")
+        self.words = code_words(self.lengths)
+
+        at = range(index, foot, self.bytes)
+        self.index = [int.from_bytes(data[i : i + self.bytes], "little") for i in at]
+        check(ascending(self.index), "the block index is not ascending")
+        self.blocks = []
+        crc = 0
+        for number in range(blocks):
+            start = blocks_offset + number * self.block_size
+            block = data[start : min(start + self.block_size, index)]
+            check(len(block) >= 8 + self.bytes, "block %d is cut short" % number)
+            self.check_part(number, block, "block %d" % number)
+            crc = zlib.crc32(block[:4], crc)
+            values = self.decode(number, block)
+            check(values[-1] == self.index[number], "block %d does not end with its index entry" % number)
+            self.blocks.append(values)
+        check(crc == blocks_crc, "checksum of the checksums of the blocks is %08x" % crc)
+        self.permuted = [value for values in self.blocks for value in values]
+        check(ascending(self.permuted), "the fingerprints are not ascending")
+        check(len(self.permuted) == self.fingerprints, "%d fingerprints in the blocks" % len(self.permuted))
+
+    def decode(self, number, block):
+        count, width = u16(block, 4), u16(block, 6)
+        first = int.from_bytes(block[8 : 8 + self.bytes], "little")
+        self.number = number
+        self.check(count > 0, "block %d is empty" % number)
+        # Each fingerprint after the first takes at least a bit.
+        self.check(count <= 8 * len(block), "block %d: %d fingerprints" % (number, count))
+        bits = Bits(block)
+        if self.codec == "elias-fano":
+            values = self.decode_elias_fano(bits, count, width, first)
+        else:
+            values = self.decode_spans(bits, count, width, first)
+        self.check(values[-1] < 1 << self.bits, "block %d: a fingerprint is too large" % number)
+        return values
+
+    def decode_elias_fano(self, bits, count, width, first):
+        upper, lower = 64 + self.bits, bits.len - (count - 1) * width
+        sound = width < self.bits and upper <= lower
+        self.check(sound, "block %d: width %d" % (self.number, width))
+        values = [first]
+        for at in range(upper, lower):
+            if bits.read(at, 1):
+                i = len(values)
+                self.check(i < count, "block %d: too many upper bits" % self.number)
+                zeros = at - upper - (i - 1)
+                values.append(first + (zeros << width | bits.read(bits.len - i * width, width)))
+        self.check(len(values) == count, "block %d: too few upper bits" % self.number)
+        return values
+
+    def decode_spans(self, bits, count, width, first):
+        spans = -(-count // self.span)
+        position_bits = self.block_size.bit_length() - 1 + 3
+        restarts = 64 + self.bits
+        positions = restarts + (spans - 1) * width
+        data = positions + (spans - 1) * position_bits
+        self.check(width <= self.bits and data <= bits.len, "block %d: width %d" % (self.number, width))
+        starts = [data] + [bits.read(positions + i * position_bits, position_bits) for i in range(spans - 1)]
+        ends = starts[1:] + [bits.len]
+        values = []
+        for span, (start, end) in enumerate(zip(starts, ends)):
+            self.check(start <= end, "block %d: positions are not ascending" % self.number)
+            value = first + (bits.read(restarts + (span - 1) * width, width) if span else 0)
+            values.append(value)
+            word_end, tail = start, end
+            tails = []
+            for _ in range(min(self.span, count - span * self.span) - 1):
+                symbol, word_end = self.read_word(bits, word_end, end)
+                tail -= symbol
+                tails.append((symbol, tail))
+            self.check(word_end <= tail, "block %d: words and tails overlap" % self.number)
+            gap = bits.read(word_end, tail - word_end)
+            self.check(gap == 0 and (word_end == tail or span == spans - 1), "block %d: padding" % self.number)
+            for symbol, at in tails:
+                coded, tail_bits = 1 << symbol, bits.read(at, symbol)
+                if self.codec == "gap":
+                    value += coded | tail_bits
+                else:
+                    # The predecessor has a 0 where the first bit differs.
+                    self.check(value & coded == 0, "block %d: not ascending" % self.number)
+                    value = value >> symbol + 1 << symbol + 1 | coded | tail_bits
+                values.append(value)
+        return values
+
+    def read_word(self, bits, at, end):
+        word = 0
+        for length in range(1, MAX_CODE_LENGTH + 1):
+            if at + length > end:
+                break
+            word = word << 1 | bits.read(at + length - 1, 1)
+            symbol = self.words.get((length, word))
+            if symbol is not None:
+                return symbol, at + length
+        raise Damaged("%s: block %d: bits that are no code word" % (self.path, self.number))
+
+    def invert(self, permuted):
+        """The original of a permuted fingerprint."""
+        value = 0
+        for target, source in enumerate(self.permutation):
+            if permuted >> (self.bits - 1 - target) & 1:
+                value |= 1 << (self.bits - 1 - source)
+        return value
+
+    def originals(self):
+        return sorted(map(self.invert, self.permuted))
+
+    def hex(self, value):
+        return "%0*x" % (self.bits // 4, value)
+
+
+# Chunked files: README.md, ids.md, names.md
+
+
+class Chunked(File):
+    def __init__(self, path, magic, header_len, keyed):
+        File.__init__(self, path, magic, 32)
+        data, foot = self.data, self.footer
+        count, header_crc, chunks_crc, directory_crc, self.footer_crc = struct.unpack_from("<QIIII", data, foot)
+        self.check_crc(self.footer_crc, data[foot : foot + 20], "footer")
+        entry = 16 if keyed else 8
+        directory = foot - count * entry - 8
+        self.check(directory >= header_len, "%d chunks" % count)
+        self.check_crc(header_crc, data[:header_len], "header")
+        self.check_crc(directory_crc, data[directory:foot], "directory")
+        self.check_zero(12, 16, "header")
+        offsets = [u64(data, directory + i * entry) for i in range(count + 1)]
+        self.keys = [u64(data, directory + i * entry + 8) for i in range(count)] if keyed else None
+        sound = offsets[0] == header_len and offsets[-1] == directory and offsets == sorted(offsets)
+        self.check(sound, "the offsets of the directory are not ascending")
+        self.chunks = [data[start:end] for start, end in zip(offsets, offsets[1:])]
+        crc = 0
+        for number, chunk in enumerate(self.chunks):
+            self.check(len(chunk) >= 8, "chunk %d is cut short" % number)
+            self.check_part(number, chunk, "chunk %d" % number)
+            crc = zlib.crc32(chunk[:4], crc)
+        self.check(crc == chunks_crc, "checksum of the checksums of the chunks is %08x" % crc)
+
+
+class Ids(Chunked):
+    """The lists of ids of all fingerprints, in the order of the first table."""
+
+    def __init__(self, path, table):
+        Chunked.__init__(self, path, b"simst-id", 32, False)
+        fingerprints, self.ids = u64(self.data, 16), u64(self.data, 24)
+        self.check(fingerprints == table.fingerprints, "ids of %d fingerprints" % fingerprints)
+        self.check(len(self.chunks) == len(table.blocks), "%d chunks" % len(self.chunks))
+        self.lists = []
+        for number, (chunk, block) in enumerate(zip(self.chunks, table.blocks)):
+            lists = self.decode(number, chunk, len(block))
+            self.check(len(lists) == len(block), "chunk %d: ids of %d fingerprints" % (number, len(lists)))
+            self.check(all(map(ascending, lists)), "chunk %d: the ids are not ascending" % number)
+            self.lists += lists
+        found = sum(map(len, self.lists))
+        self.check(found == self.ids, "%d ids, the header says %d" % (found, self.ids))
+
+    def decode(self, number, chunk, fingerprints):
+        self.check(len(chunk) >= 20, "chunk %d is cut short" % number)
+        count, base, width, grouped = u32(chunk, 4), u64(chunk, 8), chunk[16], chunk[17]
+        self.check(width <= 64 and grouped <= 1 and not any(chunk[18:20]), "chunk %d: header" % number)
+        self.check(grouped or count == fingerprints, "chunk %d: %d ids" % (number, count))
+        used = count * (width + grouped)
+        body = Bits(chunk[20:])
+        self.check(body.len == -(-used // 8) * 8, "chunk %d: the ids do not fill it" % number)
+        self.check(body.read(used, body.len - used) == 0, "chunk %d: padding" % number)
+        lists = []
+        for i in range(count):
+            value = base + body.read(grouped * count + i * width, width)
+            self.check(value < 1 << 64, "chunk %d: an id is too large" % number)
+            if not grouped or body.read(i, 1):
+                lists.append([])
+            self.check(lists, "chunk %d: an id before the first fingerprint" % number)
+            lists[-1].append(value)
+        return lists
+
+
+class Names(Chunked):
+    """The names of documents by id."""
+
+    def __init__(self, path):
+        Chunked.__init__(self, path, b"simnames", 16, True)
+        self.names = {}
+        previous = -1
+        for number, chunk in enumerate(self.chunks):
+            self.check(len(chunk) <= 1 << 17, "chunk %d is too long" % number)
+            at, name, identifier = 8, b"", self.keys[number]
+            for i in range(u32(chunk, 4)):
+                delta, at = self.varint(chunk, at)
+                shared, at = self.varint(chunk, at)
+                length, at = self.varint(chunk, at)
+                self.check((i == 0) == (delta == 0), "chunk %d: the ids are not ascending" % number)
+                sound = shared <= len(name) and at + length <= len(chunk) and shared + length <= 1 << 16
+                self.check(sound, "chunk %d: a name is longer than its chunk" % number)
+                identifier += delta
+                self.check(previous < identifier < 1 << 64, "chunk %d: the ids are not ascending" % number)
+                previous = identifier
+                name = name[:shared] + chunk[at : at + length]
+                at += length
+                try:
+                    self.names[identifier] = name.decode("utf-8")
+                except UnicodeDecodeError:
+                    self.check(False, "chunk %d: the name of %d is not UTF-8" % (number, identifier))
+            self.check(at == len(chunk) and u32(chunk, 4) > 0, "chunk %d: number of names" % number)
+
+    def varint(self, chunk, at):
+        value = 0
+        for shift in range(0, 64, 7):
+            self.check(at < len(chunk), "a number runs out of its chunk")
+            value |= (chunk[at] & 127) << shift
+            at += 1
+            if chunk[at - 1] < 128:
+                self.check(value < 1 << 64, "a number of more than 64 bits")
+                return value, at
+        self.check(False, "a number of more than 64 bits")
+
+
+# Stores: README.md, manifest.md
+
+
+class Manifest(File):
+    def __init__(self, path):
+        File.__init__(self, path, b"simstore", 12)
+        data = self.data
+        self.check_crc(u32(data, self.footer), data[: self.footer], "manifest")
+        self.at = 12
+        self.bits, self.distance, codec, reserved, segments = self.take("<BBBBI")
+        self.check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
+        self.check(self.distance <= self.bits // 4, "distance %d" % self.distance)
+        self.check(codec < 3, "codec number %d" % codec)
+        self.check(reserved == 0, "reserved byte 15 is not zero")
+        self.codec = CODECS[codec]
+        self.profile = self.text()
+        self.segments = [self.segment() for _ in range(segments)]
+        self.check(self.at == self.footer, "bytes after the last segment")
+        numbers = [segment["number"] for segment in self.segments]
+        self.check(len(set(numbers)) == len(numbers), "two segments have one number")
+
+    def take(self, layout):
+        end = self.at + struct.calcsize(layout)
+        self.check(end <= self.footer, "cut short")
+        fields = struct.unpack_from(layout, self.data, self.at)
+        self.at = end
+        return fields
+
+    def text(self):
+        (length,) = self.take("<I")
+        self.check(self.at + length <= self.footer, "a text is longer than the manifest")
+        self.at += length
+        try:
+            return self.data[self.at - length : self.at].decode("utf-8")
+        except UnicodeDecodeError:
+            self.check(False, "a text is not UTF-8")
+
+    def segment(self):
+        number, fingerprints, ids, names, tables, flags = self.take("<QQQQII")
+        self.check(number < 1 << 48, "segment number %d" % number)
+        self.check(1 <= tables <= 64, "%d tables" % tables)
+        self.check(flags <= 3, "flags %d" % flags)
+        self.check(ids >= fingerprints if flags & 1 else ids == 0, "%d ids" % ids)
+        self.check((names > 0) == (flags & 2 > 0), "%d names" % names)
+        files = ["%06d-%02d.table" % (number, table) for table in range(tables)]
+        files += ["%06d.ids" % number] * (flags & 1) + ["%06d.names" % number] * (flags >> 1)
+        footers = dict(zip(files, self.take("<%dI" % len(files))))
+        return {
+            "number": number,
+            "fingerprints": fingerprints,
+            "ids": ids,
+            "names": names,
+            "files": files,
+            "footers": footers,
+            "plan": self.text(),
+        }
+
+
+class Store:
+    """All of a store: `entries` are (fingerprint, id or None, name or None), ascending."""
+
+    def __init__(self, path):
+        self.path = path
+        self.manifest = Manifest(os.path.join(path, "MANIFEST"))
+        entries = set()
+        names = {}
+        for segment in self.manifest.segments:
+            entries.update(self.read_segment(segment, names))
+        self.entries = sorted(entries, key=lambda entry: (entry[0], -1 if entry[1] is None else entry[1]))
+        self.entries = [(value, identifier, names.get(identifier)) for value, identifier in self.entries]
+
+    def read_segment(self, segment, all_names):
+        """The (fingerprint, id or None) pairs of a segment; adds its names to `all_names`."""
+        tables, ids, names = [], None, None
+        for name in segment["files"]:
+            path = os.path.join(self.path, name)
+            if name.endswith(".table"):
+                file = Table(path)
+                tables.append(file)
+                file.check(file.bits == self.manifest.bits, "fingerprints of %d bits" % file.bits)
+                sound = file.fingerprints == segment["fingerprints"]
+                file.check(sound, "%d fingerprints, the manifest says otherwise" % file.fingerprints)
+                first = tables[0]
+                first.check(first.permutation == list(range(first.bits)), "the first table is permuted")
+                file.check(file.originals() == first.permuted, "the first table holds other fingerprints")
+            elif name.endswith(".ids"):
+                file = ids = Ids(path, tables[0])
+                file.check(ids.ids == segment["ids"], "%d ids, the manifest says otherwise" % ids.ids)
+            else:
+                file = names = Names(path)
+                sound = len(names.names) == segment["names"]
+                file.check(sound, "%d names, the manifest says otherwise" % len(names.names))
+            sound = file.footer_crc == segment["footers"][name]
+            file.check(sound, "is not the file that the manifest names")
+        if names:
+            all_names.update(names.names)
+        lists = ids.lists if ids else [[None]] * len(tables[0].permuted)
+        return [(value, each) for value, of_value in zip(tables[0].permuted, lists) for each in of_value]
+
+
+def escape(name):
+    """A name for a column of text: control characters as `\\t`, `\\n`, `\\r` or `\\u{hex}`."""
+    known = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+    control = [c for c in set(name) if c < " " or "\x7f" <= c <= "\x9f"]
+    return name.translate({ord(c): known.get(c, "\\u{%x}" % ord(c)) for c in control})
+
+
+def print_store(path, out):
+    store = Store(path)
+    for value, identifier, name in store.entries:
+        columns = ["%0*x" % (store.manifest.bits // 4, value)]
+        columns += [] if identifier is None else [str(identifier)]
+        columns += [] if name is None else [escape(name)]
+        out.write("\t".join(columns) + "\n")
+
+
+def print_table(path, out):
+    table = Table(path)
+    for field in ["bits", "codec", "prefix_bits", "flips", "block_size", "span", "fingerprints", "permutation"]:
+        out.write("%s: %s\n" % (field.replace("_", " "), getattr(table, field)))
+    lengths = {symbol: length for symbol, length in enumerate(table.lengths) if length}
+    out.write("code lengths: %s\nblocks: %s\n" % (lengths, [len(block) for block in table.blocks]))
+    for value in table.permuted:
+        out.write(table.hex(value) + "\n")
+
+
+def main(arguments):
+    if len(arguments) == 1 and not arguments[0].startswith("-"):
+        command, path = print_store, arguments[0]
+    elif len(arguments) == 2 and arguments[0] == "--table":
+        command, path = print_table, arguments[1]
+    else:
+        sys.stderr.write(__doc__)
+        return 2
+    out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)
+    try:
+        command(path, out)
+        out.flush()
+    except Damaged as error:
+        sys.stderr.write("%s\n" % error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,313 @@
+//! Damaged and hostile files: an error or the unchanged answer, never a panic.
+#![expect(unsafe_code, reason = "an allocator that watches how much is asked for at once")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fs;
+use std::io::{Seek, SeekFrom, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use simstore::plan::{Plan, TablePlan};
+use simstore::{
+    BuildOptions, Builder, Codec, Entry, Fingerprint, Match, Permutation, PlanChoice, Result, Store,
+};
+use tempfile::TempDir;
+
+#[allow(dead_code, reason = "shared with other tests")]
+mod samples;
+mod seal;
+use samples::{Document, Random, build, documents};
+use seal::{Files, seal_store};
+
+/// The system's allocator, which remembers the largest allocation of a thread.
+struct Watching;
+
+thread_local! {
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
+}
+
+fn watch(layout: Layout) {
+    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
+}
+
+// SAFETY: all that is asked of an allocator is passed on to the system's.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        watch(layout);
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
+
+/// All that a store answers.
+#[derive(Debug, PartialEq)]
+struct Answers<F> {
+    entries: Result<Vec<Entry<F>>, String>,
+    matches: Vec<Result<Vec<Match<F>>, String>>,
+    contained: Vec<Result<bool, String>>,
+    names: Vec<Result<Option<String>, String>>,
+}
+
+fn answers<F: Fingerprint>(store: &Store<F>, documents: &[Document<F>]) -> Answers<F> {
+    let text = |error: simstore::Error| error.to_string();
+    let queries = || documents.iter().map(|document| document.0);
+    let flipped = queries().map(|query| query ^ F::bit_mask(3) ^ F::bit_mask(F::BITS - 2));
+    Answers {
+        entries: store.iter().collect::<Result<_>>().map_err(text),
+        matches: queries()
+            .chain(flipped)
+            .chain([F::ZERO, F::MAX])
+            .map(|query| store.query(query, store.distance()).map_err(text))
+            .collect(),
+        contained: queries().map(|query| store.contains(query).map_err(text)).collect(),
+        names: documents.iter().map(|document| store.name(document.1).map_err(text)).collect(),
+    }
+}
+
+/// Each answer is an error or as it should be.
+fn check_answers<F: Fingerprint>(found: &Answers<F>, sound: &Answers<F>, what: &str) {
+    fn same<T: PartialEq>(found: &Result<T, String>, sound: &Result<T, String>) -> bool {
+        found.is_err() || found == sound
+    }
+    fn all_same<T: PartialEq>(found: &[Result<T, String>], sound: &[Result<T, String>]) -> bool {
+        found.len() == sound.len() && found.iter().zip(sound).all(|(found, sound)| same(found, sound))
+    }
+    assert!(same(&found.entries, &sound.entries), "{what}: other entries");
+    assert!(all_same(&found.matches, &sound.matches), "{what}: other matches");
+    assert!(all_same(&found.contained, &sound.contained), "{what}: other fingerprints");
+    assert!(all_same(&found.names, &sound.names), "{what}: other names");
+}
+
+/// A store in a folder of its own, the files as they should be, and what it should answer.
+struct Sample<F> {
+    folder: TempDir,
+    files: Files,
+    documents: Vec<Document<F>>,
+    answers: Answers<F>,
+}
+
+fn sample<F: Fingerprint>(codec: Codec, plan: &str, count: usize, seed: u64) -> Sample<F> {
+    let mut random = Random(seed);
+    let mut fingerprints: Vec<F> = (0..count / 2).map(|_| random.fingerprint()).collect();
+    fingerprints.extend(random.clustered::<F>(count / 2));
+    fingerprints.extend([fingerprints[1], fingerprints[1], fingerprints[5]]);
+    let documents = documents(&mut random, &fingerprints);
+    let options = BuildOptions {
+        codec,
+        plan: PlanChoice::Named(plan.to_string()),
+        block_size: Some(256),
+        ..BuildOptions::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let store = build(Builder::create(&folder.path().join("store"), options).unwrap(), &documents);
+    let answers = answers(&store, &documents);
+    assert!(answers.entries.as_ref().is_ok_and(|entries| entries.len() == documents.len()));
+    let mut files = Files::new();
+    for entry in fs::read_dir(store.path()).unwrap().map(|entry| entry.unwrap()) {
+        let name = entry.file_name().into_string().unwrap();
+        if name != "LOCK" {
+            files.insert(name, fs::read(entry.path()).unwrap());
+        }
+    }
+    Sample { folder, files, documents, answers }
+}
+
+impl<F: Fingerprint> Sample<F> {
+    /// Another folder that holds these files.
+    fn write(&self, name: &str, files: &Files) -> std::path::PathBuf {
+        let path = self.folder.path().join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        files.iter().for_each(|(name, bytes)| fs::write(path.join(name), bytes).unwrap());
+        path
+    }
+
+    /// Opens, verifies and asks. What does not open at all is fine; `verify` has to find something if
+    /// `damaged`.
+    fn check(&self, store: &Path, damaged: bool, what: &str) {
+        let checked = catch_unwind(AssertUnwindSafe(|| {
+            let Ok(store) = Store::<F>::open(store) else { return };
+            check_answers(&answers(&store, &self.documents), &self.answers, what);
+            assert!(!damaged || store.verify(|_| ()) > 0, "{what}: not found by verify");
+        }));
+        assert!(checked.is_ok(), "{what}");
+    }
+
+    fn flips_and_truncations(&self) {
+        let store = self.write("damaged", &self.files);
+        for (name, sound) in &self.files {
+            let path = store.join(name);
+            // In place: much faster than writing the whole file each time.
+            let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            let mut put = |at: usize, byte: u8| {
+                file.seek(SeekFrom::Start(at as u64)).unwrap();
+                file.write_all(&[byte]).unwrap();
+            };
+            for bit in 0..sound.len() * 8 {
+                put(bit / 8, sound[bit / 8] ^ 1 << (bit % 8));
+                self.check(&store, true, &format!("{name}, bit {bit} flipped"));
+                put(bit / 8, sound[bit / 8]);
+            }
+            put(sound.len(), 0);
+            assert!(Store::<F>::open(&store).is_err(), "{name} with a byte more");
+            for len in (0..sound.len()).rev() {
+                file.set_len(len as u64).unwrap();
+                assert!(Store::<F>::open(&store).is_err(), "{name} cut to {len} bytes");
+            }
+            fs::write(&path, sound).unwrap();
+        }
+        assert_eq!(Store::<F>::open(&store).unwrap().verify(|error| panic!("{error}")), 0);
+    }
+
+    /// Changes some bytes, makes the checksums right, and asks: there is no right answer, but one has to come
+    /// soon, and without large allocations.
+    fn hostile(&self, rounds: usize, random: &mut Random) {
+        let names: Vec<&String> = self.files.keys().collect();
+        let opened = (0..rounds).filter(|round| {
+            let mut files = self.files.clone();
+            for _ in 0..1 + random.below(2) {
+                let name = names[random.below(names.len() as u64) as usize];
+                mutate(files.get_mut(name).unwrap(), random);
+            }
+            seal_store(&mut files);
+            let store = self.write("hostile", &files);
+            let start = Instant::now();
+            LARGEST.set(0);
+            let asked = catch_unwind(AssertUnwindSafe(|| {
+                let Ok(store) = Store::<F>::open(&store) else { return false };
+                store.verify(|_| ());
+                answers(&store, &self.documents);
+                store.stats();
+                true
+            }));
+            let what = format!("round {round}; the files are in {}", store.display());
+            if asked.is_err() || start.elapsed() > Duration::from_secs(10) || LARGEST.get() > 1 << 22 {
+                let kept = std::env::temp_dir().join("simstore-hostile");
+                let _ = fs::rename(&store, &kept);
+                panic!("{what}, moved to {}: {} bytes at once", kept.display(), LARGEST.get());
+            }
+            asked.unwrap()
+        });
+        let opened = opened.count();
+        assert!(opened > rounds / 20, "only {opened} of {rounds} stores got past Store::open");
+    }
+}
+
+/// Changes a few bytes: most often near the start and the end, where the fields are.
+fn mutate(bytes: &mut [u8], random: &mut Random) {
+    for _ in 0..1 + random.below(3) {
+        let len = bytes.len() as u64;
+        let at = match random.below(4) {
+            0 => random.below(len.min(300)),
+            1 => len - 1 - random.below(len.min(60)),
+            _ => random.below(len),
+        } as usize;
+        bytes[at] = match random.below(4) {
+            0 => [0, 1, 2, 127, 128, 254, 255][random.below(7) as usize],
+            1 => bytes[at].wrapping_add(1),
+            2 => bytes[at] ^ 1 << random.below(8),
+            _ => random.next() as u8,
+        };
+    }
+}
+
+#[test]
+fn flips_and_truncations_first_difference() {
+    sample::<u64>(Codec::FirstDifference, "probe-2", 24, 1).flips_and_truncations();
+}
+
+#[test]
+fn flips_and_truncations_gap() {
+    sample::<u64>(Codec::Gap, "probe-2", 24, 2).flips_and_truncations();
+}
+
+#[test]
+fn flips_and_truncations_elias_fano() {
+    sample::<u64>(Codec::EliasFano, "probe-2", 24, 3).flips_and_truncations();
+}
+
+#[test]
+fn hostile_bytes_with_right_checksums() {
+    for (i, codec) in Codec::ALL.into_iter().enumerate() {
+        let mut random = Random(100 + i as u64);
+        sample::<u64>(codec, "probe-2", 150, 4).hostile(1200, &mut random);
+        sample::<u128>(codec, "probe-3", 80, 5).hostile(600, &mut random);
+    }
+}
+
+#[test]
+fn swapped_and_missing_files_are_refused() {
+    for codec in Codec::ALL {
+        let sample = sample::<u64>(codec, "paper-4", 60, 6);
+        let names: Vec<&String> = sample.files.keys().collect();
+        for (i, &name) in names.iter().enumerate() {
+            let mut files = sample.files.clone();
+            files.remove(name);
+            assert!(Store::<u64>::open(&sample.write("other", &files)).is_err(), "without {name}");
+            for &other in &names[..i] {
+                let mut files = sample.files.clone();
+                files.insert(name.clone(), sample.files[other].clone());
+                files.insert(other.clone(), sample.files[name].clone());
+                let store = sample.write("other", &files);
+                assert!(Store::<u64>::open(&store).is_err(), "{name} and {other} swapped");
+            }
+        }
+    }
+}
+
+/// The same fingerprints with other ids and names: of the same shape, but of another store.
+#[test]
+fn files_of_another_store_are_refused() {
+    for codec in Codec::ALL {
+        let sample = sample::<u64>(codec, "probe-2", 60, 7);
+        let others: Vec<_> = (sample.documents.iter())
+            .map(|(fingerprint, id, name)| (*fingerprint ^ 1, id + 1, name.clone()))
+            .collect();
+        let path = sample.folder.path().join("others");
+        let options = BuildOptions {
+            codec,
+            plan: PlanChoice::Named("probe-2".to_string()),
+            block_size: Some(256),
+            ..BuildOptions::default()
+        };
+        let store = build(Builder::create(&path, options).unwrap(), &others);
+        for name in sample.files.keys() {
+            let mut files = sample.files.clone();
+            files.insert(name.clone(), fs::read(store.path().join(name)).unwrap());
+            let mixed = sample.write("mixed", &files);
+            let error = Store::<u64>::open(&mixed).expect_err(name).to_string();
+            assert!(name == "MANIFEST" || error.contains(&name[..]), "{error}");
+        }
+    }
+}
+
+/// A manifest may name many tables with any prefixes: whether they are complete is told soon, or not at all.
+#[test]
+fn hostile_plans_are_checked_in_bounded_time() {
+    let mut random = Random(8);
+    let start = Instant::now();
+    for round in 0..4 {
+        let longest = [16, 48, 64, 128][round];
+        let table = |_| {
+            let mut bits: Vec<u8> = (0..128).collect();
+            (0..127).for_each(|i| bits.swap(i, i + random.below(128 - i as u64) as usize));
+            let permutation = Permutation::new(bits).unwrap();
+            let prefix_bits = 1 + random.below(longest) as u32;
+            TablePlan { permutation, prefix_bits, flips: random.below(u64::from(prefix_bits) / 3 + 1) as u32 }
+        };
+        let mut tables: Vec<TablePlan<u128>> = (0..64).map(table).collect();
+        tables[0].permutation = Permutation::identity();
+        let _ = Plan::new("hostile", 4 + 9 * round as u32, tables);
+    }
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+}

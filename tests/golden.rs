@@ -1,0 +1,362 @@
+//! The golden stores of `format-spec/golden`, byte for byte, and the independent reader beside them.
+//!
+//! `UPDATE_GOLDEN=1 cargo test --test golden` writes the golden stores anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Store};
+
+mod samples;
+use samples::{Document, Random, build, documents};
+
+/// A store that can be made again.
+struct Golden<F> {
+    name: &'static str,
+    options: BuildOptions,
+    documents: Vec<Document<F>>,
+}
+
+fn options(codec: Codec, plan: &str, block_size: u32) -> BuildOptions {
+    let plan = PlanChoice::Named(plan.to_string());
+    BuildOptions { codec, plan, block_size: Some(block_size), ..BuildOptions::default() }
+}
+
+/// Random and clustered fingerprints, some of which have several ids, and one a hundred.
+fn mixed<F: Fingerprint>(seed: u64, count: usize) -> Vec<Document<F>> {
+    let mut random = Random(seed);
+    let mut fingerprints: Vec<F> = (0..count / 2).map(|_| random.fingerprint()).collect();
+    fingerprints.extend(random.clustered::<F>(count / 2));
+    let again: Vec<F> = fingerprints.iter().step_by(7).copied().collect();
+    fingerprints.extend(again);
+    fingerprints.extend([fingerprints[3]; 100]);
+    documents(&mut random, &fingerprints)
+}
+
+fn unnamed<F: Fingerprint>(fingerprints: impl IntoIterator<Item = F>) -> Vec<Document<F>> {
+    (1..).zip(fingerprints).map(|(id, fingerprint)| (fingerprint, id, None)).collect()
+}
+
+fn golden_64() -> Vec<Golden<u64>> {
+    let mut random = Random(64);
+    let mut all = vec![
+        Golden {
+            name: "first-difference-64",
+            options: BuildOptions {
+                profile: "words-2".into(),
+                ..options(Codec::FirstDifference, "probe-2", 256)
+            },
+            documents: mixed(1, 200),
+        },
+        Golden { name: "gap-64", options: options(Codec::Gap, "paper-4", 256), documents: mixed(2, 200) },
+        Golden {
+            name: "elias-fano-64",
+            options: options(Codec::EliasFano, "probe-2", 256),
+            documents: mixed(3, 200),
+        },
+        Golden {
+            name: "no-ids",
+            options: BuildOptions { ids: false, ..options(Codec::FirstDifference, "cover-5", 512) },
+            documents: unnamed((0..150).map(|_| random.fingerprint())),
+        },
+        Golden {
+            name: "no-flips",
+            options: BuildOptions { distance: 0, ..options(Codec::Gap, "probe-1", 4096) },
+            documents: unnamed((0..300).map(|_| random.fingerprint())),
+        },
+        Golden {
+            name: "consecutive",
+            options: options(Codec::Gap, "scan", 256),
+            documents: (0x0123_4567_89ab_c000..)
+                .take(3000)
+                .map(|fingerprint| (fingerprint, 7, None))
+                .collect(),
+        },
+    ];
+    for (codec, name) in [
+        (Codec::FirstDifference, "example-first-difference"),
+        (Codec::Gap, "example-gap"),
+        (Codec::EliasFano, "example-elias-fano"),
+    ] {
+        let page = |fingerprint, id, name: &str| (fingerprint, id, Some(name.to_string()));
+        let mut documents = vec![page(0x10, 1, "a/1.html"), page(0x13, 2, "a/2.html"), page(0x20, 7, "文")];
+        documents.extend([(0x21, 8, None), (0x13, 300, None)]);
+        all.push(Golden { name, options: options(codec, "probe-2", 256), documents });
+    }
+    for (codec, [empty, single, extremes]) in [
+        (Codec::FirstDifference, ["empty", "single", "extremes"]),
+        (Codec::EliasFano, ["empty-elias-fano", "single-elias-fano", "extremes-elias-fano"]),
+    ] {
+        let options = options(codec, "probe-2", 1024);
+        let named = (0x0123_4567_89ab_cdef, 42, Some("the only document".to_string()));
+        let ends = vec![(0, 0, None), (u64::MAX, 1, None), (u64::MAX, u64::MAX, Some("last".to_string()))];
+        all.extend([
+            Golden { name: empty, options: options.clone(), documents: Vec::new() },
+            Golden { name: single, options: options.clone(), documents: vec![named] },
+            Golden { name: extremes, options, documents: ends },
+        ]);
+    }
+    all
+}
+
+fn golden_128() -> Vec<Golden<u128>> {
+    let golden = |name, codec, plan, seed| {
+        let options = options(codec, plan, 512);
+        Golden { name, options, documents: mixed(seed, 120) }
+    };
+    vec![
+        golden("first-difference-128", Codec::FirstDifference, "probe-3", 4),
+        golden("gap-128", Codec::Gap, "probe-2", 5),
+        golden("elias-fano-128", Codec::EliasFano, "probe-1", 6),
+        Golden {
+            name: "extremes-128",
+            options: options(Codec::Gap, "probe-2", 512),
+            documents: unnamed([0, 1, u128::MAX >> 1, u128::MAX]),
+        },
+    ]
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/golden")
+}
+
+/// The files of a store but for its lock, by name.
+fn files(store: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(store).unwrap().map(|entry| entry.unwrap());
+    let named =
+        entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
+    named.filter(|(name, _)| name != "LOCK").collect()
+}
+
+fn compare_files<F: Fingerprint>(golden: &[Golden<F>]) {
+    for golden in golden {
+        let (kept, fresh) = (folder().join(golden.name), tempfile::tempdir().unwrap());
+        let store = fresh.path().join("store");
+        build(Builder::create(&store, golden.options.clone()).unwrap(), &golden.documents);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            let _ = fs::remove_dir_all(&kept);
+            fs::create_dir_all(&kept).unwrap();
+            for (name, bytes) in files(&store) {
+                fs::write(kept.join(name), bytes).unwrap();
+            }
+        }
+        let (expected, found) = (files(&kept), files(&store));
+        let names: Vec<_> = expected.keys().collect();
+        assert_eq!(found.keys().collect::<Vec<_>>(), names, "{}", golden.name);
+        for (name, bytes) in &expected {
+            assert!(*bytes == found[name], "{}/{name} is written differently now", golden.name);
+        }
+    }
+}
+
+/// Pairs of fingerprint and id, ascending, and names by id.
+type Contents<'a, F> = (BTreeSet<(F, Option<u64>)>, BTreeMap<u64, &'a str>);
+
+/// What a store of these documents holds.
+fn contents<F: Fingerprint>(documents: &[Document<F>], ids: bool) -> Contents<'_, F> {
+    let entries = documents.iter().map(|(fingerprint, id, _)| (*fingerprint, ids.then_some(*id)));
+    let names = documents.iter().filter_map(|(_, id, name)| Some((*id, name.as_deref()?)));
+    (entries.collect(), names.collect())
+}
+
+fn check_contents<F: Fingerprint>(store: &Path, golden: &Golden<F>) {
+    let name = golden.name;
+    let store = Store::<F>::open(store).unwrap();
+    assert_eq!(store.verify(|error| panic!("{name}: {error}")), 0);
+    let (entries, names) = contents(&golden.documents, golden.options.ids);
+    let found: Vec<_> = store.iter().map(Result::unwrap).map(|e| (e.fingerprint, e.id)).collect();
+    assert_eq!(found, entries.iter().copied().collect::<Vec<_>>(), "{name}");
+    for (_, id, _) in &golden.documents {
+        let expected = names.get(id).map(|name| name.to_string());
+        assert_eq!(store.name(*id).unwrap(), expected, "{name}: {id}");
+    }
+    assert_eq!(store.stats().names, names.len() as u64, "{name}");
+    let settings = (golden.options.distance, golden.options.codec, &golden.options.profile[..]);
+    assert_eq!((store.distance(), store.codec(), store.profile()), settings, "{name}");
+    for &(fingerprint, ..) in golden.documents.iter().step_by(11 + golden.documents.len() / 100) {
+        let query = fingerprint ^ F::bit_mask(5) ^ F::bit_mask(F::BITS - 1);
+        let distance = golden.options.distance;
+        let mut expected: Vec<_> = (entries.iter())
+            .map(|&(stored, id)| (stored.distance(query), stored, id))
+            .filter(|&(apart, ..)| apart <= distance)
+            .collect();
+        expected.sort_unstable();
+        let matches = store.query(query, distance).unwrap();
+        let found: Vec<_> = matches.iter().map(|m| (m.distance, m.fingerprint, m.id)).collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// Runs `reader.py`; nothing if there is no Python, which on CI is a failure.
+fn run_reader(arguments: &[&Path]) -> Option<Output> {
+    let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/reader.py");
+    match Command::new("python3").arg(reader).args(arguments).output() {
+        Ok(output) => Some(output),
+        Err(error) if std::env::var_os("CI").is_some() => panic!("python3: {error}"),
+        Err(error) => {
+            eprintln!("SKIPPED, the independent reader was not run: python3: {error}");
+            None
+        }
+    }
+}
+
+/// The lines that `reader.py` prints for a store of these documents.
+fn lines<F: Fingerprint>(documents: &[Document<F>], ids: bool) -> String {
+    let (entries, names) = contents(documents, ids);
+    let mut text = String::new();
+    for (fingerprint, id) in entries {
+        text += &fingerprint.to_hex();
+        if let Some(id) = id {
+            text += &format!("\t{id}");
+            text.extend(names.get(&id).map(|name| format!("\t{name}")));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn check_reader<F: Fingerprint>(store: &Path, golden: &Golden<F>) {
+    let Some(output) = run_reader(&[store]) else { return };
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {problem}", golden.name);
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert!(found == lines(&golden.documents, golden.options.ids), "{}: other contents", golden.name);
+}
+
+fn check_golden<F: Fingerprint>(golden: &[Golden<F>]) {
+    compare_files(golden);
+    for golden in golden {
+        let store = folder().join(golden.name);
+        check_contents(&store, golden);
+        check_reader(&store, golden);
+    }
+}
+
+/// The pages quote golden files: ``` blocks that start with `golden/STORE/FILE`, then lines `OFFSET  BYTES | MEANING`
+/// in hexadecimal, without gaps but where a line is `...`.
+#[test]
+fn the_pages_quote_golden_files() {
+    for page in ["README.md", "table.md", "ids.md", "names.md", "manifest.md"] {
+        let text = fs::read_to_string(folder().parent().unwrap().join(page)).unwrap();
+        let examples: Vec<&str> = text.split("```").skip(1).step_by(2).map(str::trim).collect();
+        let examples = examples.iter().filter(|example| example.starts_with("golden/"));
+        let mut quoted = 0;
+        for example in examples {
+            let mut lines = example.lines();
+            let name = lines.next().unwrap();
+            let bytes = fs::read(folder().parent().unwrap().join(name)).unwrap();
+            let mut expected = None;
+            for line in lines {
+                if line == "..." {
+                    expected = None;
+                    continue;
+                }
+                let (place, _) = line.split_once(" | ").unwrap();
+                let (offset, hex) = place.split_once("  ").unwrap();
+                let offset = usize::from_str_radix(offset, 16).unwrap();
+                assert!(expected.is_none_or(|expected| expected == offset), "{page}: {line}");
+                let hex = hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap());
+                let hex: Vec<u8> = hex.collect();
+                assert_eq!(bytes[offset..offset + hex.len()], hex, "{page}: {line}");
+                expected = Some(offset + hex.len());
+                quoted += hex.len();
+            }
+        }
+        assert!(quoted > 40 || page == "README.md", "{page} quotes no golden file");
+    }
+}
+
+#[test]
+fn golden_stores_of_64_bits() {
+    check_golden(&golden_64());
+}
+
+#[test]
+fn golden_stores_of_128_bits() {
+    check_golden(&golden_128());
+}
+
+/// What this crate writes, the crate and the independent reader read.
+fn check_fresh<F: Fingerprint>(golden: &Golden<F>) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    build(Builder::create(&store, golden.options.clone()).unwrap(), &golden.documents);
+    check_contents(&store, golden);
+    check_reader(&store, golden);
+}
+
+/// Larger stores: random and clustered fingerprints, names in several chunks, the longest name.
+fn fresh<F: Fingerprint>(plans: &[&str], count: usize) {
+    let mut random = Random(u64::from(F::BITS));
+    for codec in Codec::ALL {
+        for (i, plan) in plans.iter().enumerate() {
+            let mut fingerprints: Vec<F> = (0..count).map(|_| random.fingerprint()).collect();
+            if i % 2 == 1 {
+                fingerprints = random.clustered(count);
+            }
+            let block_size = [256, 1024, 4096][random.below(3) as usize];
+            let mut documents = documents(&mut random, &fingerprints);
+            documents.push((F::MAX, u64::MAX, Some("长".repeat(21845) + "x")));
+            check_fresh(&Golden { name: "fresh", options: options(codec, plan, block_size), documents });
+        }
+    }
+}
+
+#[test]
+fn fresh_stores_of_64_bits() {
+    fresh::<u64>(&["probe-2", "cover-5", "scan", "probe-3"], 1500);
+}
+
+#[test]
+fn fresh_stores_of_128_bits() {
+    fresh::<u128>(&["probe-3", "probe-2"], 1200);
+}
+
+/// As many fingerprints as a block can have.
+#[test]
+fn the_largest_blocks() {
+    for codec in [Codec::Gap, Codec::EliasFano] {
+        let options = BuildOptions { ids: false, ..options(codec, "scan", 65536) };
+        let documents = unnamed((0..u64::from(u16::MAX) + 1000).map(|i| i << 40 | i));
+        check_fresh(&Golden { name: "large blocks", options: options.clone(), documents });
+        let documents = unnamed(u64::MAX - u64::from(u16::MAX) - 1000..=u64::MAX);
+        check_fresh(&Golden { name: "full blocks", options, documents });
+    }
+}
+
+#[test]
+fn the_reader_prints_tables_and_refuses_damage() {
+    let store = folder().join("gap-64");
+    let Some(output) = run_reader(&["--table".as_ref(), &store.join("000001-01.table")]) else { return };
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("codec: gap\n"), "{text}");
+    let table = simstore::Table::<u64>::open(
+        "golden".as_ref(),
+        fs::read(store.join("000001-01.table")).unwrap().into(),
+    );
+    let permuted: Vec<String> = table.unwrap().scan().map(|x| x.unwrap().to_hex()).collect();
+    assert!(text.ends_with(&format!("\n{}\n", permuted.join("\n"))));
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(9);
+    for (name, bytes) in files(&store) {
+        let other = |bytes: &[u8]| {
+            for (name, bytes) in files(&store) {
+                fs::write(folder.path().join(name), bytes).unwrap();
+            }
+            fs::write(folder.path().join(&name), bytes).unwrap();
+            let output = run_reader(&[folder.path()]).unwrap();
+            let problem = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{name}: {problem}");
+            assert!(problem.contains(&name) && problem.lines().count() == 1, "{problem}");
+        };
+        other(&bytes[..random.below(bytes.len() as u64) as usize]);
+        for _ in 0..3 {
+            let mut damaged = bytes.clone();
+            damaged[random.below(bytes.len() as u64) as usize] ^= 1 << random.below(8);
+            other(&damaged);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Makes the checksums of changed files right again, so that what lies behind them is reached.
+//!
+//! The bytes may be anything: what cannot be found is left as it is.
+
+use std::collections::BTreeMap;
+
+/// The files of a store by name.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
+fn u32_at(bytes: &[u8], at: usize) -> usize {
+    bytes.get(at..at + 4).map_or(0, |field| u32::from_le_bytes(field.try_into().unwrap()) as usize)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> usize {
+    let field = bytes.get(at..).and_then(|rest| rest.get(..8));
+    field.map_or(0, |field| u64::from_le_bytes(field.try_into().unwrap()).min(1 << 60) as usize)
+}
+
+fn put(bytes: &mut [u8], at: usize, crc: u32) {
+    if let Some(field) = bytes.get_mut(at..at + 4) {
+        field.copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// Seals a block or chunk; `all` becomes the checksum of the checksums.
+fn seal_part(number: usize, part: &mut [u8], all: &mut crc32fast::Hasher) {
+    if part.len() < 4 {
+        return;
+    }
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&(number as u64).to_le_bytes());
+    crc.update(&part[4..]);
+    put(part, 0, crc.finalize());
+    all.update(&part[..4]);
+}
+
+fn seal_table(bytes: &mut [u8]) {
+    let Some(foot) = bytes.len().checked_sub(40) else { return };
+    let blocks = u32_at(bytes, 24).min(foot);
+    let block_size = u32_at(bytes, 16).max(4);
+    let index = (blocks + u64_at(bytes, foot + 8)).min(foot);
+    let mut all = crc32fast::Hasher::new();
+    for (number, block) in bytes[blocks..index].chunks_mut(block_size).enumerate() {
+        seal_part(number, block, &mut all);
+    }
+    let crcs = [crc32fast::hash(&bytes[..blocks]), all.finalize(), crc32fast::hash(&bytes[index..foot])];
+    for (i, crc) in crcs.into_iter().enumerate() {
+        put(bytes, foot + 16 + 4 * i, crc);
+    }
+    let crc = crc32fast::hash(&bytes[foot..foot + 28]);
+    put(bytes, foot + 28, crc);
+}
+
+fn seal_chunked(bytes: &mut [u8], header: usize, entry: usize) {
+    let Some(foot) = bytes.len().checked_sub(32).filter(|&foot| foot >= header) else { return };
+    let chunks = u64_at(bytes, foot).min(bytes.len());
+    let directory = foot.saturating_sub(chunks * entry + 8).max(header);
+    let mut all = crc32fast::Hasher::new();
+    for chunk in 0..chunks {
+        let at = directory + chunk * entry;
+        let (start, end) = (u64_at(bytes, at), u64_at(bytes, at + entry));
+        if let Some(chunk_bytes) = bytes.get_mut(start..end) {
+            seal_part(chunk, chunk_bytes, &mut all);
+        }
+    }
+    let crcs = [crc32fast::hash(&bytes[..header]), all.finalize(), crc32fast::hash(&bytes[directory..foot])];
+    for (i, crc) in crcs.into_iter().enumerate() {
+        put(bytes, foot + 8 + 4 * i, crc);
+    }
+    let crc = crc32fast::hash(&bytes[foot..foot + 20]);
+    put(bytes, foot + 20, crc);
+}
+
+fn seal_manifest(bytes: &mut [u8]) {
+    let Some(foot) = bytes.len().checked_sub(12) else { return };
+    let crc = crc32fast::hash(&bytes[..foot]);
+    put(bytes, foot, crc);
+}
+
+/// Seals a file by the ending of its name.
+pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
+    match name {
+        _ if name.ends_with(".table") => seal_table(bytes),
+        _ if name.ends_with(".ids") => seal_chunked(bytes, 32, 8),
+        _ if name.ends_with(".names") => seal_chunked(bytes, 16, 16),
+        _ => seal_manifest(bytes),
+    }
+}
+
+/// Seals all files, and the manifest with the footers of the others.
+pub(crate) fn seal_store(files: &mut Files) {
+    files.iter_mut().for_each(|(name, bytes)| seal_file(name, bytes));
+    let Some(mut manifest) = files.remove("MANIFEST") else { return };
+    let mut at = 24 + u32_at(&manifest, 20);
+    for _ in 0..u32_at(&manifest, 16) {
+        if at >= manifest.len() {
+            break;
+        }
+        let (number, tables, flags) =
+            (u64_at(&manifest, at), u32_at(&manifest, at + 32), u32_at(&manifest, at + 36));
+        at += 40;
+        let mut names: Vec<String> =
+            (0..tables.min(64)).map(|table| format!("{number:06}-{table:02}.table")).collect();
+        names.extend((flags & 1 > 0).then(|| format!("{number:06}.ids")));
+        names.extend((flags & 2 > 0).then(|| format!("{number:06}.names")));
+        for name in names {
+            if let Some(file) = files.get(&name) {
+                put(&mut manifest, at, u32_at(file, file.len().saturating_sub(12)) as u32);
+            }
+            at += 4;
+        }
+        at += 4 + u32_at(&manifest, at);
+    }
+    seal_manifest(&mut manifest);
+    files.insert("MANIFEST".to_string(), manifest);
+}
