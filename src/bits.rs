@@ -50,6 +50,15 @@ pub(crate) fn read<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F
     low | (F::from_u64(read_u64(bytes, position.wrapping_add(64), len - 64)) << (64 % F::BITS))
 }
 
+/// Fields of at most this many bits lie in one load, wherever they start.
+pub(crate) const SHORT: u32 = 57;
+
+/// [`read`] of a field of at most [`SHORT`] bits, for a caller that has the mask of its length.
+#[inline(always)]
+pub(crate) fn read_short<F: Fingerprint>(bytes: &[u8], position: usize, mask: F) -> F {
+    F::from_u64(load(bytes, position / 8) >> (position % 8)) & mask
+}
+
 /// [`read`] of a field shorter than the width, for a caller that has the mask of its length.
 #[inline(always)]
 pub(crate) fn read_masked<F: Fingerprint>(bytes: &[u8], position: usize, len: u32, mask: F) -> F {
@@ -129,6 +138,10 @@ mod tests {
                 if len < 128 {
                     let mask = u128::suffix_mask(len);
                     prop_assert_eq!(read_masked::<u128>(&bytes, position, len, mask), value & mask);
+                }
+                if len <= SHORT {
+                    let mask = u64::suffix_mask(len);
+                    prop_assert_eq!(read_short::<u64>(&bytes, position, mask), value as u64 & mask);
                 }
                 if len <= 64 {
                     prop_assert_eq!(read::<u64>(&bytes, position, len), value as u64 & u64::suffix_mask(len));

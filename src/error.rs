@@ -150,9 +150,16 @@ pub enum Damage {
         /// Bytes there.
         found: u64,
     },
-    /// The file does not start or end with its magic bytes: it is another kind of file, or was cut.
+    /// The file does not start with its magic bytes: it is another kind of file.
     Magic {
         /// The magic bytes of the kind of file that was expected.
+        expected: [u8; 8],
+        /// What stands there.
+        found: [u8; 8],
+    },
+    /// The file does not end with its magic bytes: it was cut short, or something was appended.
+    Ending {
+        /// The magic bytes that end this kind of file.
         expected: [u8; 8],
         /// What stands there.
         found: [u8; 8],
@@ -200,6 +207,12 @@ impl fmt::Display for Damage {
             Damage::Magic { expected, found } => write!(
                 f,
                 "another kind of file: expected the bytes \"{}\", found \"{}\"",
+                expected.escape_ascii(),
+                found.escape_ascii()
+            ),
+            Damage::Ending { expected, found } => write!(
+                f,
+                "cut short, or something was appended: expected the file to end with the bytes \"{}\", found \"{}\"",
                 expected.escape_ascii(),
                 found.escape_ascii()
             ),

@@ -158,23 +158,33 @@ pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
     }
 }
 
+/// Checks that some bytes, which start at `offset` of a file, have the checksum that the file says.
+pub(crate) fn check_crc(
+    path: &Path,
+    part: &'static str,
+    offset: usize,
+    bytes: &[u8],
+    expected: u32,
+) -> Result<()> {
+    let found = crc32fast::hash(bytes);
+    let damage = Damage::Checksum { part, expected, found };
+    if expected == found { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
+}
+
 /// Checks the magic bytes at both ends of a file and its version; returns where its footer starts.
 pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: usize) -> Result<usize> {
     let truncated = |expected: usize| {
         let damage = Damage::Truncated { expected: expected as u64, found: file.len() as u64 };
         Error::corrupt(path, file.len() as u64, damage)
     };
-    let magic_at = |offset: usize| {
-        let found: [u8; 8] = file[offset..][..8].try_into().unwrap_or_default();
-        if found == magic {
-            return Ok(());
-        }
-        Err(Error::corrupt(path, offset as u64, Damage::Magic { expected: magic, found }))
-    };
+    let magic_at = |offset: usize| -> [u8; 8] { file[offset..][..8].try_into().unwrap_or_default() };
     if file.len() < 12 {
         return Err(truncated(12 + footer_len));
     }
-    magic_at(0)?;
+    let found = magic_at(0);
+    if found != magic {
+        return Err(Error::corrupt(path, 0, Damage::Magic { expected: magic, found }));
+    }
     let version = LittleEndian::read_u32(&file[8..]);
     if version > VERSION {
         return Err(Error::UnsupportedVersion {
@@ -190,6 +200,10 @@ pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: u
     if file.len() < 12 + footer_len {
         return Err(truncated(12 + footer_len));
     }
-    magic_at(file.len() - 8)?;
+    let end = file.len() - 8;
+    let found = magic_at(end);
+    if found != magic {
+        return Err(Error::corrupt(path, end as u64, Damage::Ending { expected: magic, found }));
+    }
     Ok(file.len() - footer_len)
 }

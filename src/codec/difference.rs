@@ -95,7 +95,9 @@ impl<S> Difference<S> {
     }
 
     /// Reads all fingerprints of a span whose code words have been decoded.
-    #[inline(always)]
+    ///
+    /// Not inlined, so that its loops have all registers to themselves.
+    #[inline(never)]
     fn read_tails<F: Fingerprint>(
         &self,
         directory: &Directory<F>,
@@ -111,8 +113,15 @@ impl<S> Difference<S> {
         let mut walk =
             Walk::<F, S> { block: directory.block, position: end, value: first, step: PhantomData };
         values[0] = first;
-        for (value, &len) in values[1..].iter_mut().zip(tails) {
-            *value = walk.next(len);
+        let tails = &tails[..values.len() - 1];
+        if tails.iter().all(|&len| u32::from(len) <= bits::SHORT) {
+            for (value, &len) in values[1..].iter_mut().zip(tails) {
+                *value = walk.next_short(len);
+            }
+        } else {
+            for (value, &len) in values[1..].iter_mut().zip(tails) {
+                *value = walk.next(len);
+            }
         }
         if walk.position < start || walk.position > end {
             return Err(Damage::Mismatch { what: "the lengths of a span's code words and tails" });
@@ -138,6 +147,16 @@ struct Walk<'a, F, S> {
 }
 
 impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
+    /// The next fingerprint, whose tail has at most [`bits::SHORT`] bits.
+    #[inline(always)]
+    fn next_short(&mut self, len: u8) -> F {
+        self.position = self.position.wrapping_sub(usize::from(len));
+        let mask = F::low_mask(u32::from(len));
+        self.value = S::next(self.value, mask, bits::read_short(self.block, self.position, mask));
+        self.value
+    }
+
+    /// The next fingerprint, whatever the length of its tail.
     #[inline(always)]
     fn next(&mut self, len: u8) -> F {
         let len = u32::from(len) % F::BITS;

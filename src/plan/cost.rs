@@ -1,7 +1,8 @@
 //! The cost model: bytes, blocks read and time of a plan, and the choice among plans.
 //!
-//! A query's time is what `benches/lookup.rs` measures of its parts: going down the prefix, reading a block,
-//! decoding up to the range and comparing what lies in it. The constants are in [`CODECS`].
+//! A query's time is the sum of its parts: going down the prefix, reading blocks, decoding up to the range and
+//! comparing what lies in it. The constants are fitted to what `benches/curve.rs` measures of tables of 2^20 and
+//! 2^24 fingerprints (`BENCHMARKS.md`, "Cost model").
 
 use std::fmt;
 use std::str::FromStr;
@@ -90,7 +91,7 @@ pub struct Estimate {
     pub nanoseconds: f64,
 }
 
-/// Constants of a codec, measured by `benches/lookup.rs` (`BENCHMARKS.md`, "Cost model").
+/// Constants of a codec.
 struct CodecCosts {
     /// Bits of a random fingerprint above 64 - log2 n, without what a block adds.
     bits: f64,
@@ -98,13 +99,15 @@ struct CodecCosts {
     read: f64,
     /// Decoding one fingerprint, in nanoseconds.
     decode: f64,
+    /// How much of [`MISS_PER_DOUBLING`] a block costs: more for a codec that touches more lines.
+    miss: f64,
 }
 
 const fn costs(codec: Codec) -> CodecCosts {
     match codec {
-        Codec::FirstDifference => CodecCosts { bits: 3.42, read: 250.0, decode: 2.7 },
-        Codec::Gap => CodecCosts { bits: 1.54, read: 240.0, decode: 2.5 },
-        Codec::EliasFano => CodecCosts { bits: 2.0, read: 70.0, decode: 2.8 },
+        Codec::FirstDifference => CodecCosts { bits: 3.42, read: 250.0, decode: 2.7, miss: 1.2 },
+        Codec::Gap => CodecCosts { bits: 1.54, read: 240.0, decode: 2.5, miss: 1.2 },
+        Codec::EliasFano => CodecCosts { bits: 2.0, read: 70.0, decode: 2.8, miss: 0.85 },
     }
 }
 
@@ -166,7 +169,7 @@ fn estimate_table<F: Fingerprint>(table: &TablePlan<F>, workload: &Workload) -> 
         steps = leaves + paths(level, r.saturating_sub(1)) * level;
     }
     let table_bytes = n * bits / 8.0;
-    let miss = (MISS_PER_DOUBLING * (table_bytes / CACHE).log2()).clamp(0.0, MISS_LIMIT);
+    let miss = costs.miss * (MISS_PER_DOUBLING * (table_bytes / CACHE).log2()).clamp(0.0, MISS_LIMIT);
     let medium = workload.medium;
     let reading = if p == 0 {
         costs.read + table_bytes / medium.bandwidth() + medium.random_read()

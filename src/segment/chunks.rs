@@ -100,9 +100,7 @@ impl Chunks {
         let end = format::check_ends(path, file, magic, footer::LEN)?;
         let foot = &file[end..];
         let crc = |at: usize, part, offset: usize, bytes: &[u8]| {
-            let (expected, found) = (LittleEndian::read_u32(&foot[at..]), crc32fast::hash(bytes));
-            let damage = Damage::Checksum { part, expected, found };
-            if expected == found { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
+            format::check_crc(path, part, offset, bytes, LittleEndian::read_u32(&foot[at..]))
         };
         crc(footer::FOOTER_CRC, "footer", end, &foot[..footer::FOOTER_CRC])?;
         let chunks = LittleEndian::read_u64(&foot[footer::CHUNKS..]);

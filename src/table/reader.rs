@@ -116,9 +116,7 @@ impl<F: Fingerprint> Table<F> {
         let end = format::check_ends(path, file, format::TABLE_MAGIC, footer::LEN)?;
         let foot = &file[end..];
         let crc = |at: usize, part, offset: usize, bytes: &[u8]| {
-            let (expected, found) = (LittleEndian::read_u32(&foot[at..]), crc32fast::hash(bytes));
-            let damage = Damage::Checksum { part, expected, found };
-            if expected == found { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
+            format::check_crc(path, part, offset, bytes, LittleEndian::read_u32(&foot[at..]))
         };
         crc(footer::FOOTER_CRC, "footer", end, &foot[..footer::FOOTER_CRC])?;
         let (header, blocks_offset) = TableHeader::<F>::decode(path, &file[..end])?;
