@@ -146,6 +146,9 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
+    /// Bytes in memory.
+    pub(crate) const MEMORY: usize = size_of::<Entry>() << MAX_LENGTH;
+
     pub(crate) fn new(code: &Code) -> Decoder {
         // First the single symbols: all bit strings that start with a word lead to its symbol.
         let mut single = vec![None; 1 << MAX_LENGTH];

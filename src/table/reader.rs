@@ -184,9 +184,14 @@ impl<F: Fingerprint> Table<F> {
         self.blocks.bytes.as_ref().len() as u64
     }
 
-    /// Bytes in memory besides the map: block index, radix directory, and which blocks are verified.
+    /// Bytes in memory besides the map: block index, radix directory, which blocks are verified, and the
+    /// decoding table of the Huffman code, 32 KiB whatever the size of the table.
     pub fn memory(&self) -> usize {
-        self.index.memory() + self.blocks.sound.len() / 8
+        let decoder = match &self.codec {
+            AnyCodec::EliasFano(_) => 0,
+            _ => crate::huffman::Decoder::MEMORY,
+        };
+        self.index.memory() + self.blocks.sound.len() / 8 + decoder
     }
 
     /// The file's path.
