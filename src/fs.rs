@@ -94,13 +94,34 @@ impl Fs for Disk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock::new(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
+        loop {
+            let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+            match file.try_lock() {
+                // Between opening and locking, its holder may have removed the file: that lock locks nothing.
+                Ok(()) if is_still_at(&file, path)? => return Ok(Some(Lock::new(file))),
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
         }
     }
+}
+
+/// Whether the path leads to the open file.
+#[cfg(unix)]
+fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    match fs::metadata(path) {
+        Ok(there) => file.metadata().map(|open| (open.dev(), open.ino()) == (there.dev(), there.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the path leads to the open file; here an open file cannot be removed.
+#[cfg(not(unix))]
+fn is_still_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 impl WriteFile for File {

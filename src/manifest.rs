@@ -185,6 +185,11 @@ impl Manifest {
         Ok(Manifest { bits, distance, codec, profile, segments })
     }
 
+    /// Whether a folder's manifest is one of simstore's, sound or not.
+    pub(crate) fn is_one(fs: &dyn Fs, store: &Path) -> bool {
+        fs.map(&store.join(MANIFEST)).is_ok_and(|bytes| bytes.as_ref().starts_with(&format::MANIFEST_MAGIC))
+    }
+
     /// Reads the manifest of a store.
     pub(crate) fn load(fs: &dyn Fs, store: &Path) -> Result<Manifest> {
         let path = store.join(MANIFEST);

@@ -203,3 +203,54 @@ fn reads_are_concurrent() {
         });
     }
 }
+
+#[test]
+fn a_store_that_another_build_finishes_meanwhile_is_left_alone() {
+    let path = Path::new("store");
+    let disk = MemoryDisk::default();
+    disk.before_lock(|disk| build_on(disk, Path::new("store"), 70, false).unwrap());
+    let error = build_on(&disk, path, 5, false).unwrap_err();
+    assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
+    assert_eq!(fingerprints(&disk, path).unwrap().len(), 70);
+}
+
+#[test]
+fn whichever_folder_sync_fails_there_is_a_whole_store() {
+    let path = Path::new("store");
+    for syncs in 0..4 {
+        let disk = MemoryDisk::default();
+        build_on(&disk, path, 100, false).unwrap();
+        disk.set_folder_syncs(Some(syncs));
+        let built = build_on(&disk, path, 200, true);
+        let found = fingerprints(&disk, path).unwrap().len();
+        match built {
+            Ok(()) => assert_eq!(found, 200),
+            Err(_) => assert!(found == 100 || found == 200, "{syncs}"),
+        }
+        // A store that did not exist before: complete, or nothing at all.
+        let disk = MemoryDisk::default();
+        disk.set_folder_syncs(Some(syncs));
+        let built = build_on(&disk, path, 200, false);
+        match fingerprints(&disk, path) {
+            Some(found) => assert_eq!(found.len(), 200),
+            None => assert!(built.is_err() && disk.paths().is_empty(), "{syncs}: {:?}", disk.paths()),
+        }
+    }
+}
+
+#[test]
+fn files_that_only_look_like_ours_are_left_alone() {
+    for replace in [false, true] {
+        for (name, content) in
+            [("000001.ids", "precious"), ("20240101.backup.tmp", "precious"), ("MANIFEST", "a list of files")]
+        {
+            let disk = MemoryDisk::default();
+            simstore::fs::Fs::create_dir(&disk, Path::new("store")).unwrap();
+            disk.put(&format!("store/{name}"), content.as_bytes());
+            let before = disk.paths();
+            let error = build_on(&disk, Path::new("store"), 5, replace).unwrap_err();
+            assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
+            assert_eq!(disk.paths(), before, "{name}");
+        }
+    }
+}

@@ -24,8 +24,8 @@ pub struct Builder<F: Fingerprint> {
     store: PathBuf,
     options: BuildOptions,
     segment: Option<SegmentBuilder<F>>,
-    /// The files of the store that is replaced.
-    replaced: Vec<String>,
+    /// The files that stay when what this build made is removed: those of the store that it replaces.
+    keep: Vec<String>,
     folder_is_new: bool,
     lock: Option<Lock>,
 }
@@ -54,7 +54,7 @@ impl<F: Fingerprint> Builder<F> {
             store: path.to_path_buf(),
             options: options.clone(),
             segment: None,
-            replaced: Vec::new(),
+            keep: Vec::new(),
             folder_is_new,
             lock: None,
         };
@@ -65,6 +65,37 @@ impl<F: Fingerprint> Builder<F> {
 
     /// Locks the folder, removes what a killed build left, and returns the number of the new segment.
     fn take_folder(&mut self, fs: &dyn Fs) -> Result<u64> {
+        // Nothing is made in a folder that is not ours, not even a lock.
+        self.check_folder(fs)?;
+        let path = self.store.join(LOCK);
+        let lock = fs.lock(&path).map_err(Error::io(&path, "lock"))?;
+        if lock.is_none() {
+            return Err(Error::Locked { path: self.store.clone() });
+        }
+        // Another build may have finished in between: what counts is what is there under the lock.
+        let names = self.check_folder(fs)?;
+        let mut number = 1;
+        if names.iter().any(|name| name == MANIFEST) {
+            match Manifest::load(fs, &self.store) {
+                Ok(old) => {
+                    number = old.segments.iter().map(|segment| segment.number).max().unwrap_or(0) + 1;
+                    self.keep = old.segments.iter().flat_map(|segment| segment.files()).collect();
+                }
+                // A store that cannot be read is replaced all the same; until then nothing of it is touched.
+                Err(_) => {
+                    let numbers = names.iter().filter_map(|name| name.get(..6)?.parse::<u64>().ok());
+                    number = numbers.max().unwrap_or(0) + 1;
+                    self.keep = names;
+                }
+            }
+        }
+        remove_litter(fs, &self.store, &self.keep)?;
+        self.lock = lock;
+        Ok(number)
+    }
+
+    /// The names in the folder, if a store may be built there.
+    fn check_folder(&self, fs: &dyn Fs) -> Result<Vec<String>> {
         let path = &self.store;
         let taken = |reason| Err(Error::AlreadyExists { path: path.clone(), reason });
         let names = match fs.list(path) {
@@ -74,31 +105,18 @@ impl<F: Fingerprint> Builder<F> {
             }
             Err(error) => return Err(Error::io(path, "list")(error)),
         };
-        let has_store = names.iter().any(|name| name == MANIFEST);
-        if has_store && !self.options.replace {
-            return taken("there is a store already; use --force to replace it");
-        }
-        if !has_store && !names.iter().all(|name| is_store_file(name) || name == LOCK) {
+        let has = |wanted: &str| names.iter().any(|name| name == wanted);
+        // A build makes its lock before anything else: files without it are somebody's own.
+        let only_ours = names.iter().all(|name| is_store_file(name) || name == LOCK || name == MANIFEST);
+        let ours = names.is_empty() || (has(LOCK) && only_ours);
+        if has(MANIFEST) && (ours || Manifest::is_one(fs, path)) {
+            if !self.options.replace {
+                return taken("there is a store already; use --force to replace it");
+            }
+        } else if !ours {
             return taken("the folder is not empty and not a store; choose another path for the store");
         }
-        let lock = path.join(LOCK);
-        self.lock = fs.lock(&lock).map_err(Error::io(&lock, "lock"))?;
-        if self.lock.is_none() {
-            self.folder_is_new = false;
-            return Err(Error::Locked { path: path.clone() });
-        }
-        let mut number = 1;
-        // A store that cannot be read is replaced all the same; its files have to be out of the way.
-        if has_store && let Ok(old) = Manifest::load(fs, path) {
-            number = old.segments.iter().map(|segment| segment.number).max().unwrap_or(0) + 1;
-            self.replaced = old.segments.iter().flat_map(|segment| segment.files()).collect();
-        } else if has_store {
-            let numbers = names.iter().filter_map(|name| name.get(..6)?.parse::<u64>().ok());
-            number = numbers.max().unwrap_or(0) + 1;
-            self.replaced = names;
-        }
-        remove_litter(fs, path, &self.replaced)?;
-        Ok(number)
+        Ok(names)
     }
 
     /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number
@@ -128,7 +146,8 @@ impl<F: Fingerprint> Builder<F> {
     /// Sorts, writes all files, and makes the store visible and durable.
     ///
     /// # Errors
-    /// [`Error::Io`]; then there is no new store, and one that was to be replaced is as it was.
+    /// [`Error::Io`]; then there is no new store, and one that was to be replaced is as it was. Only if the
+    /// very last sync fails is the new store there, but perhaps not after a loss of power.
     pub fn finish(mut self) -> Result<Store<F>> {
         let fs: Arc<dyn Fs> = self.options.fs.clone();
         let mut segments = Vec::new();
@@ -136,6 +155,11 @@ impl<F: Fingerprint> Builder<F> {
             segments.push(segment.finish()?);
         }
         fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))?;
+        if self.folder_is_new {
+            let parent = self.store.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = parent.unwrap_or(Path::new("."));
+            fs.sync_dir(parent).map_err(Error::io(parent, "sync"))?;
+        }
         let manifest = Manifest {
             bits: F::BITS,
             distance: self.options.distance,
@@ -144,11 +168,23 @@ impl<F: Fingerprint> Builder<F> {
             segments,
         };
         let files: Vec<String> = manifest.segments.iter().flat_map(|segment| segment.files()).collect();
-        manifest.save(&fs, &self.store)?;
-        // From here on the store is complete: nothing may be removed but what it replaces.
+        if let Err(error) = manifest.save(&fs, &self.store) {
+            let visible = match Manifest::load(&*fs, &self.store) {
+                Ok(found) => found == manifest,
+                Err(Error::NotAStore { .. }) => false,
+                // Nobody can tell which store is there: the files of both stay.
+                Err(_) => true,
+            };
+            if visible {
+                self.keep.extend(files);
+                self.folder_is_new = false;
+            }
+            return Err(error);
+        }
         self.folder_is_new = false;
-        self.replaced = files;
-        remove_litter(&*fs, &self.store, &self.replaced)?;
+        self.keep = files;
+        // What cannot be removed now is removed by the next build; the store is complete without it.
+        let _ = remove_litter(&*fs, &self.store, &self.keep);
         Store::open_on(&fs, &self.store)
     }
 }
@@ -157,13 +193,15 @@ impl<F: Fingerprint> Drop for Builder<F> {
     fn drop(&mut self) {
         // Files being written remove themselves.
         self.segment = None;
-        if self.lock.is_none() {
-            return;
-        }
         let fs = &self.options.fs;
-        let _ = remove_litter(&**fs, &self.store, &self.replaced);
+        if self.lock.is_some() {
+            let _ = remove_litter(&**fs, &self.store, &self.keep);
+            if self.folder_is_new {
+                let _ = fs.remove(&self.store.join(LOCK));
+            }
+        }
         if self.folder_is_new {
-            let _ = fs.remove(&self.store.join(LOCK));
+            // Fails, as it should, when another build has begun in it.
             let _ = fs.remove_dir(&self.store);
         }
     }

@@ -64,17 +64,31 @@ impl<F: Fingerprint> Store<F> {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
-        let manifest = Manifest::load(&**fs, path)?;
+        let mut manifest = Manifest::load(&**fs, path)?;
+        loop {
+            let error = match Store::open_segments(&**fs, path, &manifest) {
+                Ok(store) => return Ok(store),
+                Err(error) => error,
+            };
+            // The store may have been replaced since its manifest was read, and its old files be gone.
+            match Manifest::load(&**fs, path) {
+                Ok(newer) if newer != manifest => manifest = newer,
+                _ => return Err(error),
+            }
+        }
+    }
+
+    fn open_segments(fs: &dyn Fs, path: &Path, manifest: &Manifest) -> Result<Self> {
         if manifest.bits != F::BITS {
             let (expected, found) = (F::BITS, manifest.bits);
             return Err(Error::Width { path: path.to_path_buf(), expected, found });
         }
         let mut segments = Vec::new();
         for entry in &manifest.segments {
-            segments.push(Segment::open(&**fs, path, entry.clone(), manifest.distance)?);
+            segments.push(Segment::open(fs, path, entry.clone(), manifest.distance)?);
         }
         let manifest_bytes = manifest.encode().len() as u64;
-        Ok(Store { path: path.to_path_buf(), manifest, manifest_bytes, segments })
+        Ok(Store { path: path.to_path_buf(), manifest: manifest.clone(), manifest_bytes, segments })
     }
 
     /// All stored fingerprints within `distance` bits of `fingerprint`, one match for each of their ids,

@@ -14,6 +14,10 @@ struct State {
     folders: BTreeSet<PathBuf>,
     /// Bytes that may still be written; `None` is no limit.
     room: Option<usize>,
+    /// Folder syncs that still succeed; `None` is no limit.
+    folder_syncs: Option<usize>,
+    /// Called once, when a lock is asked for and before it is given.
+    before_lock: Option<fn(&MemoryDisk)>,
 }
 
 /// Files and folders in memory. Clones share them.
@@ -33,6 +37,24 @@ impl MemoryDisk {
     #[allow(dead_code, reason = "not every test file fills a disk")]
     pub(crate) fn set_room(&self, room: Option<usize>) {
         self.0.lock().unwrap().room = room;
+    }
+
+    /// Lets so many folder syncs succeed, and all others fail.
+    #[allow(dead_code, reason = "not every test file has syncs fail")]
+    pub(crate) fn set_folder_syncs(&self, count: Option<usize>) {
+        self.0.lock().unwrap().folder_syncs = count;
+    }
+
+    /// Has something happen when the next lock is asked for and not yet given.
+    #[allow(dead_code, reason = "not every test file races")]
+    pub(crate) fn before_lock(&self, happens: fn(&MemoryDisk)) {
+        self.0.lock().unwrap().before_lock = Some(happens);
+    }
+
+    /// Puts a file there.
+    #[allow(dead_code, reason = "not every test file has files of its own")]
+    pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
+        self.0.lock().unwrap().files.insert(path.into(), bytes.to_vec());
     }
 
     /// The paths of all files and folders.
@@ -124,10 +146,21 @@ impl Fs for MemoryDisk {
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        Ok(())
+        match &mut self.0.lock().unwrap().folder_syncs {
+            Some(0) => Err(io::Error::other("the folder cannot be synced")),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        let happens = self.0.lock().unwrap().before_lock.take();
+        if let Some(happens) = happens {
+            happens(self);
+        }
         self.0.lock().unwrap().files.entry(path.to_path_buf()).or_default();
         Ok(Some(Lock::new(())))
     }
