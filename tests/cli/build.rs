@@ -190,3 +190,22 @@ fn one_thread_or_two_little_memory_or_much() {
         assert!(read("one") == read("two"), "{name:?}");
     }
 }
+
+#[test]
+fn an_empty_store_is_told_and_replaces_none() {
+    let folder = Folder::new();
+    folder.write("a.hex", "0000000000000001\n");
+    folder.write("empty.hex", "");
+    folder.write("empty.jsonl", "{\"id\": 1, \"text\": \"\"}\n");
+    folder.run(&["build", "store", "a.hex"]).ok();
+    for input in ["empty.hex", "empty.jsonl"] {
+        folder
+            .run(&["build", "--force", "store", input])
+            .fails(1, "store: no fingerprints in the input; the store is left as it is");
+    }
+    assert_eq!(folder.run(&["dump", "store"]).ok(), "0000000000000001\t0\n");
+    let run = folder.run(&["build", "-q", "new", "empty.hex"]);
+    assert!(run.stderr.contains("warning: no fingerprints in the input"), "{}", run.stderr);
+    run.ok();
+    assert_eq!(folder.run(&["dump", "new"]).ok(), "");
+}

@@ -142,3 +142,21 @@ fn standard_input_may_come_slowly() {
     drop(stdin);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }
+
+#[test]
+fn a_store_that_does_not_tell_its_profile() {
+    let folder = Folder::new();
+    let text = "In the beginning was the word, and many other words came after it, one by one";
+    folder.write("a.jsonl", format!("{{\"id\": 1, \"text\": \"{text}\"}}\n"));
+    let lines = folder.run(&["fingerprint", "--profile", "chars-3", "a.jsonl"]).ok();
+    folder.write("a.hex", lines);
+    folder.run(&["build", "store", "a.hex"]).ok();
+    let run = folder.run(&["query", "store", "--text", text]);
+    assert!(run.stderr.contains("`auto` is assumed"), "{}", run.stderr);
+    assert_eq!(run.ok(), "");
+    let run = folder.run(&["query", "store", "--text", text, "--profile", "chars-3"]);
+    assert!(!run.stderr.contains("assumed"), "{}", run.stderr);
+    assert!(run.ok().starts_with("0\t"));
+    let stored = folder.run(&["dump", "store"]).ok();
+    assert_eq!(folder.run(&["query", "store", &stored[..16]]).stderr, "");
+}
