@@ -11,7 +11,7 @@ use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Store};
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, count_of};
 use crate::naming::Naming;
-use crate::numbers::{bits_each, bytes, parse_bytes, rounded};
+use crate::numbers::{bits_each, bytes, parse_block_size, parse_bytes, rounded};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width, check_distance};
@@ -61,7 +61,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
     /// Memory to build in, like 512M or 2G [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]

@@ -126,6 +126,9 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     if is_stdio(&args.keep) && is_stdio(&args.pairs) {
         return Err(Failure::Usage("only one of --keep and --pairs can be standard output (`-`)".to_owned()));
     }
+    if args.keep.is_some() && args.keep == args.pairs {
+        return Err(Failure::Usage("--keep and --pairs must be different files".to_owned()));
+    }
     let kind = inputs::detect_kind(&args.inputs)?;
     // Opened first, so that a folder that is not there costs no work.
     let keep = args.keep.as_deref().map(Output::create).transpose()?;

@@ -160,7 +160,9 @@ fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Store<F>) -> Outcome<Pro
         );
         return Ok(Profile::default());
     }
-    Ok(store.profile().parse()?)
+    // A bad one is no bad usage.
+    let unknown = |error| Failure::Failed(format!("{}: {error}", store.path().display()));
+    store.profile().parse().map_err(unknown)
 }
 
 fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F> {
