@@ -104,10 +104,10 @@ fn texts_are_fingerprinted_as_the_documents_were() {
 #[test]
 fn names_do_not_break_lines() {
     let folder = Folder::new();
-    folder.write("a.jsonl", json!({"id": "a\tb\n\u{1b}[1m一", "text": "words"}).to_string());
+    folder.write("a.jsonl", json!({"id": "a\tb\\t\n\u{1b}[1m一", "text": "words"}).to_string());
     folder.run(&["build", "store", "a.jsonl"]).ok();
     let found = folder.run(&["query", "store", "--text", "words"]).ok();
-    assert!(found.ends_with("\ta\\tb\\n\\u{1b}[1m一\n"), "{found:?}");
+    assert!(found.ends_with("\ta\\tb\\\\t\\n\\u{1b}[1m一\n"), "{found:?}");
     folder.run(&["fingerprint", "a.jsonl"]).fails(1, "a.jsonl:1: the id holds a tab or a line break");
 }
 

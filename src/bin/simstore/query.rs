@@ -20,7 +20,8 @@ const BATCH: usize = 4096;
 const EXAMPLES: &str = "\
 A line is: distance, fingerprint, id or name; nearest first, then by fingerprint, then by id. If there can be \
 more than one query (several arguments, a file, or `-`), the queried fingerprint stands before that. Columns are \
-separated by tabs.
+separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
+\\u{..}.
 
 With --json, a line is an object:
   query        the queried fingerprint, hexadecimal
