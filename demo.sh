@@ -14,11 +14,21 @@ run() {
     say simstore "$@"
     "$simstore" "$@"
 }
+# The first lines only.
+start() {
+    local lines=$1
+    shift
+    say simstore "$@" "| head -n $lines"
+    "$simstore" "$@" | head -n "$lines"
+}
 
-run dedup samples/en.jsonl samples/zh.jsonl
-run build "$folder/store" samples/en.jsonl samples/zh.jsonl
-fingerprint=$("$simstore" dump "$folder/store" | head -n 1 | cut -f 1)
-run query "$folder/store" "$fingerprint"
-run inspect "$folder/store"
-run verify "$folder/store"
+start 15 dedup samples/en.jsonl
+start 17 dedup samples/zh.jsonl
+run build "$folder/pages" samples/en.jsonl samples/zh.jsonl
+# A document that has a near-duplicate.
+fingerprint=$("$simstore" dedup --quiet --json samples/en.jsonl | sed -n '1s/.*"fingerprint":"\([0-9a-f]*\)".*/\1/p')
+run query "$folder/pages" "$fingerprint"
+run verify "$folder/pages"
+run build "$folder/revisions" samples/fingerprints.u64
+start 43 inspect "$folder/revisions"
 run compression samples/fingerprints.u64

@@ -7,18 +7,14 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::corpus::once::{self, is_read_once, is_stdin};
 use crate::error::{Error, Result};
 
 /// Bytes looked at to tell what an input without a telling name holds.
-const HEAD_BYTES: u64 = 64 * 1024;
+const HEAD_BYTES: usize = 64 * 1024;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// Whether a path stands for standard input.
-pub(crate) fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
 
 /// What an input holds, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,24 +85,36 @@ pub(crate) fn detect_format(path: &Path) -> Result<Option<Format>> {
     if let Some(format) = format_by_name(path) {
         return Ok(Some(format));
     }
-    let mut raw = Vec::new();
-    if is_stdin(path) {
-        // The bytes stay in the buffer of standard input, for the reader to come.
-        raw.extend_from_slice(io::stdin().lock().fill_buf().map_err(Error::io(path, "read"))?);
-    } else {
-        open_file(path)?.take(HEAD_BYTES).read_to_end(&mut raw).map_err(Error::io(path, "read"))?;
+    Ok(format_of_head(&head_of(path)?))
+}
+
+/// The first bytes of an input.
+fn head_of(path: &Path) -> Result<Vec<u8>> {
+    if is_read_once(path)? {
+        return once::peek(path, HEAD_BYTES, holds_first_line);
     }
-    Ok(format_of_head(&raw))
+    let mut head = Vec::new();
+    let read = open_file(path)?.take(HEAD_BYTES as u64).read_to_end(&mut head);
+    read.map_err(Error::io(path, "read"))?;
+    Ok(head)
+}
+
+/// Whether the first line that is not blank ends within the head: a pipe may give a few bytes at a time.
+fn holds_first_line(head: &[u8]) -> bool {
+    Compression::of_head(head) == Compression::None && without_blank_start(head).contains(&b'\n')
+}
+
+fn without_blank_start(head: &[u8]) -> &[u8] {
+    head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start()
 }
 
 fn format_of_head(raw: &[u8]) -> Option<Format> {
     let mut head = Vec::new();
     // A head that is cut off in a compressed block ends in an error; what came before it counts.
     if let Ok(reader) = Compression::of_head(raw).reader(raw) {
-        let _ = reader.take(HEAD_BYTES).read_to_end(&mut head);
+        let _ = reader.take(HEAD_BYTES as u64).read_to_end(&mut head);
     }
-    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head).trim_ascii_start();
-    let first = head.split(|&b| b == b'\n').next().unwrap_or_default();
+    let first = without_blank_start(&head).split(|&b| b == b'\n').next().unwrap_or_default();
     let hex = first.split(|&b| b == b'\t').next().unwrap_or_default().trim_ascii_end();
     if first.first() == Some(&b'{') {
         Some(Format::Jsonl)
@@ -143,13 +151,17 @@ impl fmt::Debug for Input {
 impl Input {
     /// Opens a file, or standard input for `-`.
     ///
-    /// A file is decompressed if its name ends in `.gz` or `.zst`, standard input if it starts
-    /// like such a file.
+    /// An input is decompressed if its name ends in `.gz` or `.zst`; standard input, and a pipe whose
+    /// name tells nothing, if it starts like such a file.
     pub(crate) fn open(path: &Path) -> Result<Input> {
-        let reader = if is_stdin(path) {
-            let compression =
-                Compression::of_head(io::stdin().lock().fill_buf().map_err(Error::io(path, "read"))?);
-            compression.reader(BufReader::new(io::stdin()))
+        let reader = if is_read_once(path)? {
+            let (by_name, format) = by_name(path);
+            let compression = if by_name == Compression::None && format.is_none() {
+                Compression::of_head(&head_of(path)?)
+            } else {
+                by_name
+            };
+            compression.reader(BufReader::with_capacity(1 << 16, once::open(path)?))
         } else {
             by_name(path).0.reader(BufReader::with_capacity(1 << 16, open_file(path)?))
         };

@@ -11,9 +11,10 @@
 //! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each |
 //! | `.u64`, `.u128` | fingerprints: raw, little-endian |
 //!
-//! Standard input and files with other extensions are judged by their first bytes:
+//! Standard input, and files and pipes with other extensions, are judged by their first bytes:
 //! 16 or 32 hexadecimal digits on the first line are fingerprints, `{` is JSON lines; else
-//! standard input is read as JSON lines and a file as a text.
+//! standard input and a pipe are read as JSON lines and a file as a text. What has been looked at
+//! of a pipe is kept for the reader to come: it is opened once.
 //!
 //! Everything streams: no input is held in memory as a whole, except for a text file. Blank
 //! lines, a byte order mark at the start and `\r` at the end of lines are ignored. A malformed
@@ -48,6 +49,7 @@ mod fingerprints;
 mod id;
 mod input;
 mod json;
+mod once;
 mod records;
 
 pub use crate::corpus::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
@@ -71,7 +73,7 @@ impl InputKind {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the path does not exist or cannot be read.
     pub fn detect(path: &Path) -> Result<InputKind> {
-        if !input::is_stdin(path) && input::is_folder(path)? {
+        if !once::is_stdin(path) && input::is_folder(path)? {
             return Ok(InputKind::Documents);
         }
         Ok(match input::detect_format(path)? {

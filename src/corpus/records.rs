@@ -7,6 +7,7 @@ use walkdir::WalkDir;
 
 use crate::corpus::input::{self, Format, Input};
 use crate::corpus::json;
+use crate::corpus::once;
 use crate::corpus::{Document, DocumentId, DocumentOptions};
 use crate::error::{Error, Result};
 
@@ -140,11 +141,11 @@ impl Records {
                 }
             }
             let Some(path) = self.paths.next() else { return Ok(None) };
-            if !input::is_stdin(&path) && input::is_folder(&path)? {
+            if !once::is_stdin(&path) && input::is_folder(&path)? {
                 self.walk = Some(WalkDir::new(path).sort_by_file_name().into_iter());
                 continue;
             }
-            let by_default = if input::is_stdin(&path) { Format::Jsonl } else { Format::Text };
+            let by_default = if once::is_read_once(&path)? { Format::Jsonl } else { Format::Text };
             let format = input::detect_format(&path)?.unwrap_or(by_default);
             return Ok(Some((path, format)));
         }

@@ -157,10 +157,10 @@ fn inputs_of_one_kind() {
     folder.run(&["build", "store", "a.u64"]).fails(1, "ends within a fingerprint: 4 of 8 bytes at offset 8");
     folder
         .run(&["build", "store", "a.u64", "--bits", "128"])
-        .fails(1, "64-bit fingerprints, not 128-bit ones");
+        .fails(2, "64-bit fingerprints, not 128-bit ones");
     folder.run(&["build", "none/store", "a.hex"]).fails(1, "none/store: cannot create");
-    folder.run(&["build", "store", "a.hex", "--plan", "cover-9"]).fails(1, "there is no plan `cover-9`");
-    folder.run(&["build", "store", "a.hex", "--block-size", "300"]).fails(1, "block size");
+    folder.run(&["build", "store", "a.hex", "--plan", "cover-9"]).fails(2, "there is no plan `cover-9`");
+    folder.run(&["build", "store", "a.hex", "--block-size", "300"]).fails(2, "power of two");
     assert_eq!(folder.names(), ["a.hex", "a.jsonl", "a.u64"]);
 }
 
@@ -189,4 +189,23 @@ fn one_thread_or_two_little_memory_or_much() {
         let read = |store| std::fs::read(folder.path(store).join(&name)).unwrap();
         assert!(read("one") == read("two"), "{name:?}");
     }
+}
+
+#[test]
+fn an_empty_store_is_told_and_replaces_none() {
+    let folder = Folder::new();
+    folder.write("a.hex", "0000000000000001\n");
+    folder.write("empty.hex", "");
+    folder.write("empty.jsonl", "{\"id\": 1, \"text\": \"\"}\n");
+    folder.run(&["build", "store", "a.hex"]).ok();
+    for input in ["empty.hex", "empty.jsonl"] {
+        folder
+            .run(&["build", "--force", "store", input])
+            .fails(1, "store: no fingerprints in the input; the store is left as it is");
+    }
+    assert_eq!(folder.run(&["dump", "store"]).ok(), "0000000000000001\t0\n");
+    let run = folder.run(&["build", "-q", "new", "empty.hex"]);
+    assert!(run.stderr.contains("warning: no fingerprints in the input"), "{}", run.stderr);
+    run.ok();
+    assert_eq!(folder.run(&["dump", "new"]).ok(), "");
 }

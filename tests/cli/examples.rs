@@ -81,6 +81,9 @@ fn bad_usage() {
         &["build", "store", "a.hex", "--profile", "letters"],
         &["build", "store", "a.hex", "--no-ids", "--names"],
         &["build", "store", "a.hex", "--threads", "0"],
+        &["build", "store", "a.hex", "--threads", "1025"],
+        &["build", "store", "a.hex", "--plan", "nope"],
+        &["build", "store", "a.hex", "--block-size", "300"],
         &["build", "store", "-", "-"],
         &["query", "store"],
         &["plan"],
@@ -91,8 +94,11 @@ fn bad_usage() {
         &["inspect", "store", "--block", "1"],
         &["dump", "store", "--permuted"],
         &["dedup", "a.hex", "--keep", "-", "--pairs", "-"],
+        &["dedup", "a.hex", "--keep", "same", "--pairs", "same"],
         &["dedup", "a.hex", "--distance", "33", "--bits", "128"],
         &["compression", "a.hex", "--level", "99"],
+        &["compression", "a.hex", "--block-size", "300"],
+        &["plan", "--count", "5", "--block-size", "300"],
         &["fingerprint", "a.hex"],
     ] {
         let run = folder.run(args);

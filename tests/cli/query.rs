@@ -54,7 +54,7 @@ fn wide_fingerprints() {
     folder.run(&["build", "store", "a.hex", "--bits", "128", "-d", "8"]).ok();
     let found = folder.run(&["query", "store", "00000000000000000000000000000000"]).ok();
     assert_eq!(found, "0\t00000000000000000000000000000000\t1\n8\t000000000000000000000000000000ff\t0\n");
-    folder.run(&["query", "store", "0000000000000000"]).fails(1, "expected 32 hexadecimal digits");
+    folder.run(&["query", "store", "0000000000000000"]).fails(2, "expected 32 hexadecimal digits");
     folder.run(&["dump", "store", "--raw", "-o", "a.u128"]).ok();
     assert_eq!(std::fs::read(folder.path("a.u128")).unwrap()[..17], [[0; 16].as_slice(), &[0xff]].concat());
     folder.run(&["build", "again", "a.u128", "--bits", "128"]).ok();
@@ -77,7 +77,7 @@ fn several_queries_are_told_apart() {
     query(&["q"]).fails(1, "q:2:");
     assert_eq!(query(&["q", "--skip-bad"]).ok(), "0000000000000000\t1\t0000000000000001\t0\n");
     query(&["123"]).fails(1, "123: neither a fingerprint (16 hexadecimal digits) nor a file");
-    query(&["00000000000000000000000000000000"]).fails(1, "expected 16 hexadecimal digits");
+    query(&["00000000000000000000000000000000"]).fails(2, "expected 16 hexadecimal digits");
     query(&["0000000000000000", "-d", "4"]).fails(1, "build it again with `--distance 4`");
     query(&["-", "--file", "-"]).fails(2, "only once");
 }
@@ -104,10 +104,10 @@ fn texts_are_fingerprinted_as_the_documents_were() {
 #[test]
 fn names_do_not_break_lines() {
     let folder = Folder::new();
-    folder.write("a.jsonl", json!({"id": "a\tb\n\u{1b}[1m一", "text": "words"}).to_string());
+    folder.write("a.jsonl", json!({"id": "a\tb\\t\n\u{1b}[1m一", "text": "words"}).to_string());
     folder.run(&["build", "store", "a.jsonl"]).ok();
     let found = folder.run(&["query", "store", "--text", "words"]).ok();
-    assert!(found.ends_with("\ta\\tb\\n\\u{1b}[1m一\n"), "{found:?}");
+    assert!(found.ends_with("\ta\\tb\\\\t\\n\\u{1b}[1m一\n"), "{found:?}");
     folder.run(&["fingerprint", "a.jsonl"]).fails(1, "a.jsonl:1: the id holds a tab or a line break");
 }
 
@@ -141,4 +141,22 @@ fn standard_input_may_come_slowly() {
     stdin.write_all(b"00000000\n").unwrap();
     drop(stdin);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn a_store_that_does_not_tell_its_profile() {
+    let folder = Folder::new();
+    let text = "In the beginning was the word, and many other words came after it, one by one";
+    folder.write("a.jsonl", format!("{{\"id\": 1, \"text\": \"{text}\"}}\n"));
+    let lines = folder.run(&["fingerprint", "--profile", "chars-3", "a.jsonl"]).ok();
+    folder.write("a.hex", lines);
+    folder.run(&["build", "store", "a.hex"]).ok();
+    let run = folder.run(&["query", "store", "--text", text]);
+    assert!(run.stderr.contains("`auto` is assumed"), "{}", run.stderr);
+    assert_eq!(run.ok(), "");
+    let run = folder.run(&["query", "store", "--text", text, "--profile", "chars-3"]);
+    assert!(!run.stderr.contains("assumed"), "{}", run.stderr);
+    assert!(run.ok().starts_with("0\t"));
+    let stored = folder.run(&["dump", "store"]).ok();
+    assert_eq!(folder.run(&["query", "store", &stored[..16]]).stderr, "");
 }

@@ -73,6 +73,22 @@ fn inspect() {
 }
 
 #[test]
+fn one_is_no_plural() {
+    let folder = Folder::new();
+    folder.write("a.tsv", "0000000000000001\t7\n");
+    folder.run(&["build", "store", "a.tsv", "--plan", "scan"]).ok();
+    let shown = folder.run(&["inspect", "store"]).ok();
+    assert!(shown.starts_with("store: 1 fingerprint of 64 bits, 1 id, 0 names\n"), "{shown}");
+    folder.run(&["inspect", "store", "--table", "1"]).fails(1, "has 1 table,");
+    folder.run(&["inspect", "store", "--table", "0", "--block", "1"]).fails(1, "has 1 block,");
+    folder.run(&["dump", "store", "--table", "0", "--segment", "1"]).fails(1, "has 1 segment,");
+    let shown = folder.run(&["inspect", "store", "--table", "0", "--block", "0"]).ok();
+    assert!(shown.contains("  1 fingerprint, "), "{shown}");
+    let shown = folder.run(&["compression", "a.tsv"]).ok();
+    assert!(shown.starts_with("1 fingerprint, 1 distinct\n"), "{shown}");
+}
+
+#[test]
 fn dump() {
     let folder = with_store(&["--plan", "paper-4"]);
     let mut expected: Vec<(u64, usize)> =

@@ -8,10 +8,10 @@ use serde::Serialize;
 use simstore::corpus::InputKind;
 use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Store};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, count_of};
 use crate::naming::Naming;
-use crate::numbers::{bits_each, bytes, parse_bytes, rounded};
+use crate::numbers::{bits_each, bytes, parse_block_size, parse_bytes, rounded};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width, check_distance};
@@ -61,12 +61,12 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
     /// Memory to build in, like 512M or 2G [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Replace the store if there is one
+    /// Replace the store if there is one, but not by an empty one
     #[arg(long)]
     force: bool,
     /// Store no ids
@@ -130,8 +130,10 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         })),
         ..BuildOptions::default()
     };
+    let replaces = args.store.exists();
     let mut builder = Builder::<F>::create(&args.store, options)?;
     let mut naming = if args.names { Naming::Names } else { Naming::Undecided };
+    let mut is_empty = true;
     let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, progress, |item| {
         let (id, position) = (item.id.clone(), item.position);
         let (id, name) = if args.no_ids {
@@ -139,6 +141,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         } else {
             naming.assign(id, position).map_err(|reason| item.bad(reason))?
         };
+        is_empty &= item.fingerprint.is_none();
         match (item.fingerprint, name) {
             (None, _) => {}
             (Some(fingerprint), None) => builder.insert(fingerprint, id)?,
@@ -146,9 +149,18 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         }
         Ok(())
     })?;
+    if is_empty && replaces {
+        return Err(Failure::Failed(format!(
+            "{}: no fingerprints in the input; the store is left as it is",
+            args.store.display()
+        )));
+    }
     let store = builder.finish()?;
     bar.finish_and_clear();
     counts.warn(kind, progress);
+    if is_empty {
+        complain("warning: no fingerprints in the input; the store is empty");
+    }
     report(args, &store, counts, progress)
 }
 

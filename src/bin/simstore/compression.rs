@@ -9,8 +9,8 @@ use simstore::plan::TablePlan;
 use simstore::{Codec, Fingerprint, Permutation, Table, floor_bits_per_fingerprint};
 
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
-use crate::numbers::{bits_each, grouped, rounded};
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
+use crate::numbers::{bits_each, grouped, parse_block_size, rounded};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::rivals;
@@ -46,7 +46,7 @@ pub(crate) struct CompressionArgs {
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
     /// Bytes of a block of the codecs, a power of two from 256 to 65536 [default: by codec]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
     /// Print one JSON object a line
     #[arg(long)]
@@ -165,7 +165,7 @@ fn print(args: &CompressionArgs, rows: &[Row], fingerprints: u64, distinct: u64)
         rows.iter().try_for_each(|row| output.json(row))?;
         return output.finish();
     }
-    output.line(format_args!("{} fingerprints, {} distinct", grouped(fingerprints), grouped(distinct)))?;
+    output.line(format_args!("{}, {} distinct", count_of(fingerprints, "fingerprint"), grouped(distinct)))?;
     output.line(format_args!("{:<28} {:>15} {:>9} {:>9}", "method", "bytes", "bits each", "to floor"))?;
     for row in rows {
         let bytes = row.bytes.map(grouped).unwrap_or_default();

@@ -5,6 +5,7 @@ use simstore::{BlockInfo, Codec, Fingerprint, Segment, Store, Table, floor_bits_
 
 use crate::failure::{Failure, Outcome};
 use crate::histogram;
+use crate::inputs::count_of;
 use crate::numbers::{bits_each, bytes, grouped};
 use crate::output::Output;
 
@@ -34,18 +35,16 @@ struct Value {
 /// A segment by its number from 0.
 pub(crate) fn segment_of<F: Fingerprint>(store: &Store<F>, segment: usize) -> Outcome<&Segment<F>> {
     store.segments().get(segment).ok_or_else(|| {
-        let (path, count) = (store.path().display(), store.segments().len());
-        Failure::Failed(format!(
-            "{path}: has {count} segments, numbered from 0; there is no segment {segment}"
-        ))
+        let (path, count) = (store.path().display(), count_of(store.segments().len() as u64, "segment"));
+        Failure::Failed(format!("{path}: has {count}, numbered from 0; there is no segment {segment}"))
     })
 }
 
 /// A table of a segment by its number from 0.
 pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Outcome<&Table<F>> {
     segment.tables().get(table).ok_or_else(|| {
-        let count = segment.tables().len();
-        Failure::Failed(format!("the segment has {count} tables, numbered from 0; there is no table {table}"))
+        let count = count_of(segment.tables().len() as u64, "table");
+        Failure::Failed(format!("the segment has {count}, numbered from 0; there is no table {table}"))
     })
 }
 
@@ -133,6 +132,12 @@ pub(crate) fn print_block<F: Fingerprint>(
     [segment, number, block]: [usize; 3],
     json: bool,
 ) -> Outcome {
+    if block >= table.blocks() {
+        let (path, count) = (table.path().display(), count_of(table.blocks() as u64, "block"));
+        return Err(Failure::Failed(format!(
+            "{path}: has {count}, numbered from 0; there is no block {block}"
+        )));
+    }
     let info: BlockInfo<F> = table.block_info(block)?;
     let mut decoded = Vec::new();
     table.decode_block(block, &mut decoded)?;
@@ -161,7 +166,8 @@ pub(crate) fn print_block<F: Fingerprint>(
         Codec::EliasFano => "lower bits of each fingerprint",
         _ => "bits of a restart point",
     };
-    output.line(format_args!("  {} fingerprints, {} {width}", info.fingerprints, info.width))?;
+    let fingerprints = count_of(info.fingerprints as u64, "fingerprint");
+    output.line(format_args!("  {fingerprints}, {} {width}", info.width))?;
     output.line(format_args!("  first {}, last {}, permuted", info.first.to_hex(), info.last.to_hex()))?;
     let digits = F::BYTES * 2;
     output.line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  symbol", "", "permuted", "original"))?;

@@ -126,15 +126,18 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     if is_stdio(&args.keep) && is_stdio(&args.pairs) {
         return Err(Failure::Usage("only one of --keep and --pairs can be standard output (`-`)".to_owned()));
     }
+    if args.keep.is_some() && args.keep == args.pairs {
+        return Err(Failure::Usage("--keep and --pairs must be different files".to_owned()));
+    }
     let kind = inputs::detect_kind(&args.inputs)?;
     // Opened first, so that a folder that is not there costs no work.
     let keep = args.keep.as_deref().map(Output::create).transpose()?;
     let pairs = args.pairs.as_deref().map(Output::create).transpose()?;
 
     let mut corpus = Corpus { ids: Vec::new(), fingerprints: Vec::new(), positions: Vec::new() };
-    // Standard input can be read only once: what may be kept is put aside.
-    let from_stdin = args.inputs.iter().any(|input| input.as_os_str() == "-");
-    let spooled = kind == InputKind::Documents && keep.is_some() && from_stdin;
+    // Where an input can be read only once, what may be kept is put aside.
+    let once = args.inputs.iter().any(|input| inputs::is_read_once(input));
+    let spooled = kind == InputKind::Documents && keep.is_some() && once;
     let mut spool = if spooled { Some(Spool::new()?) } else { None };
     let visitor = |item: Item<F>| {
         if let (Some(spool), Some(record)) = (&mut spool, &item.record) {

@@ -13,7 +13,8 @@ use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
 A line is HEX<TAB>ID, or the name where the document has one; HEX alone in a store without ids. Lines are sorted \
-by fingerprint, then by id. With --table, lines are HEX alone, in the order of that table.
+by fingerprint, then by id. In names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
+\\u{..}; --json gives them as they are. With --table, lines are HEX alone, in the order of that table.
 
 With --json, a line is an object:
   fingerprint  hexadecimal

@@ -56,10 +56,23 @@ impl DocumentArgs {
     }
 }
 
+/// Whether an input is standard input, a pipe or a device.
+pub(crate) fn is_read_once(input: &Path) -> bool {
+    input.as_os_str() == "-"
+        || input.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
 /// What all inputs hold.
 pub(crate) fn detect_kind(inputs: &[PathBuf]) -> Outcome<InputKind> {
-    if inputs.iter().filter(|input| input.as_os_str() == "-").count() > 1 {
-        return Err(Failure::Usage("standard input (`-`) can be read only once".to_owned()));
+    for (at, input) in inputs.iter().enumerate() {
+        if is_read_once(input) && inputs[..at].contains(input) {
+            let name = if input.as_os_str() == "-" {
+                "standard input (`-`)".into()
+            } else {
+                input.to_string_lossy()
+            };
+            return Err(Failure::Usage(format!("{name} can be read only once")));
+        }
     }
     let mut first: Option<(&Path, InputKind)> = None;
     for input in inputs {

@@ -8,6 +8,7 @@ use simstore::{Fingerprint, Segment, Store, Table, floor_bits_per_fingerprint};
 
 use crate::contents;
 use crate::failure::Outcome;
+use crate::inputs::count_of;
 use crate::numbers::{bits_each, bytes, grouped, rounded};
 use crate::output::Output;
 use crate::width::{Bits, by_width};
@@ -204,12 +205,12 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Store<F>) -> Outcome
     };
     let profile = if store.profile().is_empty() { "not told" } else { store.profile() };
     output.line(format_args!(
-        "{}: {} fingerprints of {} bits, {} ids, {} names",
+        "{}: {} of {} bits, {}, {}",
         store.path().display(),
-        grouped(stats.fingerprints),
+        count_of(stats.fingerprints, "fingerprint"),
         F::BITS,
-        grouped(stats.ids),
-        grouped(stats.names)
+        count_of(stats.ids, "id"),
+        count_of(stats.names, "name")
     ))?;
     output.line(format_args!(
         "  distance {}, codec {}, text profile {profile}",
@@ -226,8 +227,8 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Store<F>) -> Outcome
     ))?;
     for (number, segment) in store.segments().iter().enumerate() {
         output.line(format_args!(
-            "segment {number}: {} fingerprints, plan {}",
-            grouped(segment.stats().fingerprints),
+            "segment {number}: {}, plan {}",
+            count_of(segment.stats().fingerprints, "fingerprint"),
             segment.plan().name()
         ))?;
         output.line(format_args!(

@@ -31,6 +31,9 @@ mod spool;
 mod verify;
 mod width;
 
+/// More threads help nowhere, and can exhaust the machine.
+const MAX_THREADS: usize = 1024;
+
 /// An exact, compressed index of document fingerprints.
 ///
 /// A fingerprint (simhash) is a number of 64 or 128 bits; documents that are nearly the same have fingerprints
@@ -79,8 +82,8 @@ enum Command {
 
 fn run(cli: Cli) -> Outcome {
     if let Some(threads) = cli.common.threads {
-        if threads == 0 {
-            return Err(Failure::Usage("--threads must be at least 1".to_owned()));
+        if !(1..=MAX_THREADS).contains(&threads) {
+            return Err(Failure::Usage(format!("--threads must be from 1 to {MAX_THREADS}")));
         }
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads)

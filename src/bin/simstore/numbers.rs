@@ -91,6 +91,12 @@ pub(crate) fn bits_each(bytes: u64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { bytes as f64 * 8.0 / count as f64 }
 }
 
+/// The size of a block, in bytes.
+pub(crate) fn parse_block_size(text: &str) -> Result<u32, String> {
+    let size = text.parse().ok().filter(|size: &u32| size.is_power_of_two() && (256..=65536).contains(size));
+    size.ok_or_else(|| "expected a power of two from 256 to 65536".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -126,11 +126,12 @@ impl Output {
     }
 }
 
-/// A name for a column of text: what would break the line or the terminal is escaped.
+/// A name for a column of text: what would break the line or the terminal is escaped, and so is the backslash.
 pub(crate) fn column(name: &str) -> Cow<'_, str> {
-    if !name.contains(|c: char| c.is_control()) {
+    let is_escaped = |c: char| c.is_control() || c == '\\';
+    if !name.contains(is_escaped) {
         return name.into();
     }
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let escape = |c: char| if is_escaped(c) { c.escape_default().to_string() } else { c.to_string() };
     name.chars().map(escape).collect::<String>().into()
 }

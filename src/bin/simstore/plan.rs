@@ -6,7 +6,8 @@ use simstore::plan::{self, Estimate, Medium, Plan, Workload};
 use simstore::{Codec, Fingerprint};
 
 use crate::failure::Outcome;
-use crate::numbers::{bytes, duration, grouped, parse_count, rounded, short};
+use crate::inputs::count_of;
+use crate::numbers::{bytes, duration, parse_block_size, parse_count, rounded, short};
 use crate::output::Output;
 use crate::width::{Bits, by_width, check_distance};
 
@@ -47,7 +48,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
     /// What the tables are read from: memory, ssd or disk
     #[arg(long, default_value_t = Medium::Memory)]
@@ -91,8 +92,8 @@ fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
     let mut output = Output::stdout();
     if !args.json {
         output.line(format_args!(
-            "{} fingerprints of {} bits, distance {}, codec {}, from {}",
-            grouped(args.count),
+            "{} of {} bits, distance {}, codec {}, from {}",
+            count_of(args.count, "fingerprint"),
             F::BITS,
             args.distance,
             args.codec,

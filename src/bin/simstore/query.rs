@@ -20,7 +20,8 @@ const BATCH: usize = 4096;
 const EXAMPLES: &str = "\
 A line is: distance, fingerprint, id or name; nearest first, then by fingerprint, then by id. If there can be \
 more than one query (several arguments, a file, or `-`), the queried fingerprint stands before that. Columns are \
-separated by tabs.
+separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
+\\u{..}.
 
 With --json, a line is an object:
   query        the queried fingerprint, hexadecimal
@@ -52,6 +53,9 @@ pub(crate) struct QueryArgs {
     /// Ask for the text of a file; `-` is standard input
     #[arg(long)]
     file: Option<PathBuf>,
+    /// How --text and --file become a fingerprint, as in `build` [default: as the store tells, or else auto]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<Profile>,
     /// Report stored fingerprints within this distance [default: what the store was built for]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
@@ -125,9 +129,12 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
         })?;
         counts.warn(simstore::corpus::InputKind::Fingerprints, progress);
     }
-    let texts = args.text.iter().map(|text| Ok(text.clone()));
-    for text in texts.chain(args.file.iter().map(|file| read_text(file))) {
-        batch.push(fingerprint_text(&store, &text?)?);
+    if texts > 0 {
+        let profile = profile_of(args, &store)?;
+        let texts = args.text.iter().map(|text| Ok(text.clone()));
+        for text in texts.chain(args.file.iter().map(|file| read_text(file))) {
+            batch.push(fingerprint_text(&profile, &text?)?);
+        }
     }
     answers.print(&mut batch)?;
     answers.output.finish()
@@ -142,10 +149,24 @@ fn read_text(path: &Path) -> Outcome<String> {
     read.map_err(|error| Failure::Failed(format!("{}: cannot read: {error}", path.display())))
 }
 
-/// The fingerprint of a text, made as those of the store's documents.
-fn fingerprint_text<F: Fingerprint>(store: &Store<F>, text: &str) -> Outcome<F> {
-    let profile =
-        if store.profile().is_empty() { Profile::default() } else { store.profile().parse::<Profile>()? };
+/// How texts become fingerprints: as is asked for, or as those of the store's documents.
+fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Store<F>) -> Outcome<Profile> {
+    if let Some(profile) = args.profile {
+        return Ok(profile);
+    }
+    if store.profile().is_empty() {
+        complain(
+            "warning: the store does not say how its texts were fingerprinted: `auto` is assumed; \
+             choose another by --profile",
+        );
+        return Ok(Profile::default());
+    }
+    // A bad one is no bad usage.
+    let unknown = |error| Failure::Failed(format!("{}: {error}", store.path().display()));
+    store.profile().parse().map_err(unknown)
+}
+
+fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F> {
     let Some(simhash) = profile.fingerprint::<F>(text) else {
         return Err(Failure::Failed("the text has no letter and no digit: it has no fingerprint".to_owned()));
     };

@@ -1,0 +1,58 @@
+//! Inputs that can be read only once.
+
+use std::process::Command;
+
+use crate::{Folder, Run, sample};
+
+/// Runs a line of bash, in which `$simstore` is the program.
+fn bash(folder: &Folder, line: &str) -> Run {
+    let mut command = Command::new("bash");
+    command.args(["-c", line]).current_dir(folder.path("."));
+    command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("en", sample("en.jsonl"));
+    Run::new(command.output().unwrap())
+}
+
+#[test]
+fn nothing_of_a_pipe_is_lost() {
+    let folder = Folder::new();
+    let expected = folder.run(&["fingerprint", &sample("en.jsonl")]).ok();
+    for line in [
+        r#"$simstore fingerprint <(cat "$en")"#,
+        r#"$simstore fingerprint <(gzip -c "$en")"#,
+        r#"cat "$en" | $simstore fingerprint /dev/stdin"#,
+        r#"mkfifo a.dat && (cat "$en" > a.dat & $simstore fingerprint a.dat)"#,
+        r#"mkfifo a.jsonl && (cat "$en" > a.jsonl & $simstore fingerprint a.jsonl)"#,
+    ] {
+        assert!(bash(&folder, line).ok() == expected, "{line}");
+    }
+    bash(&folder, r#"$simstore build piped <($simstore fingerprint "$en")"#).ok();
+    folder.run(&["build", "direct", &sample("en.jsonl")]).ok();
+    assert_eq!(folder.run(&["dump", "piped"]).ok(), folder.run(&["dump", "direct"]).ok());
+    bash(&folder, "mkfifo twice && $simstore fingerprint twice twice")
+        .fails(2, "twice can be read only once");
+}
+
+#[test]
+fn what_is_kept_of_a_pipe_is_put_aside() {
+    let folder = Folder::new();
+    let expected = folder.run(&["dedup", &sample("en.jsonl"), "--keep", "-"]).ok();
+    assert!(bash(&folder, r#"$simstore dedup --keep - <(cat "$en")"#).ok() == expected);
+}
+
+#[test]
+fn a_pipe_may_give_a_few_bytes_at_a_time() {
+    let folder = Folder::new();
+    for (start, rest) in [
+        ("00000000", "00000001"),
+        (r"\n", "0000000000000001"),
+        (r"\xef\xbb\xbf", "0000000000000001"),
+        (r" \r\n", "0000000000000001"),
+    ] {
+        let input = format!("(printf '{start}'; sleep 0.2; echo {rest})");
+        bash(&folder, &format!("rm -rf s; {input} | $simstore build -q s -")).ok();
+        assert_eq!(folder.run(&["dump", "s"]).ok(), "0000000000000001\t0\n", "{start}");
+    }
+    let line =
+        r#"(printf '\n{'; sleep 0.2; echo '"id": 7, "text": "some words"}') | $simstore fingerprint -q -"#;
+    assert!(bash(&folder, line).ok().ends_with("\t7\n"));
+}
