@@ -54,7 +54,7 @@ fn wide_fingerprints() {
     folder.run(&["build", "store", "a.hex", "--bits", "128", "-d", "8"]).ok();
     let found = folder.run(&["query", "store", "00000000000000000000000000000000"]).ok();
     assert_eq!(found, "0\t00000000000000000000000000000000\t1\n8\t000000000000000000000000000000ff\t0\n");
-    folder.run(&["query", "store", "0000000000000000"]).fails(2, "expected 32 hexadecimal digits");
+    folder.run(&["query", "store", "0000000000000000"]).fails(1, "expected 32 hexadecimal digits");
     folder.run(&["dump", "store", "--raw", "-o", "a.u128"]).ok();
     assert_eq!(std::fs::read(folder.path("a.u128")).unwrap()[..17], [[0; 16].as_slice(), &[0xff]].concat());
     folder.run(&["build", "again", "a.u128", "--bits", "128"]).ok();
@@ -77,7 +77,7 @@ fn several_queries_are_told_apart() {
     query(&["q"]).fails(1, "q:2:");
     assert_eq!(query(&["q", "--skip-bad"]).ok(), "0000000000000000\t1\t0000000000000001\t0\n");
     query(&["123"]).fails(1, "123: neither a fingerprint (16 hexadecimal digits) nor a file");
-    query(&["00000000000000000000000000000000"]).fails(2, "expected 16 hexadecimal digits");
+    query(&["00000000000000000000000000000000"]).fails(1, "expected 16 hexadecimal digits");
     query(&["0000000000000000", "-d", "4"]).fails(1, "build it again with `--distance 4`");
     query(&["-", "--file", "-"]).fails(2, "only once");
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde::Serialize;
 use simstore::corpus::InputKind;
+use simstore::plan::Plan;
 use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Store};
 
 use crate::failure::{Failure, Outcome, complain};
@@ -131,6 +132,9 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         ..BuildOptions::default()
     };
     let replaces = args.store.exists();
+    if let PlanChoice::Named(name) = &args.plan {
+        Plan::<F>::named(name, args.distance).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
     let mut builder = Builder::<F>::create(&args.store, options)?;
     let mut naming = if args.names { Naming::Names } else { Naming::Undecided };
     let mut is_empty = true;

@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// It could not be done: exit code 1.
     Failed(String),
-    /// The library could not do it: exit code 1, or 2 if it was asked for what cannot be.
+    /// The library could not do it: exit code 1.
     Engine(Error),
     /// Whoever read our output has had enough: exit code 0, and no word.
     Closed,
@@ -41,7 +41,6 @@ impl Failure {
             Failure::Closed => return ExitCode::SUCCESS,
             Failure::Usage(message) => (message.clone(), 2),
             Failure::Failed(message) => (message.clone(), 1),
-            Failure::Engine(error @ Error::BadArgument(_)) => (error.to_string(), 2),
             Failure::Engine(error) => (error.to_string(), 1),
         };
         complain(&message);
