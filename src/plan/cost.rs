@@ -2,7 +2,7 @@
 //!
 //! A query's time is the sum of its parts: going down the prefix, reading blocks, decoding up to the range and
 //! comparing what lies in it. The constants are fitted to what `benches/curve.rs` measures of tables of 2^20 and
-//! 2^24 fingerprints (`BENCHMARKS.md`, "Cost model").
+//! 2^24 fingerprints, and `benches/build.rs` of 100 million (`BENCHMARKS.md`, "Cost model").
 
 use std::fmt;
 use std::str::FromStr;
