@@ -3,18 +3,13 @@
 //! `cargo bench --bench build -- COUNT [PLAN [MEMORY_IN_MIB]]` (default: 10000000 auto 1536); the store goes to
 //! the folder that TMPDIR names, and is removed at the end.
 
+mod random;
+
 use std::hint::black_box;
 use std::time::Instant;
 
+use random::random;
 use simstore::{BuildOptions, Builder, Codec, floor_bits_per_fingerprint};
-
-/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 /// Forgets the most memory that this process has had.
 fn reset_peak_memory() {

@@ -2,19 +2,14 @@
 //!
 //! `cargo bench --bench curve -- 20 24 27` takes log2 of the numbers of fingerprints (default: 20).
 
+mod random;
+
 use std::hint::black_box;
 use std::time::Instant;
 
+use random::random;
 use simstore::plan::Plan;
 use simstore::{Bytes, Codec, Fingerprint, Table, floor_bits_per_fingerprint};
-
-/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 /// The median of five runs, in nanoseconds for each of `count`.
 fn median(count: usize, mut run: impl FnMut()) -> f64 {
