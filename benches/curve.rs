@@ -50,7 +50,7 @@ fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
     });
     let probe = median(10_000, || {
         for &query in &queries[..10_000] {
-            table.probe(query, 1, |value| sum += u64::from(value.distance(query) <= 3)).expect("sound");
+            table.probe(query, 3, |_| sum += 1).expect("sound");
         }
     });
     black_box(sum);

@@ -210,16 +210,16 @@ class Table(File):
     def decode_spans(self, bits, count, width, first):
         spans = -(-count // self.span)
         position_bits = self.block_size.bit_length() - 1 + 3
-        restarts = 64 + self.bits
-        positions = restarts + (spans - 1) * width
-        data = positions + (spans - 1) * position_bits
+        entries, entry_bits = 64 + self.bits, width + position_bits
+        data = entries + (spans - 1) * entry_bits
         self.check(width <= self.bits and data <= bits.len, "block %d: width %d" % (self.number, width))
-        starts = [data] + [bits.read(positions + i * position_bits, position_bits) for i in range(spans - 1)]
+        starts = [data]
+        starts += [bits.read(entries + i * entry_bits + width, position_bits) for i in range(spans - 1)]
         ends = starts[1:] + [bits.len]
         values = []
         for span, (start, end) in enumerate(zip(starts, ends)):
             self.check(start <= end, "block %d: positions are not ascending" % self.number)
-            value = first + (bits.read(restarts + (span - 1) * width, width) if span else 0)
+            value = first + (bits.read(entries + (span - 1) * entry_bits, width) if span else 0)
             values.append(value)
             word_end, tail = start, end
             tails = []

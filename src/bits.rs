@@ -17,10 +17,10 @@ pub(crate) fn load(bytes: &[u8], byte: usize) -> u64 {
     }
 }
 
-/// Out of line, so that the loops around [`load`] keep their registers.
+/// [`load`] where the slice may end before; out of line, so that the loops around it keep their registers.
 #[cold]
 #[inline(never)]
-fn load_tail(bytes: &[u8], byte: usize) -> u64 {
+pub(crate) fn load_tail(bytes: &[u8], byte: usize) -> u64 {
     let rest = bytes.get(byte..).unwrap_or_default();
     let mut word = [0; 8];
     let len = rest.len().min(8);
@@ -53,26 +53,10 @@ pub(crate) fn read<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F
 /// Fields of at most this many bits lie in one load, wherever they start.
 pub(crate) const SHORT: u32 = 57;
 
-/// [`read`] of a field of at most [`SHORT`] bits, for a caller that has the mask of its length.
-#[inline(always)]
-pub(crate) fn read_short<F: Fingerprint>(bytes: &[u8], position: usize, mask: F) -> F {
-    F::from_u64(load(bytes, position / 8) >> (position % 8)) & mask
-}
-
-/// [`read`] of a field shorter than the width, for a caller that has the mask of its length.
-#[inline(always)]
-pub(crate) fn read_masked<F: Fingerprint>(bytes: &[u8], position: usize, len: u32, mask: F) -> F {
-    let shift = (position % 8) as u32;
-    if shift + len <= 64 {
-        return F::from_u64(load(bytes, position / 8) >> shift) & mask;
-    }
-    if F::BITS == 64 { read_long(bytes, position, len) } else { read(bytes, position, len) }
-}
-
-/// A 64-bit tail that spans nine bytes, which only tables of under 200 fingerprints have many of.
+/// [`read`] out of line: fields of more than [`SHORT`] bits are many in the smallest tables only.
 #[cold]
 #[inline(never)]
-fn read_long<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F {
+pub(crate) fn read_long<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F {
     read(bytes, position, len)
 }
 
@@ -135,14 +119,6 @@ mod tests {
             let mut position = 0;
             for (len, value) in fields {
                 prop_assert_eq!(read::<u128>(&bytes, position, len), value & u128::suffix_mask(len));
-                if len < 128 {
-                    let mask = u128::suffix_mask(len);
-                    prop_assert_eq!(read_masked::<u128>(&bytes, position, len, mask), value & mask);
-                }
-                if len <= SHORT {
-                    let mask = u64::suffix_mask(len);
-                    prop_assert_eq!(read_short::<u64>(&bytes, position, mask), value as u64 & mask);
-                }
                 if len <= 64 {
                     prop_assert_eq!(read::<u64>(&bytes, position, len), value as u64 & u64::suffix_mask(len));
                 }

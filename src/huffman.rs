@@ -12,11 +12,15 @@ pub(crate) const MAX_LENGTH: u32 = 12;
 pub(crate) const MAX_SYMBOLS: usize = 128;
 
 /// A table look-up decodes at most this many symbols.
-const SYMBOLS_PER_ENTRY: usize = 4;
+const SYMBOLS_PER_ENTRY: usize = 6;
 /// A refill of the bit buffer (57 bits at least) serves this many look-ups.
 const LOOKUPS_PER_REFILL: usize = 4;
-/// [`Decoder::decode`] may write this many symbols more than it was asked for.
-pub(crate) const OVERRUN: usize = SYMBOLS_PER_ENTRY * LOOKUPS_PER_REFILL;
+/// The most symbols that can be asked for at once.
+pub(crate) const MAX_SYMBOLS_AT_ONCE: usize = 256;
+
+/// Room for decoded symbols; what is beyond the number asked for means nothing.
+pub(crate) type Symbols = [u8; MAX_SYMBOLS_AT_ONCE + 8];
+pub(crate) const NO_SYMBOLS: Symbols = [0; MAX_SYMBOLS_AT_ONCE + 8];
 
 /// A canonical code: the length of each symbol's word (0: the symbol has none), and the words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,29 +117,31 @@ impl Code {
     }
 }
 
-/// One table entry: up to four symbols (8 bits each), their number (8 bits), their bits in all (8 bits).
+/// One table entry: the bits of all its words (8 bits), the number of its symbols (8 bits), up to six symbols
+/// (8 bits each). The bits come first, since a shift by the whole entry is then a shift by them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry(u64);
 
 impl Entry {
     fn push(self, symbol: u8, length: u32) -> Entry {
         let count = self.count();
-        Entry((self.0 | u64::from(symbol) << (8 * count)) + (1 << 32) + (u64::from(length) << 40))
+        Entry((self.0 | u64::from(symbol) << (16 + 8 * count)) + (1 << 8) + u64::from(length))
     }
 
+    /// The symbols, and two bytes of nothing.
     #[inline(always)]
-    fn symbols(self) -> [u8; SYMBOLS_PER_ENTRY] {
-        (self.0 as u32).to_le_bytes()
+    fn symbols(self) -> [u8; 8] {
+        (self.0 >> 16).to_le_bytes()
     }
 
     #[inline(always)]
     fn count(self) -> usize {
-        (self.0 >> 32) as u8 as usize
+        (self.0 >> 8) as u8 as usize
     }
 
     #[inline(always)]
-    fn bits(self) -> u32 {
-        (self.0 >> 40) as u32
+    fn bits(self) -> usize {
+        self.0 as u8 as usize
     }
 }
 
@@ -164,7 +170,7 @@ impl Decoder {
         let mut entries = Box::new([Entry::default(); 1 << MAX_LENGTH]);
         for (string, entry) in entries.iter_mut().enumerate() {
             while let Some((symbol, length)) = single[string >> entry.bits()]
-                && entry.bits() + length <= MAX_LENGTH
+                && entry.bits() as u32 + length <= MAX_LENGTH
                 && entry.count() < SYMBOLS_PER_ENTRY
             {
                 *entry = entry.push(symbol, length);
@@ -173,70 +179,110 @@ impl Decoder {
         Decoder { entries }
     }
 
-    /// Decodes the `count` symbols whose words start at bit `position` into `symbols`, which has room for
-    /// [`OVERRUN`] more: what is written beyond `count` means nothing.
+    /// The symbols that a refill decodes on average, where the words follow one another as the code expects.
+    fn symbols_per_refill(&self) -> usize {
+        let symbols: usize = self.entries.iter().map(|entry| entry.count()).sum();
+        (symbols * LOOKUPS_PER_REFILL) >> MAX_LENGTH
+    }
+
+    /// The refills that decode `count` symbols in all but a few cases.
+    pub(crate) fn refills(&self, count: usize) -> usize {
+        (count + count / 8).div_ceil(self.symbols_per_refill().max(1))
+    }
+
+    /// Decodes the `count` symbols (at most [`MAX_SYMBOLS_AT_ONCE`]) whose words start at bit `position`.
     #[inline(always)]
     pub(crate) fn decode(
         &self,
         bytes: &[u8],
         position: usize,
         count: usize,
-        symbols: &mut [u8],
+        symbols: &mut Symbols,
     ) -> Result<(), Damage> {
         let mut stream = Stream { position, done: 0 };
-        while stream.done < count {
-            stream.step(self, bytes, symbols)?;
+        stream.finish(self, bytes, count, symbols)
+    }
+
+    /// [`Decoder::decode`] of several streams at once: while one waits for its look-up, the others go on. The
+    /// number of `refills` is given beforehand, so that no branch depends on the words.
+    #[inline(always)]
+    pub(crate) fn decode_several<const N: usize>(
+        &self,
+        bytes: &[u8],
+        positions: [usize; N],
+        count: usize,
+        refills: usize,
+        symbols: &mut [Symbols; N],
+    ) -> Result<(), Damage> {
+        let mut streams = positions.map(|position| Stream { position, done: 0 });
+        for _ in 0..refills {
+            for (stream, symbols) in streams.iter_mut().zip(symbols.iter_mut()) {
+                stream.refill(self, bytes, symbols);
+            }
+        }
+        for (stream, symbols) in streams.iter_mut().zip(symbols) {
+            stream.finish(self, bytes, count, symbols)?;
         }
         Ok(())
     }
 
-    /// [`Decoder::decode`] of two streams at once: while the one waits for its look-up, the other goes on.
+    /// Starts to decode the words from bit `position` on.
     #[inline(always)]
-    pub(crate) fn decode_two(
-        &self,
-        bytes: &[u8],
-        positions: [usize; 2],
-        count: usize,
-        symbols: &mut [impl AsMut<[u8]>; 2],
-    ) -> Result<(), Damage> {
-        let [first, second] = symbols;
-        let (first, second) = (first.as_mut(), second.as_mut());
-        let [mut a, mut b] = positions.map(|position| Stream { position, done: 0 });
-        while a.done < count && b.done < count {
-            a.step(self, bytes, first)?;
-            b.step(self, bytes, second)?;
-        }
-        while a.done < count {
-            a.step(self, bytes, first)?;
-        }
-        while b.done < count {
-            b.step(self, bytes, second)?;
-        }
-        Ok(())
+    pub(crate) fn stream(&self, position: usize) -> Stream {
+        Stream { position, done: 0 }
     }
 }
 
 /// Code words being decoded, from bit `position` on.
-struct Stream {
+pub(crate) struct Stream {
     position: usize,
     /// Number of symbols decoded.
     done: usize,
 }
 
 impl Stream {
-    /// Decodes as many symbols as one refill of the bit buffer holds, at least one.
+    /// Decodes as many symbols as one refill of the bit buffer holds.
     #[inline(always)]
-    fn step(&mut self, decoder: &Decoder, bytes: &[u8], symbols: &mut [u8]) -> Result<(), Damage> {
-        let before = self.done;
+    fn refill(&mut self, decoder: &Decoder, bytes: &[u8], symbols: &mut Symbols) {
         let mut buffer = bits::load(bytes, self.position / 8) >> (self.position % 8);
         for _ in 0..LOOKUPS_PER_REFILL {
             let entry = decoder.entries[(buffer & ((1 << MAX_LENGTH) - 1)) as usize];
-            symbols[self.done..self.done + SYMBOLS_PER_ENTRY].copy_from_slice(&entry.symbols());
+            let at = self.done.min(MAX_SYMBOLS_AT_ONCE);
+            symbols[at..at + 8].copy_from_slice(&entry.symbols());
             self.done += entry.count();
-            buffer >>= entry.bits();
-            self.position += entry.bits() as usize;
+            buffer >>= entry.0 & 63;
+            self.position += entry.bits();
         }
-        if self.done == before { Err(Damage::CodeWord) } else { Ok(()) }
+    }
+
+    /// Decodes at least `count` symbols in all, and returns how many.
+    #[inline(always)]
+    pub(crate) fn reach(
+        &mut self,
+        decoder: &Decoder,
+        bytes: &[u8],
+        count: usize,
+        symbols: &mut Symbols,
+    ) -> Result<usize, Damage> {
+        while self.done < count {
+            let before = self.done;
+            self.refill(decoder, bytes, symbols);
+            if self.done == before {
+                return Err(Damage::CodeWord);
+            }
+        }
+        Ok(self.done)
+    }
+
+    #[inline(always)]
+    fn finish(
+        &mut self,
+        decoder: &Decoder,
+        bytes: &[u8],
+        count: usize,
+        symbols: &mut Symbols,
+    ) -> Result<(), Damage> {
+        self.reach(decoder, bytes, count, symbols).map(|_| ())
     }
 }
 
@@ -253,7 +299,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn symbols_come_back(counts in counts(), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..300)) {
+        fn symbols_come_back(counts in counts(), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..256)) {
             let code = Code::from_counts(&counts);
             prop_assert_eq!(&Code::from_lengths(*code.lengths()).unwrap(), &code);
             let present: Vec<u8> = (0..MAX_SYMBOLS as u8).filter(|&s| counts[s as usize] > 0).collect();
@@ -265,15 +311,15 @@ mod tests {
                 code.write(&mut bytes, position, u32::from(symbol));
                 position += code.length(u32::from(symbol)) as usize;
             }
-            let mut symbols = vec![0; message.len() + OVERRUN];
+            let mut symbols = NO_SYMBOLS;
             Decoder::new(&code).decode(&bytes, 3, message.len(), &mut symbols).unwrap();
             prop_assert_eq!(&symbols[..message.len()], &message[..]);
         }
 
         #[test]
         fn any_bytes_decode_or_fail(counts in counts(), bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let mut symbols = [0; 600 + OVERRUN];
-            let _ = Decoder::new(&Code::from_counts(&counts)).decode(&bytes, 5, 600, &mut symbols);
+            let mut symbols = NO_SYMBOLS;
+            let _ = Decoder::new(&Code::from_counts(&counts)).decode(&bytes, 5, 256, &mut symbols);
         }
 
         #[test]

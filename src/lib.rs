@@ -49,6 +49,7 @@ mod format;
 pub mod fs;
 mod huffman;
 pub mod join;
+mod kernels;
 mod manifest;
 mod map;
 mod options;

@@ -9,12 +9,12 @@
 
 use std::marker::PhantomData;
 
-use super::{BlockCodec, BlockHeader, Fit};
+use super::{BlockCodec, BlockHeader, Fit, Near, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::{Code, Decoder, OVERRUN};
+use crate::huffman::{Code, Decoder, NO_SYMBOLS, Symbols};
 
 /// How a fingerprint follows from its predecessor and the bits from the coded one on.
 ///
@@ -25,8 +25,8 @@ pub(crate) trait Step<F: Fingerprint>: Send + Sync + 'static {
     fn difference(previous: F, next: F) -> F;
     /// The number whose low bits are the tail.
     fn tail(previous: F, next: F) -> F;
-    /// The next fingerprint, from a tail and a mask of the tail's length.
-    fn next(previous: F, mask: F, tail: F) -> F;
+    /// The next fingerprint, from the length of the tail and a field that starts with the tail.
+    fn next(previous: F, len: u32, field: F) -> F;
 
     /// The length of the tail of two neighbours, in bits.
     #[inline]
@@ -49,9 +49,11 @@ impl<F: Fingerprint> Step<F> for FirstDifference {
         next
     }
     #[inline(always)]
-    fn next(previous: F, mask: F, tail: F) -> F {
-        // The coded bit is 0 in the predecessor: with all bits below it set, adding 1 carries into it.
-        (previous | mask).wrapping_add(F::ONE) | tail
+    fn next(previous: F, len: u32, field: F) -> F {
+        // The coded bit is 0 in the predecessor. All but the last two operations can be done ahead of it.
+        let kept = F::MAX << len;
+        let tail = field & !kept | F::ONE << len;
+        previous & kept | tail
     }
 }
 
@@ -69,8 +71,8 @@ impl<F: Fingerprint> Step<F> for Gap {
         next.wrapping_sub(previous)
     }
     #[inline(always)]
-    fn next(previous: F, mask: F, tail: F) -> F {
-        previous.wrapping_add(mask.wrapping_add(F::ONE).wrapping_add(tail))
+    fn next(previous: F, len: u32, field: F) -> F {
+        previous.wrapping_add(field & !(F::MAX << len) | F::ONE << len)
     }
 }
 
@@ -81,29 +83,33 @@ pub(crate) struct Difference<S> {
     decoder: Decoder,
     /// Fingerprints from one restart point to the next.
     span: usize,
+    /// Refills of the bit buffer that decode the words of a span.
+    refills: usize,
     /// Bits of a position in a block.
     position_bits: u32,
     step: PhantomData<S>,
 }
 
+/// Spans whose words are decoded at the same time.
+const AT_ONCE: usize = 4;
+
 impl<S> Difference<S> {
     /// `span` is 1 to [`format::MAX_SPAN`].
     pub(crate) fn new(code: Code, span: u16, block_size: u32) -> Self {
-        let decoder = Decoder::new(&code);
+        let (decoder, span) = (Decoder::new(&code), usize::from(span));
+        let refills = decoder.refills(span - 1);
         let position_bits = block_size.ilog2() + 3;
-        Difference { code, decoder, span: usize::from(span), position_bits, step: PhantomData }
+        Difference { code, decoder, span, refills, position_bits, step: PhantomData }
     }
 
     /// Reads all fingerprints of a span whose code words have been decoded.
-    ///
-    /// Not inlined, so that its loops have all registers to themselves.
-    #[inline(never)]
+    #[inline(always)]
     fn read_tails<F: Fingerprint>(
         &self,
         directory: &Directory<F>,
         span: usize,
         (start, end): (usize, usize),
-        tails: &Tails,
+        tails: &Symbols,
         values: &mut [F],
     ) -> Result<(), Damage>
     where
@@ -134,10 +140,6 @@ impl<S> Difference<S> {
     }
 }
 
-/// Room for the lengths of a span's tails, in bits.
-type Tails = [u8; format::MAX_SPAN as usize + OVERRUN];
-const NO_TAILS: Tails = [0; format::MAX_SPAN as usize + OVERRUN];
-
 /// Walks through the tails of a span, from its end backward.
 struct Walk<'a, F, S> {
     block: &'a [u8],
@@ -151,23 +153,25 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
     #[inline(always)]
     fn next_short(&mut self, len: u8) -> F {
         self.position = self.position.wrapping_sub(usize::from(len));
-        let mask = F::low_mask(u32::from(len));
-        self.value = S::next(self.value, mask, bits::read_short(self.block, self.position, mask));
+        let field = F::from_u64(bits::load(self.block, self.position / 8) >> (self.position % 8));
+        self.value = S::next(self.value, u32::from(len) % F::BITS, field);
         self.value
     }
 
     /// The next fingerprint, whatever the length of its tail.
     #[inline(always)]
     fn next(&mut self, len: u8) -> F {
+        if u32::from(len) <= bits::SHORT {
+            return self.next_short(len);
+        }
         let len = u32::from(len) % F::BITS;
         self.position = self.position.wrapping_sub(len as usize);
-        let mask = F::low_mask(len);
-        self.value = S::next(self.value, mask, bits::read_masked(self.block, self.position, len, mask));
+        self.value = S::next(self.value, len, bits::read_long(self.block, self.position, len));
         self.value
     }
 }
 
-/// The directory of a block: where each span starts, and with which fingerprint.
+/// The directory of a block: with which fingerprint and where each span starts.
 struct Directory<'a, F> {
     block: &'a [u8],
     header: BlockHeader<F>,
@@ -179,7 +183,11 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
     #[inline(always)]
     fn read<S>(codec: &Difference<S>, block: &'a [u8]) -> Result<Self, Damage> {
         let header = BlockHeader::<F>::read(block)?;
-        let spans = header.count.div_ceil(codec.span);
+        // Most tables have the same span.
+        let spans = match codec.span {
+            format::DEFAULT_SPAN => header.count.div_ceil(format::DEFAULT_SPAN),
+            span => header.count.div_ceil(span),
+        };
         let found = codec.header_bits::<F>(spans, header.width);
         if found > block.len() * 8 {
             return Err(Damage::Field {
@@ -191,25 +199,29 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         Ok(Directory { block, header, spans, position_bits: codec.position_bits })
     }
 
+    /// The bit position of the entry of a span, from 1.
+    #[inline(always)]
+    fn entry(&self, span: usize) -> usize {
+        BlockHeader::<F>::LEN * 8 + (span - 1) * (self.header.width + self.position_bits) as usize
+    }
+
     /// The first fingerprint of a span.
     #[inline(always)]
     fn restart(&self, span: usize) -> F {
         if span == 0 {
             return self.header.first;
         }
-        let at = BlockHeader::<F>::LEN * 8 + (span - 1) * self.header.width as usize;
-        self.header.first.wrapping_add(bits::read(self.block, at, self.header.width))
+        self.header.first.wrapping_add(bits::read(self.block, self.entry(span), self.header.width))
     }
 
     /// The bit positions at which a span starts and ends.
     #[inline(always)]
     fn bounds(&self, span: usize) -> Result<(usize, usize), Damage> {
-        let positions = BlockHeader::<F>::LEN * 8 + (self.spans - 1) * self.header.width as usize;
         let position = |span: usize| {
-            let at = positions + (span - 1) * self.position_bits as usize;
+            let at = self.entry(span) + self.header.width as usize;
             bits::read_u64(self.block, at, self.position_bits) as usize
         };
-        let data = positions + (self.spans - 1) * self.position_bits as usize;
+        let data = self.entry(self.spans);
         let start = if span == 0 { data } else { position(span) };
         let end = if span + 1 == self.spans { self.block.len() * 8 } else { position(span + 1) };
         if start < data || start > end || end > self.block.len() * 8 {
@@ -218,16 +230,38 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         Ok((start, end))
     }
 
+    /// Where the span of `low` should be, if the fingerprints up to the block's `last` are spread evenly.
+    #[inline(always)]
+    fn guess(&self, low: F, last: F) -> usize {
+        let spread = last.wrapping_sub(self.header.first);
+        let shift = (F::BITS - spread.leading_zeros()).saturating_sub(32);
+        if low <= self.header.first || low >= last {
+            return if low >= last { self.spans - 1 } else { 0 };
+        }
+        let below = (low.wrapping_sub(self.header.first) >> shift).low_u64();
+        let all = (spread >> shift).low_u64() + 1;
+        (below * self.spans as u64 / all) as usize
+    }
+
     /// The last span whose first fingerprint is at most `low`; the first span if there is none.
     #[inline(always)]
-    fn span_of(&self, low: F) -> usize {
+    fn span_of(&self, low: F, last: F) -> usize {
         let (mut from, mut to) = (0, self.spans);
-        while to - from > 1 {
-            let middle = from.midpoint(to);
-            if self.restart(middle) <= low {
+        let mut middle = self.guess(low, last);
+        // The guess and its neighbours first, then by halves.
+        for step in 0_usize.. {
+            if middle == from || self.restart(middle) <= low {
                 from = middle;
+                middle += 1;
             } else {
                 to = middle;
+                middle -= 1;
+            }
+            if to - from <= 1 {
+                break;
+            }
+            if step >= 3 {
+                middle = from.midpoint(to);
             }
         }
         from
@@ -266,14 +300,13 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
         let width = F::BITS - last_restart.wrapping_sub(first).leading_zeros();
         BlockHeader { count, width, first }.write(block);
 
-        let restarts = BlockHeader::<F>::LEN * 8;
-        let positions = restarts + (spans - 1) * width as usize;
+        let entry_bits = (width + self.position_bits) as usize;
         let mut start = self.header_bits::<F>(spans, width);
         for (i, span) in fingerprints.chunks(self.span).enumerate() {
             if i > 0 {
-                bits::write(block, restarts + (i - 1) * width as usize, width, span[0].wrapping_sub(first));
-                let at = positions + (i - 1) * self.position_bits as usize;
-                bits::write_u64(block, at, self.position_bits, start as u64);
+                let entry = BlockHeader::<F>::LEN * 8 + (i - 1) * entry_bits;
+                bits::write(block, entry, width, span[0].wrapping_sub(first));
+                bits::write_u64(block, entry + width as usize, self.position_bits, start as u64);
             }
             let bits: usize = span
                 .windows(2)
@@ -294,25 +327,28 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
         }
     }
 
+    #[inline(always)]
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
         let directory = Directory::read(self, block)?;
         let before = fingerprints.len();
         fingerprints.resize(before + directory.header.count, F::ZERO);
         let values = &mut fingerprints[before..];
-        let mut tails = [NO_TAILS; 2];
-        let pairs = directory.header.count / (2 * self.span);
-        let (paired, rest) = values.split_at_mut(pairs * 2 * self.span);
-        for (pair, values) in paired.chunks_exact_mut(2 * self.span).enumerate() {
-            let spans = [2 * pair, 2 * pair + 1];
-            let bounds = [directory.bounds(spans[0])?, directory.bounds(spans[1])?];
+        let mut tails = [NO_SYMBOLS; AT_ONCE];
+        let groups = directory.header.count / (AT_ONCE * self.span);
+        let (grouped, rest) = values.split_at_mut(groups * AT_ONCE * self.span);
+        for (group, values) in grouped.chunks_exact_mut(AT_ONCE * self.span).enumerate() {
+            let mut bounds = [(0, 0); AT_ONCE];
+            for (i, bounds) in bounds.iter_mut().enumerate() {
+                *bounds = directory.bounds(AT_ONCE * group + i)?;
+            }
             let starts = bounds.map(|(start, _)| start);
-            self.decoder.decode_two(block, starts, self.span - 1, &mut tails)?;
+            self.decoder.decode_several(block, starts, self.span - 1, self.refills, &mut tails)?;
             for (i, values) in values.chunks_exact_mut(self.span).enumerate() {
-                self.read_tails(&directory, spans[i], bounds[i], &tails[i], values)?;
+                self.read_tails(&directory, AT_ONCE * group + i, bounds[i], &tails[i], values)?;
             }
         }
         for (i, values) in rest.chunks_mut(self.span).enumerate() {
-            let span = 2 * pairs + i;
+            let span = AT_ONCE * groups + i;
             let bounds = directory.bounds(span)?;
             self.decoder.decode(block, bounds.0, values.len() - 1, &mut tails[0])?;
             self.read_tails(&directory, span, bounds, &tails[0], values)?;
@@ -320,11 +356,37 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
         Ok(())
     }
 
+    const AIMS: bool = true;
+
     #[inline(always)]
-    fn visit(&self, block: &[u8], low: F, high: F, mut visitor: impl FnMut(usize, F)) -> Result<(), Damage> {
+    fn aim(&self, block: &[u8], low: F, last: F) -> Result<usize, Damage> {
         let directory = Directory::read(self, block)?;
-        let mut tails = NO_TAILS;
-        for span in directory.span_of(low)..directory.spans {
+        Ok(directory.entry(directory.guess(low, last).max(1)) / 8)
+    }
+
+    #[inline(always)]
+    fn locate(&self, block: &[u8], range: Range<F>, last: F) -> Result<Option<Spot>, Damage> {
+        let directory = Directory::read(self, block)?;
+        let span = directory.span_of(range.low, last);
+        if span == 0 && directory.header.first > range.high {
+            return Ok(None);
+        }
+        let (start, end) = directory.bounds(span)?;
+        Ok(Some(Spot { index: span as u32, bytes: ((start / 8) as u32, (end / 8) as u32) }))
+    }
+
+    #[inline(always)]
+    fn visit_from(
+        &self,
+        block: &[u8],
+        spot: u32,
+        Range { low, high }: Range<F>,
+        near: Near<F>,
+        mut visitor: impl FnMut(usize, F),
+    ) -> Result<(), Damage> {
+        let directory = Directory::read(self, block)?;
+        let mut tails = NO_SYMBOLS;
+        for span in spot as usize..directory.spans {
             let first = directory.restart(span);
             if first > high {
                 break;
@@ -332,18 +394,23 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
             let at = span * self.span;
             let count = (directory.header.count - at).min(self.span);
             let (start, end) = directory.bounds(span)?;
-            self.decoder.decode(block, start, count - 1, &mut tails)?;
-            let mut walk = Walk::<F, S> { block, position: end, value: first, step: PhantomData };
-            if first >= low {
+            if first >= low && near.holds(first) {
                 visitor(at, first);
             }
-            for (i, &len) in (at + 1..at + count).zip(&tails) {
-                let value = walk.next(len);
-                if value > high {
-                    return Ok(());
-                }
-                if value >= low {
-                    visitor(i, value);
+            let mut words = self.decoder.stream(start);
+            let mut walk = Walk::<F, S> { block, position: end, value: first, step: PhantomData };
+            let mut i = 1;
+            while i < count {
+                let decoded = words.reach(&self.decoder, block, i, &mut tails)?.min(count - 1);
+                for &len in &tails[i - 1..decoded] {
+                    let value = walk.next(len);
+                    if value > high {
+                        return Ok(());
+                    }
+                    if near.holds(value) && value >= low {
+                        visitor(at + i, value);
+                    }
+                    i += 1;
                 }
             }
         }

@@ -4,11 +4,12 @@
 //! P. Elias, "Efficient storage and retrieval by content and address of static files", J. ACM 21 (1974);
 //! R. M. Fano, "On the number of bits required to implement an associative memory", MIT (1971).
 
-use super::{BlockCodec, BlockHeader, Fit};
+use super::{BlockCodec, BlockHeader, Fit, Near, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
+use crate::kernels::{Eight, select};
 
 /// The codec; it has no parameters but those that each block chooses for itself.
 #[derive(Debug)]
@@ -34,105 +35,206 @@ fn best_width<F: Fingerprint>(count: usize, last: F) -> (u32, usize) {
         .unwrap_or((F::BITS - 1, usize::MAX))
 }
 
-/// Position of the zero bit number `rank` (from 0) of a word that has more than `rank` zeros.
-#[inline(always)]
-fn select_zero(word: u64, mut rank: u32) -> u32 {
-    let mut word = !word;
-    let mut position = 0;
-    for half in [32, 16, 8, 4, 2, 1] {
-        let ones = (word & ((1 << half) - 1)).count_ones();
-        if rank >= ones {
-            rank -= ones;
-            word >>= half;
-            position += half;
-        }
-    }
-    position
-}
-
 /// The two parts of a block.
 struct Parts<'a, F> {
     block: &'a [u8],
     header: BlockHeader<F>,
-    /// Bit position at which the lower bits, which run backward from the block's end, stop.
-    lower_end: usize,
-    /// A mask of the lower bits.
-    mask: F,
+    /// What follows the header, whole words of it: first the upper bits, then something else.
+    words: &'a [[u8; 8]],
+    /// Number of bits from the end of the header to the lower bits, which run backward from the block's end.
+    upper_len: usize,
 }
 
 impl<'a, F: Fingerprint> Parts<'a, F> {
-    const UPPER: usize = BlockHeader::<F>::LEN * 8;
-
     #[inline(always)]
     fn read(block: &'a [u8]) -> Result<Self, Damage> {
         let header = BlockHeader::<F>::read(block)?;
+        let rest = &block[BlockHeader::<F>::LEN..];
         let lower = (header.count - 1) * header.width as usize;
-        if header.width >= F::BITS || Self::UPPER + lower > block.len() * 8 {
-            return Err(Damage::Field {
+        match (rest.len() * 8).checked_sub(lower) {
+            Some(upper_len) if header.width < F::BITS => {
+                Ok(Parts { block, header, words: rest.as_chunks().0, upper_len })
+            }
+            _ => Err(Damage::Field {
                 name: "width",
                 found: u64::from(header.width),
                 expected: "lower bits that lie inside the block",
-            });
+            }),
         }
-        let mask = F::low_mask(header.width);
-        Ok(Parts { lower_end: block.len() * 8 - lower, block, header, mask })
     }
 
-    /// The lower bits of fingerprint `i`, from 1.
+    /// The bit position of the lower bits of fingerprint `i`, from 1.
     #[inline(always)]
-    fn lower(&self, i: usize) -> F {
-        let width = self.header.width;
-        bits::read_masked(self.block, self.block.len() * 8 - i * width as usize, width, self.mask)
+    fn lower_at(&self, i: usize) -> usize {
+        (self.block.len() * 8).wrapping_sub(i * self.header.width as usize)
     }
 
-    /// Up to 64 of the upper bits from bit `at` on, and how many.
+    /// Fingerprint `i`, from 1, whose upper bits are `upper`.
     #[inline(always)]
-    fn upper(&self, at: usize) -> Option<(u64, u32)> {
-        let start = Self::UPPER + at;
-        let len = self.lower_end.checked_sub(start)?.min(56) as u32;
-        (len > 0).then(|| (bits::read_u64(self.block, start, len), len))
+    fn value(&self, i: usize, upper: usize) -> F {
+        let (at, width) = (self.lower_at(i), self.header.width);
+        let lower = if width <= bits::SHORT {
+            F::from_u64(bits::load(self.block, at / 8) >> (at % 8)) & !(F::MAX << width)
+        } else {
+            bits::read_long(self.block, at, width)
+        };
+        self.header.first.wrapping_add(F::from_u64(upper as u64) << width | lower)
     }
 
-    /// Calls `visitor` with position and value of each fingerprint after the first from the one whose upper
-    /// bits come after `skip` zeros on, until it says stop.
+    /// Word number `i` from the upper bits on. Beyond them it means nothing.
     #[inline(always)]
-    fn walk(&self, skip: u64, mut visitor: impl FnMut(usize, F) -> bool) -> Result<(), Damage> {
-        let mut at = 0;
-        let mut zeros = 0;
+    fn word(&self, i: usize) -> u64 {
+        match self.words.get(i) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => bits::load_tail(self.block, BlockHeader::<F>::LEN + i * 8),
+        }
+    }
+
+    /// The upper part of a value, not below the first, as a number of zeros, which may be more than there are.
+    #[inline(always)]
+    fn zeros_before(&self, value: F) -> u64 {
+        let upper = value.wrapping_sub(self.header.first) >> self.header.width;
+        if F::BITS > 64 && upper.high_u64() > 0 { u64::MAX } else { upper.low_u64() }
+    }
+
+    /// The position after `zeros` zeros of the upper bits; `None` if there are not as many.
+    #[inline(always)]
+    fn skip(&self, zeros: u64) -> Option<usize> {
+        if zeros >= self.upper_len as u64 {
+            return None;
+        }
+        let left = zeros as u32;
+        // The first words without a branch: their number cannot be foreseen, and most blocks have no more.
+        let (word, start, left) = match self.words.first_chunk::<FEW>() {
+            Some(words) => {
+                let mut before = [0; FEW + 1];
+                for (i, word) in words.iter().enumerate() {
+                    before[i + 1] = before[i] + u64::from_le_bytes(*word).count_zeros();
+                }
+                let whole = (1..FEW).map(|i| usize::from(before[i] < left)).sum::<usize>();
+                if before[FEW] >= left {
+                    (!u64::from_le_bytes(words[whole % FEW]), whole * 64, left - before[whole % FEW])
+                } else {
+                    self.skip_words(FEW, left - before[FEW])
+                }
+            }
+            None => self.skip_words(0, left),
+        };
+        let at = if left == 0 { start } else { start + select(word, left - 1) as usize + 1 };
+        (at < self.upper_len).then_some(at)
+    }
+
+    /// From word `i` on, the one with zero number `left`; its zeros as ones, its position, and the zeros left.
+    #[inline(always)]
+    fn skip_words(&self, mut i: usize, mut left: u32) -> (u64, usize, u32) {
         loop {
-            let Some((word, len)) = self.upper(at) else { return Ok(()) };
-            let here = u64::from(len - word.count_ones());
-            if zeros + here >= skip {
-                if skip > zeros {
-                    at += select_zero(word, (skip - zeros - 1) as u32) as usize + 1;
-                }
-                break;
+            let word = !self.word(i);
+            let here = word.count_ones();
+            // Beyond the block there are only zeros, so this ends.
+            if here >= left {
+                return (word, i * 64, left);
             }
-            zeros += here;
-            at += len as usize;
+            left -= here;
+            i += 1;
         }
-        let mut i = at - skip as usize;
-        while let Some((mut word, len)) = self.upper(at) {
-            while word != 0 {
-                let upper = at + word.trailing_zeros() as usize - i;
-                i += 1;
-                if i >= self.header.count {
-                    return Err(Damage::Mismatch { what: "the number of upper bits and the block's count" });
-                }
-                let value = F::from_u64(upper as u64) << self.header.width | self.lower(i);
-                if !visitor(i, self.header.first.wrapping_add(value)) {
-                    return Ok(());
-                }
-                word &= word - 1;
-            }
-            at += len as usize;
-        }
-        if i + 1 < self.header.count {
-            return Err(Damage::Mismatch { what: "the number of upper bits and the block's count" });
-        }
-        Ok(())
     }
 }
+
+/// Words whose zeros are counted together.
+const FEW: usize = 4;
+
+/// A place among the upper bits. Each one is a fingerprint: its number is that of the ones up to it, its upper part
+/// that of the zeros before it.
+#[derive(Clone, Copy)]
+struct Ones {
+    at: usize,
+    /// Zeros before.
+    zeros: u64,
+    /// Ones before.
+    ones: usize,
+}
+
+impl<F: Fingerprint> Parts<'_, F> {
+    /// Calls `visitor` with number and value of the near ones among the next `most` from a place on whose upper part
+    /// is at most `last`. Returns the place after them, if there may be more.
+    #[inline(always)]
+    fn visit_each(
+        &self,
+        from: Ones,
+        last: u64,
+        near: Near<F>,
+        most: usize,
+        visitor: &mut impl FnMut(usize, F),
+    ) -> Option<Ones> {
+        let (mut start, mut ones) = (from.at / 64 * 64, from.ones);
+        let mut word = self.word(start / 64) & (u64::MAX << (from.at % 64));
+        let end = self.header.count.min(from.ones.saturating_add(most).saturating_add(1));
+        while ones + 1 < end {
+            if word == 0 {
+                start += 64;
+                if start >= self.upper_len {
+                    return None;
+                }
+                word = self.word(start / 64);
+                continue;
+            }
+            let upper = (start + word.trailing_zeros() as usize).wrapping_sub(ones);
+            if upper as u64 > last {
+                return None;
+            }
+            ones += 1;
+            word &= word - 1;
+            let value = self.value(ones, upper);
+            if near.holds(value) {
+                visitor(ones, value);
+            }
+        }
+        // The zeros up to the next one belong to it.
+        let at = start + word.trailing_zeros() as usize;
+        (end < self.header.count).then_some(Ones { at, zeros: at.wrapping_sub(ones) as u64, ones })
+    }
+
+    /// [`Parts::visit_each`] eight at a time, for lower bits of at most 56 bits and a block of at least 64 bytes.
+    #[inline(always)]
+    fn visit_eights(&self, from: Ones, last: u64, near: Near<F>, visitor: &mut impl FnMut(usize, F)) {
+        /// Upper bits that one load has, wherever they start.
+        const WINDOW: usize = 57;
+        let Ones { mut at, mut zeros, mut ones } = from;
+        let width = self.header.width;
+        while ones + 1 < self.header.count && at < self.upper_len && zeros <= last {
+            let position = BlockHeader::<F>::LEN * 8 + at;
+            let upper = bits::load(self.block, position / 8) >> (position % 8) & ((1 << WINDOW) - 1);
+            let count = upper.count_ones().min(8).min((self.header.count - 1 - ones) as u32);
+            // Where number eight would be; the last ones of a block that is short may have none before them.
+            let Some(position) = (self.block.len() * 8).checked_sub((ones + 8) * width as usize) else {
+                self.visit_each(Ones { at, zeros, ones }, last, near, usize::MAX, visitor);
+                return;
+            };
+            let first_byte = (position / 8).min(self.block.len() - 64);
+            let Some(bytes) = self.block[first_byte..].first_chunk() else { return };
+            let base = self.header.first.wrapping_add(F::from_u64(zeros) << width).low_u64();
+            let (query, distance) = (near.query.low_u64(), near.distance);
+            let position = (position - first_byte * 8) as u32;
+            let eight =
+                Eight { upper, count, zeros: last - zeros, bytes, position, width, base, query, distance };
+            let (values, mut near, seen) = eight.near();
+            while near != 0 {
+                let i = near.trailing_zeros() as usize;
+                visitor(ones + 1 + i, F::from_u64(values[i]));
+                near &= near - 1;
+            }
+            if seen.count_ones() < count {
+                return;
+            }
+            let passed = if count == 8 { select(upper, 7) as usize + 1 } else { WINDOW };
+            at += passed;
+            ones += count as usize;
+            zeros += passed as u64 - u64::from(count);
+        }
+    }
+}
+
+const COUNT: &str = "the number of upper bits and the block's count";
 
 impl<F: Fingerprint> BlockCodec<F> for EliasFano {
     fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit {
@@ -157,46 +259,96 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
         for (i, fingerprint) in fingerprints.iter().enumerate().skip(1) {
             let value = fingerprint.wrapping_sub(first);
             let upper = (value >> width).low_u64() as usize;
-            bits::write_u64(block, Parts::<F>::UPPER + upper + i - 1, 1, 1);
+            bits::write_u64(block, BlockHeader::<F>::LEN * 8 + upper + i - 1, 1, 1);
             bits::write(block, end - i * width as usize, width, value & F::suffix_mask(width));
         }
     }
 
+    #[inline(always)]
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
         let parts = Parts::read(block)?;
         let before = fingerprints.len();
         fingerprints.resize(before + parts.header.count, parts.header.first);
         let values = &mut fingerprints[before..];
-        parts.walk(0, |i, value| {
-            values[i] = value;
-            true
-        })
+        let mut read = 0;
+        let mut end = 0;
+        for (i, start) in (0..parts.upper_len).step_by(64).enumerate() {
+            let mut word = parts.word(i);
+            if parts.upper_len - start < 64 {
+                word &= !(u64::MAX << (parts.upper_len - start));
+            }
+            let ones = word.count_ones() as usize;
+            let Some(values) = values.get_mut(read + 1..read + 1 + ones) else {
+                return Err(Damage::Mismatch { what: COUNT });
+            };
+            for value in values {
+                let upper = start + word.trailing_zeros() as usize - read;
+                read += 1;
+                *value = parts.value(read, upper);
+                word &= word.wrapping_sub(1);
+            }
+            end = read + 1;
+        }
+        if end.max(1) == parts.header.count { Ok(()) } else { Err(Damage::Mismatch { what: COUNT }) }
+    }
+
+    const AIMS: bool = false;
+
+    #[inline(always)]
+    fn aim(&self, _: &[u8], _: F, _: F) -> Result<usize, Damage> {
+        Ok(0)
     }
 
     #[inline(always)]
-    fn visit(&self, block: &[u8], low: F, high: F, mut visitor: impl FnMut(usize, F)) -> Result<(), Damage> {
+    fn locate(&self, block: &[u8], Range { low, high }: Range<F>, _: F) -> Result<Option<Spot>, Damage> {
         let parts = Parts::read(block)?;
         let first = parts.header.first;
-        if high < first {
-            return Ok(());
-        }
-        let mut skip = F::ZERO;
         if low <= first {
+            let bytes = (parts.lower_at(1) / 8) as u32;
+            return Ok((high >= first).then_some(Spot { index: 0, bytes: (bytes, bytes) }));
+        }
+        let zeros = parts.zeros_before(low);
+        let Some(at) = parts.skip(zeros) else { return Ok(None) };
+        let word = parts.word(at / 64) >> (at % 64);
+        // The zeros that come next, where they end in this word.
+        let gap = if word == 0 { 0 } else { u64::from(word.trailing_zeros()) };
+        if gap > parts.zeros_before(high) - zeros {
+            return Ok(None);
+        }
+        let bytes = (parts.lower_at(at - zeros as usize + 1) / 8) as u32;
+        Ok(Some(Spot { index: at as u32, bytes: (bytes, bytes) }))
+    }
+
+    #[inline(always)]
+    fn visit_from(
+        &self,
+        block: &[u8],
+        spot: u32,
+        Range { low, high }: Range<F>,
+        near: Near<F>,
+        mut visitor: impl FnMut(usize, F),
+    ) -> Result<(), Damage> {
+        let parts = Parts::read(block)?;
+        let first = parts.header.first;
+        let mut zeros = 0;
+        if low > first {
+            zeros = parts.zeros_before(low) as usize;
+        } else if near.holds(first) {
             visitor(0, first);
-        } else {
-            skip = low.wrapping_sub(first) >> parts.header.width;
         }
-        if skip > F::from_u64(block.len() as u64 * 8) {
-            return Ok(());
-        }
-        parts.walk(skip.low_u64(), |i, value| {
-            if value > high {
-                return false;
-            }
-            if value >= low {
+        let last = parts.zeros_before(high);
+        let bits = Ones { at: spot as usize, zeros: zeros as u64, ones: (spot as usize).wrapping_sub(zeros) };
+        let mut visitor = |i, value| {
+            if value >= low && value <= high {
                 visitor(i, value);
             }
-            true
-        })
+        };
+        // Most look-ups end after one or two; eight at a time is for those that do not.
+        let eights = F::BITS == 64 && Eight::is_fast() && block.len() >= 64 && parts.header.width <= 56;
+        let most = if eights { 4 } else { usize::MAX };
+        if let Some(more) = parts.visit_each(bits, last, near, most, &mut visitor) {
+            parts.visit_eights(more, last, near, &mut visitor);
+        }
+        Ok(())
     }
 }

@@ -44,7 +44,7 @@ impl Codec {
     /// `BENCHMARKS.md`, "Block size and span".
     pub fn default_block_size(self, bits: u32) -> u32 {
         match (self, bits) {
-            (Codec::EliasFano, 64) => 1024,
+            (Codec::EliasFano, 64) => 512,
             _ => 4096,
         }
     }
@@ -112,9 +112,59 @@ pub(crate) trait BlockCodec<F: Fingerprint> {
     /// Appends the block's fingerprints to `fingerprints`, in order.
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage>;
 
-    /// Calls `visitor` with the position in the block and the value of each fingerprint from `low` to
-    /// `high`, in order.
-    fn visit(&self, block: &[u8], low: F, high: F, visitor: impl FnMut(usize, F)) -> Result<(), Damage>;
+    /// Whether [`BlockCodec::aim`] tells something.
+    const AIMS: bool;
+
+    /// The byte of the block that [`BlockCodec::locate`] will read next, after the block's first line.
+    fn aim(&self, block: &[u8], low: F, last: F) -> Result<usize, Damage>;
+
+    /// Where [`BlockCodec::visit_from`] starts in a block that ends with `last`; `None` if the head alone tells
+    /// that no fingerprint lies in the range.
+    fn locate(&self, block: &[u8], range: Range<F>, last: F) -> Result<Option<Spot>, Damage>;
+
+    /// Calls `visitor` with the position in the block and the value of each fingerprint in the range that is near,
+    /// in order. `spot` is the index of what [`BlockCodec::locate`] found for the range.
+    fn visit_from(
+        &self,
+        block: &[u8],
+        spot: u32,
+        range: Range<F>,
+        near: Near<F>,
+        visitor: impl FnMut(usize, F),
+    ) -> Result<(), Damage>;
+}
+
+/// Where in a block a look-up goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    /// What this counts is the codec's business.
+    pub(crate) index: u32,
+    /// The bytes of the block that are read next, from and to.
+    pub(crate) bytes: (u32, u32),
+}
+
+/// The fingerprints from `low` to `high`, both included.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range<F> {
+    pub(crate) low: F,
+    pub(crate) high: F,
+}
+
+/// The fingerprints within a distance of a query.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Near<F> {
+    pub(crate) query: F,
+    pub(crate) distance: u32,
+}
+
+impl<F: Fingerprint> Near<F> {
+    /// All fingerprints.
+    pub(crate) const ALL: Self = Near { query: F::ZERO, distance: F::BITS };
+
+    #[inline(always)]
+    pub(crate) fn holds(self, value: F) -> bool {
+        (value ^ self.query).count_ones() <= self.distance
+    }
 }
 
 /// The start of every block: checksum, number of fingerprints, the codec's parameter, first fingerprint.
@@ -135,8 +185,9 @@ impl<F: Fingerprint> BlockHeader<F> {
         if block.len() < Self::LEN {
             return Err(Damage::Truncated { expected: Self::LEN as u64, found: block.len() as u64 });
         }
-        let count = usize::from(LittleEndian::read_u16(&block[format::BLOCK_COUNT..]));
-        let width = u32::from(LittleEndian::read_u16(&block[format::BLOCK_WIDTH..]));
+        let fields = LittleEndian::read_u64(block);
+        let count = usize::from((fields >> (8 * format::BLOCK_COUNT)) as u16);
+        let width = u32::from((fields >> (8 * format::BLOCK_WIDTH)) as u16);
         // Every fingerprint after the first takes at least a bit: no count makes a reader work in vain.
         if count == 0 || count > block.len() * 8 {
             return Err(Damage::Field {

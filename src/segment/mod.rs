@@ -17,7 +17,7 @@ use crate::format::footer_crc;
 use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
 use crate::plan::Plan;
-use crate::table::Table;
+use crate::table::{self, Table};
 
 /// A stored fingerprint within the distance of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -166,19 +166,13 @@ impl<F: Fingerprint> Segment<F> {
     /// Appends all matches, unsorted; none twice.
     pub(crate) fn query(&self, query: F, distance: u32, matches: &mut Vec<Match<F>>) -> Result<()> {
         let start = matches.len();
-        for (t, table) in self.tables.iter().enumerate() {
-            let plan = &table.header().plan;
-            let permuted = plan.permutation.apply(query);
-            table.probe(permuted, plan.flips.min(distance), |candidate| {
-                let found = candidate.distance(permuted);
-                if found <= distance {
-                    let fingerprint = plan.permutation.invert(candidate);
-                    if self.finds_first(query ^ fingerprint) == Some(t) {
-                        matches.push(Match { fingerprint, distance: found, id: None });
-                    }
-                }
-            })?;
-        }
+        table::probe(&self.tables, query, distance, |number, found| {
+            let fingerprint = self.tables[number].header().plan.permutation.invert(found);
+            let difference = query ^ fingerprint;
+            if self.finds_first(difference) == Some(number) {
+                matches.push(Match { fingerprint, distance: difference.count_ones(), id: None });
+            }
+        })?;
         let Some(ids) = &self.ids else { return Ok(()) };
         for i in start..matches.len() {
             let found = matches[i];

@@ -1,6 +1,9 @@
 //! The block index: each block's last fingerprint, and a radix directory over them.
 
+use std::ops::Range;
+
 use crate::fingerprint::Fingerprint;
+use crate::kernels;
 
 /// Finds the block of a fingerprint: a directory entry by its leading bits, then a few comparisons.
 #[derive(Debug)]
@@ -15,8 +18,8 @@ pub(super) struct BlockIndex<F> {
 
 impl<F: Fingerprint> BlockIndex<F> {
     pub(super) fn new(last: Vec<F>) -> Self {
-        // One entry for one or two blocks.
-        let bits = last.len().checked_ilog2().unwrap_or(0);
+        // One entry for two to four blocks, which share a cache line.
+        let bits = last.len().checked_ilog2().unwrap_or(0).saturating_sub(1);
         let shift = F::BITS - bits;
         let mut directory = Vec::with_capacity((1 << bits) + 1);
         let mut block = 0;
@@ -45,12 +48,32 @@ impl<F: Fingerprint> BlockIndex<F> {
     /// The first block whose last fingerprint is at least `fingerprint`; the number of blocks if there is none.
     #[inline(always)]
     pub(super) fn find(&self, fingerprint: F) -> usize {
+        let bucket = self.bucket(fingerprint);
+        self.find_in(bucket, fingerprint)
+    }
+
+    /// Asks for what [`BlockIndex::bucket`] reads.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, fingerprint: F) {
+        kernels::prefetch(&self.directory, leading(fingerprint, self.shift) as usize);
+    }
+
+    /// The blocks that one of directory's entries leaves to look at; asks for what [`BlockIndex::find_in`] reads.
+    #[inline(always)]
+    pub(super) fn bucket(&self, fingerprint: F) -> Range<u32> {
         let value = leading(fingerprint, self.shift) as usize;
-        let (from, to) = (self.directory[value] as usize, self.directory[value + 1] as usize);
-        let bucket = &self.last[from..to];
+        let bucket = self.directory[value]..self.directory[value + 1];
+        kernels::prefetch(&self.last, bucket.start as usize);
+        bucket
+    }
+
+    /// [`BlockIndex::find`] in the bucket of the fingerprint.
+    #[inline(always)]
+    pub(super) fn find_in(&self, bucket: Range<u32>, fingerprint: F) -> usize {
+        let from = bucket.start as usize;
+        let bucket = &self.last[from..bucket.end as usize];
         if bucket.len() <= 8 {
-            let before = |last: &&F| **last < fingerprint;
-            from + bucket.iter().take_while(before).count()
+            from + bucket.iter().map(|&last| usize::from(last < fingerprint)).sum::<usize>()
         } else {
             from + bucket.partition_point(|&last| last < fingerprint)
         }
@@ -64,8 +87,8 @@ impl<F: Fingerprint> BlockIndex<F> {
 
 #[inline(always)]
 fn leading<F: Fingerprint>(fingerprint: F, shift: u32) -> u64 {
-    // Shifting out all bits is what an index of one block asks for.
-    if shift == F::BITS { 0 } else { (fingerprint >> shift).low_u64() }
+    // In two steps, since an index of few blocks asks to shift out all bits.
+    (fingerprint >> 1 >> (shift - 1)).low_u64()
 }
 
 #[cfg(test)]

@@ -13,10 +13,6 @@ use crate::huffman::{Code, MAX_SYMBOLS};
 use crate::permutation::Permutation;
 use crate::plan::TablePlan;
 
-/// Fingerprints from one restart point to the next: fewer make look-ups shorter and tables larger. Measured
-/// in `BENCHMARKS.md`, "Block size and span".
-const DEFAULT_SPAN: u16 = 64;
-
 /// What a table holds and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableHeader<F> {
@@ -44,7 +40,7 @@ impl<F: Fingerprint> TableHeader<F> {
     ) -> Result<Self> {
         format::check_block_size(block_size)?;
         let block_size = block_size.unwrap_or(codec.default_block_size(F::BITS));
-        let span = if codec == Codec::EliasFano { 0 } else { DEFAULT_SPAN };
+        let span = if codec == Codec::EliasFano { 0 } else { format::DEFAULT_SPAN as u16 };
         let (fingerprints, code) = (counts.fingerprints(), counts.code());
         Ok(TableHeader { plan, codec, block_size, span, fingerprints, code })
     }

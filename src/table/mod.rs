@@ -2,10 +2,12 @@
 
 mod block_index;
 mod header;
+mod probe;
 mod reader;
 mod writer;
 
 pub use self::header::TableHeader;
+pub(crate) use self::probe::probe;
 pub use self::reader::{BlockInfo, Table, TableScan};
 pub(crate) use self::writer::{SymbolCounts, TableWriter};
 

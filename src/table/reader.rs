@@ -1,17 +1,21 @@
 //! Reading a table file.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bitvec::prelude::*;
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::block_index::BlockIndex;
 use super::header::TableHeader;
-use crate::codec::{BlockCodec, BlockHeader, Codec, Difference, EliasFano, FirstDifference, Gap};
+use super::probe::{Flips, probe};
+use crate::codec::{
+    BlockCodec, BlockHeader, Codec, Difference, EliasFano, FirstDifference, Gap, Near, Range,
+};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_footer as footer};
+use crate::kernels::{self, Work};
 use crate::map::Bytes;
 
 /// An open table file.
@@ -23,6 +27,7 @@ pub struct Table<F> {
     index: BlockIndex<F>,
     /// The plan's prefix as a mask of the original fingerprint.
     prefix_mask: F,
+    flips: Flips<F>,
 }
 
 #[derive(Debug)]
@@ -65,7 +70,8 @@ impl Blocks {
     #[inline(always)]
     fn get(&self, block: usize) -> Result<&[u8]> {
         let bytes = &self.bytes.as_ref()[self.range(block)];
-        if !self.sound[block] {
+        let sound = self.sound.as_raw_slice()[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1;
+        if sound == 0 {
             self.verify(block, bytes)?;
         }
         Ok(bytes)
@@ -165,8 +171,9 @@ impl<F: Fingerprint> Table<F> {
         };
         let sound = BitVec::repeat(false, blocks as usize).into_boxed_bitslice();
         let prefix_mask = header.plan.prefix_mask();
+        let flips = Flips::new(&header);
         let blocks = Blocks { path: path.to_path_buf(), offset, size, end: index_offset, sound, bytes };
-        Ok(Table { header, codec, blocks, index: BlockIndex::new(last), prefix_mask })
+        Ok(Table { header, codec, blocks, index: BlockIndex::new(last), prefix_mask, flips })
     }
 
     /// What the table holds and how.
@@ -191,12 +198,18 @@ impl<F: Fingerprint> Table<F> {
             AnyCodec::EliasFano(_) => 0,
             _ => crate::huffman::Decoder::MEMORY,
         };
-        self.index.memory() + self.blocks.sound.len() / 8 + decoder
+        self.index.memory() + self.blocks.sound.len() / 8 + decoder + self.flips.memory()
     }
 
     /// The file's path.
     pub fn path(&self) -> &Path {
         &self.blocks.path
+    }
+
+    /// What its probes flip.
+    #[inline(always)]
+    pub(super) fn flips(&self) -> &Flips<F> {
+        &self.flips
     }
 
     /// The bits of the original fingerprint that make the prefix.
@@ -229,7 +242,7 @@ impl<F: Fingerprint> Table<F> {
     pub fn decode_block(&self, block: usize, fingerprints: &mut Vec<F>) -> Result<()> {
         self.check_block(block)?;
         let bytes = self.blocks.get(block)?;
-        with_codec!(&self.codec, codec => codec.decode(bytes, fingerprints))
+        with_codec!(&self.codec, codec => kernels::dispatch(Decode { codec, bytes, fingerprints }))
             .map_err(|damage| self.blocks.damaged(block, damage))
     }
 
@@ -249,44 +262,17 @@ impl<F: Fingerprint> Table<F> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.
-    pub fn visit(&self, low: F, high: F, visitor: impl FnMut(usize, usize, F)) -> Result<()> {
-        let block = self.index.find(low);
-        with_codec!(&self.codec, codec => self.visit_from(codec, block, low, high, visitor))
+    pub fn visit(&self, low: F, high: F, mut visitor: impl FnMut(usize, usize, F)) -> Result<()> {
+        kernels::dispatch(Visit { table: self, range: Range { low, high }, visitor: &mut visitor })
     }
 
-    #[inline(always)]
-    fn visit_from(
-        &self,
-        codec: &impl BlockCodec<F>,
-        mut block: usize,
-        low: F,
-        high: F,
-        mut visitor: impl FnMut(usize, usize, F),
-    ) -> Result<()> {
-        while block < self.index.len() {
-            codec
-                .visit(self.blocks.get(block)?, low, high, |i, value| visitor(block, i, value))
-                .map_err(|damage| self.blocks.damaged(block, damage))?;
-            if self.index.last(block) >= high {
-                break;
-            }
-            block += 1;
-        }
-        Ok(())
-    }
-
-    /// Calls `visitor` with each stored fingerprint, permuted, that a probe for `query` reads: at least all
-    /// whose prefix differs from the query's in at most `flips` bits, none twice.
-    ///
-    /// `query` is permuted too. The probes go down the prefix bit by bit, and stop where all that can follow
-    /// lies in one block: probes that share a block share its reading.
+    /// Calls `visitor` with each stored fingerprint, permuted, within `distance` of the query that the table's
+    /// probes come across: at least those that its plan says, none twice.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.
-    pub fn probe(&self, query: F, flips: u32, visitor: impl FnMut(F)) -> Result<()> {
-        with_codec!(&self.codec, codec => {
-            Probe { table: self, codec, query, visitor }.descend(0, F::ZERO, flips)
-        })
+    pub fn probe(&self, query: F, distance: u32, mut visitor: impl FnMut(F)) -> Result<()> {
+        probe(std::slice::from_ref(self), query, distance, |_, value| visitor(value))
     }
 
     /// The fingerprints in the table's order, permuted.
@@ -343,40 +329,103 @@ impl<F: Fingerprint> Table<F> {
     }
 }
 
-/// One query's probes of one table.
-struct Probe<'a, F, C, V> {
-    table: &'a Table<F>,
+struct Decode<'a, F, C> {
     codec: &'a C,
-    query: F,
+    bytes: &'a [u8],
+    fingerprints: &'a mut Vec<F>,
+}
+
+impl<F: Fingerprint, C: BlockCodec<F>> Work for Decode<'_, F, C> {
+    type Output = std::result::Result<(), Damage>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        self.codec.decode(self.bytes, self.fingerprints)
+    }
+}
+
+struct Visit<'a, F, V> {
+    table: &'a Table<F>,
+    range: Range<F>,
     visitor: V,
 }
 
-impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(F)> Probe<'_, F, C, V> {
-    /// Reads what starts with the `depth` bits of `prefix`, and then differs from the query in at most `flips`
-    /// bits up to the end of the prefix.
-    fn descend(&mut self, depth: u32, prefix: F, flips: u32) -> Result<()> {
-        let p = self.table.header.plan.prefix_bits;
-        // Without a flip left there is one way down.
-        let (depth, prefix) = match flips {
-            0 => (p, prefix | (self.query & F::prefix_mask(p) & !F::prefix_mask(depth))),
-            _ => (depth, prefix),
-        };
-        let (low, high) = (prefix, prefix | !F::prefix_mask(depth));
-        let index = &self.table.index;
-        let block = index.find(low);
-        if block == index.len() {
-            return Ok(());
+impl<F: Fingerprint, V: FnMut(usize, usize, F)> Work for Visit<'_, F, V> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(mut self) -> Result<()> {
+        let Visit { table, range, .. } = self;
+        for block in table.index.find(range.low)..table.index.len() {
+            let (bytes, last) = (table.blocks.get(block)?, table.index.last(block));
+            let visitor = |i, value| (self.visitor)(block, i, value);
+            let visited = with_codec!(&table.codec, codec => match codec.locate(bytes, range, last) {
+                Ok(Some(spot)) => codec.visit_from(bytes, spot.index, range, Near::ALL, visitor),
+                Ok(None) => Ok(()),
+                Err(damage) => Err(damage),
+            });
+            visited.map_err(|damage| table.blocks.damaged(block, damage))?;
+            if table.index.last(block) >= range.high {
+                break;
+            }
         }
-        if depth == p || index.last(block) >= high {
-            let visitor = &mut self.visitor;
-            return self.table.visit_from(self.codec, block, low, high, |_, _, value| visitor(value));
-        }
-        let bit = F::bit_mask(depth);
-        let (zero, one) = if self.query & bit == F::ZERO { (flips, flips - 1) } else { (flips - 1, flips) };
-        self.descend(depth + 1, prefix, zero)?;
-        self.descend(depth + 1, prefix | bit, one)
+        Ok(())
     }
 }
+
+/// What a probe does with a table, step by step; compiled into the caller's loops.
+impl<F: Fingerprint> Table<F> {
+    #[inline(always)]
+    pub(super) fn index(&self) -> &BlockIndex<F> {
+        &self.index
+    }
+
+    #[inline(always)]
+    pub(super) fn permute(&self, fingerprint: F) -> F {
+        self.header.plan.permutation.apply(fingerprint)
+    }
+
+    /// The bytes of a block, verified.
+    #[inline(always)]
+    pub(super) fn block(&self, block: usize) -> Result<&[u8]> {
+        self.blocks.get(block)
+    }
+
+    /// Asks for the first line of a block.
+    #[inline(always)]
+    pub(super) fn prefetch_head(&self, block: usize) {
+        kernels::prefetch(self.blocks.bytes.as_ref(), self.blocks.offset + block * self.blocks.size);
+    }
+
+    #[cold]
+    pub(super) fn damaged(&self, block: usize, damage: Damage) -> Error {
+        self.blocks.damaged(block, damage)
+    }
+}
+
+/// A codec as that of a table.
+pub(super) trait CodecOf<F: Fingerprint>: BlockCodec<F> {
+    /// The codec of a table that has this one.
+    fn of(table: &Table<F>) -> &Self;
+}
+
+macro_rules! codec_of {
+    ($codec:ty, $variant:ident) => {
+        impl<F: Fingerprint> CodecOf<F> for $codec {
+            #[inline(always)]
+            fn of(table: &Table<F>) -> &Self {
+                match &table.codec {
+                    AnyCodec::$variant(codec) => codec,
+                    _ => unreachable!("the header names the codec"),
+                }
+            }
+        }
+    };
+}
+
+codec_of!(Difference<FirstDifference>, FirstDifference);
+codec_of!(Difference<Gap>, Gap);
+codec_of!(EliasFano, EliasFano);
 
 /// Iterates over the permuted fingerprints of a table in order; made by [`Table::scan`].
 ///

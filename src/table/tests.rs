@@ -66,15 +66,19 @@ fn check<F: Fingerprint>(
 
     let queries: Vec<F> = fingerprints.iter().step_by(7).copied().chain([F::ZERO, F::MAX]).collect();
     for &query in &queries {
-        for flips in 0..=plan.flips {
+        for distance in 0..=plan.flips + 2 {
             let mut found = Vec::new();
-            table.probe(query, flips, |x| found.push(x)).unwrap();
-            let prefix = F::prefix_mask(plan.prefix_bits);
-            let near = |x: &F| ((*x ^ query) & prefix).count_ones() <= flips;
-            let expected: Vec<F> = fingerprints.iter().copied().filter(near).collect();
-            assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");
-            found.retain(near);
-            assert_eq!(found, expected);
+            table.probe(query, distance, |x| found.push(x)).unwrap();
+            found.sort_unstable();
+            assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "none twice");
+            let permuted = plan.permutation.apply(query);
+            assert!(found.iter().all(|x| x.distance(permuted) <= distance));
+            let in_prefix =
+                |x: F| ((x ^ permuted) & F::prefix_mask(plan.prefix_bits)).count_ones() <= plan.flips;
+            let promised =
+                fingerprints.iter().copied().filter(|&x| x.distance(permuted) <= distance && in_prefix(x));
+            found.retain(|&x| in_prefix(x));
+            assert_eq!(found, promised.collect::<Vec<F>>());
         }
         let mut found = Vec::new();
         let high = query | F::suffix_mask(F::BITS / 2);

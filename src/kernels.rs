@@ -1,0 +1,303 @@
+//! What depends on the processor: prefetching, and code compiled for newer processors than the least that the
+//! binary runs on. Chosen at run time; where a feature is missing, the same safe code runs without it.
+
+#![expect(unsafe_code, reason = "prefetching, and calls of code for features that were found at run time")]
+
+/// The environment variable that keeps to fewer instructions than the processor has, `v1` or `v3`: for tests of the
+/// code that other processors run.
+#[cfg(target_arch = "x86_64")]
+const VARIABLE: &str = "SIMSTORE_CPU";
+
+/// Code that gains from newer instructions: the same Rust, compiled once for any processor, once for those with
+/// BMI2, POPCNT and AVX2 (x86-64-v3), and once for those with AVX-512 too (Ice Lake, Zen 4 and later). Everything
+/// it calls must be inlined into it.
+pub(crate) trait Work {
+    type Output;
+    fn run(self) -> Self::Output;
+}
+
+/// Does the work with the best instructions that this processor has.
+#[inline]
+pub(crate) fn dispatch<W: Work>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if x86::level() >= x86::V3 {
+        // SAFETY: the processor has the features that the callee is compiled for.
+        return unsafe { if x86::level() >= x86::V4 { x86::run_v4(work) } else { x86::run_v3(work) } };
+    }
+    work.run()
+}
+
+/// Asks for the cache line of a byte of a slice, to be read soon; any position will do.
+#[inline(always)]
+pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that reads nothing and faults at no address; it is part of SSE, which all x86-64 have.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, at);
+}
+
+/// Position of the one bit number `rank` (from 0) of a word that has more than `rank` ones.
+#[inline(always)]
+pub(crate) fn select(word: u64, rank: u32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if x86::level() >= x86::V3 {
+        // SAFETY: the processor has BMI2.
+        return unsafe { x86::select(word, rank) };
+    }
+    select_plain(word, rank)
+}
+
+/// The twin of [`select`] without special instructions: halves the word that holds the bit, six times.
+#[inline]
+fn select_plain(mut word: u64, mut rank: u32) -> u32 {
+    let mut position = 0;
+    for half in [32, 16, 8, 4, 2, 1] {
+        let ones = (word & ((1 << half) - 1)).count_ones();
+        if rank >= ones {
+            rank -= ones;
+            word >>= half;
+            position += half;
+        }
+    }
+    position
+}
+
+/// Up to eight numbers of an Elias-Fano code, of which those near a query are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eight<'a> {
+    /// The upper bits from the first number on; each one is a number.
+    pub(crate) upper: u64,
+    /// How many of them to look at, at most eight.
+    pub(crate) count: u32,
+    /// Only those after at most this many of the zeros, too.
+    pub(crate) zeros: u64,
+    /// Bytes among which are the lower bits.
+    pub(crate) bytes: &'a [u8; 64],
+    /// Bit position among them of the lower bits of number eight; those of the others follow, to the first.
+    pub(crate) position: u32,
+    /// Length of the lower bits, at most 57.
+    pub(crate) width: u32,
+    /// What is added to all.
+    pub(crate) base: u64,
+    pub(crate) query: u64,
+    pub(crate) distance: u32,
+}
+
+impl Eight<'_> {
+    /// Whether [`Eight::near`] is fast here.
+    #[inline(always)]
+    pub(crate) fn is_fast() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return x86::level() >= x86::V4;
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
+    /// The numbers, a mask of those that are near the query, and a mask of those that were looked at. What the other
+    /// numbers are means nothing.
+    #[inline(always)]
+    pub(crate) fn near(&self) -> ([u64; 8], u8, u8) {
+        #[cfg(target_arch = "x86_64")]
+        if x86::level() >= x86::V4 {
+            // SAFETY: the processor has the features that the callee is compiled for.
+            return unsafe { x86::near(self) };
+        }
+        self.near_plain()
+    }
+
+    /// The twin of [`Eight::near`] without special instructions.
+    fn near_plain(&self) -> ([u64; 8], u8, u8) {
+        let (mut numbers, mut near, mut seen) = ([0; 8], 0, 0);
+        let mut upper = self.upper;
+        for i in 0..self.count.min(8) {
+            let zeros = u64::from(upper.trailing_zeros()) - u64::from(i);
+            if upper == 0 || zeros > self.zeros {
+                break;
+            }
+            upper &= upper - 1;
+            let mut lower = 0;
+            for bit in 0..self.width {
+                let at = (self.position + (7 - i) * self.width + bit) as usize;
+                lower |= u64::from(self.bytes[at / 8 % 64] >> (at % 8) & 1) << bit;
+            }
+            let number = self.base.wrapping_add(zeros << self.width | lower);
+            numbers[i as usize] = number;
+            seen |= 1 << i;
+            near |= u8::from((number ^ self.query).count_ones() <= self.distance) << i;
+        }
+        (numbers, near, seen)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    const UNKNOWN: u8 = 0;
+    const V1: u8 = 1;
+    pub(super) const V3: u8 = 2;
+    pub(super) const V4: u8 = 3;
+
+    static LEVEL: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+    /// What the processor has.
+    #[inline(always)]
+    pub(super) fn level() -> u8 {
+        match LEVEL.load(Ordering::Relaxed) {
+            UNKNOWN => detect(),
+            known => known,
+        }
+    }
+
+    #[cold]
+    fn detect() -> u8 {
+        let v3 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        let v4 = v3
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("avx512vpopcntdq");
+        let found = if v4 {
+            V4
+        } else if v3 {
+            V3
+        } else {
+            V1
+        };
+        let asked = std::env::var(super::VARIABLE).unwrap_or_default();
+        let most = ["v1", "v3", "v4"].iter().position(|name| *name == asked).map_or(V4, |i| V1 + i as u8);
+        let level = found.min(most);
+        LEVEL.store(level, Ordering::Relaxed);
+        level
+    }
+
+    // Never inlined: the work has all registers to itself.
+    #[inline(never)]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn run_v3<W: super::Work>(work: W) -> W::Output {
+        work.run()
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
+    pub(super) fn run_v4<W: super::Work>(work: W) -> W::Output {
+        work.run()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn select(word: u64, rank: u32) -> u32 {
+        _pdep_u64(1 << rank, word).trailing_zeros()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
+    pub(super) fn near(eight: &super::Eight) -> ([u64; 8], u8, u8) {
+        let splat = |value: u64| _mm512_set1_epi64(value.cast_signed());
+        let numbers = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+        // Where the ones are: the numbers of the bits, those of zeros left out.
+        let bits: [u8; 64] = std::array::from_fn(|i| i as u8);
+        // SAFETY: 64 bytes are read from an array of 64.
+        let (bits, bytes) = unsafe {
+            (_mm512_loadu_si512(bits.as_ptr().cast()), _mm512_loadu_si512(eight.bytes.as_ptr().cast()))
+        };
+        let ones = _mm512_maskz_compress_epi8(eight.upper, bits);
+        let zeros = _mm512_sub_epi64(_mm512_cvtepu8_epi64(_mm512_castsi512_si128(ones)), numbers);
+        let in_range = _mm512_cmple_epu64_mask(zeros, splat(eight.zeros));
+        let there = (1_u32 << eight.upper.count_ones().min(eight.count).min(8)) - 1;
+        let seen = in_range & there as u8;
+        // The eight bytes in which the lower bits of each start, shifted into place.
+        let width = splat(u64::from(eight.width));
+        let back = _mm512_mul_epu32(_mm512_sub_epi64(splat(7), numbers), width);
+        let position = _mm512_add_epi64(back, splat(u64::from(eight.position)));
+        let first_byte = repeat_low_byte(_mm512_srli_epi64::<3>(position));
+        let index = _mm512_add_epi8(first_byte, splat(0x0706_0504_0302_0100));
+        let field = _mm512_permutexvar_epi8(index, bytes);
+        let field = _mm512_srlv_epi64(field, _mm512_and_si512(position, splat(7)));
+        let lower = _mm512_andnot_si512(_mm512_sllv_epi64(splat(u64::MAX), width), field);
+        let number = _mm512_or_si512(_mm512_sllv_epi64(zeros, width), lower);
+        let number = _mm512_add_epi64(number, splat(eight.base));
+        let distance = _mm512_popcnt_epi64(_mm512_xor_si512(number, splat(eight.query)));
+        let near = _mm512_cmple_epu64_mask(distance, splat(u64::from(eight.distance))) & seen;
+        let mut values = [0; 8];
+        if near != 0 {
+            // SAFETY: 64 bytes are written to an array of 64.
+            unsafe { _mm512_storeu_si512(values.as_mut_ptr().cast(), number) };
+        }
+        (values, near, seen)
+    }
+
+    /// The low byte of each number in all its bytes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn repeat_low_byte(numbers: __m512i) -> __m512i {
+        let low = _mm512_set1_epi64(0);
+        let high = _mm512_set1_epi64(0x0808_0808_0808_0808);
+        let pattern = _mm512_mask_blend_epi64(0b1010_1010, low, high);
+        _mm512_shuffle_epi8(numbers, pattern)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn plain(word: u64, rank: u32) -> Option<u32> {
+        (0..64).filter(|bit| word >> bit & 1 == 1).nth(rank as usize)
+    }
+
+    proptest! {
+        #[test]
+        fn both_selects_find_the_bit(word in prop_oneof![any::<u64>(), Just(u64::MAX), Just(1 << 63)], rank in 0_u32..64) {
+            prop_assume!(rank < word.count_ones());
+            prop_assert_eq!(Some(select(word, rank)), plain(word, rank));
+            prop_assert_eq!(Some(select_plain(word, rank)), plain(word, rank));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_find_the_near_ones_of_eight(
+            upper in any::<u64>(),
+            count in 0_u32..=8,
+            zeros in prop_oneof![0_u64..70, Just(u64::MAX)],
+            bytes in any::<[[u8; 32]; 2]>(),
+            width in 0_u32..=56,
+            skip in 0_u32..64,
+            base in any::<u64>(),
+            query in any::<u64>(),
+            distance in 20_u32..=64,
+        ) {
+            let bytes: [u8; 64] = bytes.concat().try_into().unwrap();
+            let position = skip.min(512 - 8 * width - 8);
+            let eight = Eight { upper, count, zeros, bytes: &bytes, position, width, base, query, distance };
+            let (numbers, near, seen) = eight.near();
+            let (plain, plain_near, plain_seen) = eight.near_plain();
+            prop_assert_eq!((near, seen), (plain_near, plain_seen));
+            for i in (0..8).filter(|i| near >> i & 1 == 1) {
+                prop_assert_eq!(numbers[i], plain[i]);
+            }
+        }
+    }
+
+    #[test]
+    fn prefetching_outside_of_a_slice_is_harmless() {
+        prefetch::<u8>(&[], 0);
+        prefetch(&[1_u8], usize::MAX);
+    }
+}
