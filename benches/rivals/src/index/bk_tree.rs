@@ -32,7 +32,7 @@ impl BkTree {
 
 /// A node, and for most nodes a hash map of children.
 pub(super) fn bytes_needed(count: f64) -> f64 {
-    250.0 * count
+    130.0 * count
 }
 
 impl Index for BkTree {
