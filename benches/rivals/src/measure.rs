@@ -37,6 +37,8 @@ pub(crate) struct PlainAnswer {
 /// The figures of one index.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Row {
+    /// What the index chose by itself.
+    choice: Option<String>,
     ids: String,
     build_seconds: f64,
     /// Bytes for each fingerprint.
@@ -68,7 +70,7 @@ impl Row {
 
     pub(crate) fn cells(&self, name: &str) -> Vec<String> {
         vec![
-            name.to_string(),
+            self.choice.as_ref().map_or_else(|| name.to_string(), |choice| format!("{name} ({choice})")),
             self.ids.clone(),
             format!("{:.1}", self.build_seconds),
             format!("{:.2}", self.resident),
@@ -147,6 +149,7 @@ pub(crate) fn run(job: &Job) -> Result<Row> {
 
     let each = |bytes: u64| bytes as f64 / job.count as f64;
     Ok(Row {
+        choice: index.choice(),
         ids: index.ids().to_string(),
         build_seconds,
         resident: each(resident),

@@ -23,6 +23,11 @@ pub(crate) trait Index: Sync {
     /// Whether an answer names documents, and how.
     fn ids(&self) -> &'static str;
 
+    /// What the index chose where its settings left it a choice.
+    fn choice(&self) -> Option<String> {
+        None
+    }
+
     /// Bytes on disk; `None` if it cannot be kept there.
     fn disk_bytes(&self) -> Result<Option<u64>> {
         Ok(None)

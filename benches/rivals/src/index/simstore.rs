@@ -1,7 +1,7 @@
 //! simstore itself.
 
 use anyhow::{Result, ensure};
-use simstore::{BuildOptions, Builder, Match, Store};
+use simstore::{BuildOptions, Builder, Match, PlanChoice, Store};
 use tempfile::TempDir;
 
 use super::{Index, Searcher};
@@ -10,6 +10,7 @@ use crate::data::Fingerprints;
 pub(super) struct Simstore {
     store: Store<u64>,
     ids: bool,
+    auto: bool,
     // Removed with the index.
     _folder: TempDir,
 }
@@ -17,12 +18,12 @@ pub(super) struct Simstore {
 impl Simstore {
     pub(super) fn build(fingerprints: Fingerprints, options: BuildOptions) -> Result<Simstore> {
         let folder = tempfile::tempdir()?;
-        let ids = options.ids;
+        let (ids, auto) = (options.ids, options.plan == PlanChoice::Auto);
         let mut builder = Builder::create(&folder.path().join("store"), options)?;
         for (id, fingerprint) in (0..).zip(fingerprints) {
             builder.insert(fingerprint, id)?;
         }
-        Ok(Simstore { store: builder.finish()?, ids, _folder: folder })
+        Ok(Simstore { store: builder.finish()?, ids, auto, _folder: folder })
     }
 }
 
@@ -33,6 +34,11 @@ impl Index for Simstore {
 
     fn ids(&self) -> &'static str {
         if self.ids { "yes (u64)" } else { "no" }
+    }
+
+    fn choice(&self) -> Option<String> {
+        let plan = || self.store.segments().first().map(|segment| segment.plan().name().to_string());
+        self.auto.then(plan).flatten()
     }
 
     fn disk_bytes(&self) -> Result<Option<u64>> {
