@@ -1,0 +1,58 @@
+//! gaoya's simhash index: a hash map for each choice of blocks, as in the paper.
+//!
+//! It reports what is nearer than its distance, not what is as near: for all within k bits it has to be built
+//! for k + 1, and its maps then leave out k + 1 blocks.
+
+use anyhow::{Result, ensure};
+use gaoya::simhash::SimHashIndex;
+
+use super::{Index, Searcher};
+use crate::data::Source;
+
+pub(super) struct Gaoya {
+    index: SimHashIndex<u64, u32>,
+    source: Source,
+}
+
+impl Gaoya {
+    pub(super) fn build(source: &Source, count: usize, blocks: usize, distance: u32) -> Result<Gaoya> {
+        let distance = distance as usize + 1;
+        ensure!(blocks > distance, "that many bits can differ in every one of {blocks} blocks");
+        let mut index = SimHashIndex::new(blocks, distance);
+        index.par_bulk_insert_pairs((0..).zip(source.iter(count)?).collect());
+        Ok(Gaoya { index, source: source.clone() })
+    }
+}
+
+/// For each map its buckets at the usual load and the vectors of ids; the map from ids to fingerprints; and
+/// what it is built from.
+pub(super) fn bytes_needed(blocks: usize, count: f64, distance: u32) -> f64 {
+    let kept = blocks.saturating_sub(distance as usize + 1);
+    let maps: f64 = (0..kept).map(|i| (blocks - i) as f64 / (i + 1) as f64).product();
+    let keys = (64.0 * kept as f64 / blocks as f64).exp2().min(count);
+    maps * (90.0 * keys + 6.0 * count) + 45.0 * count
+}
+
+impl Index for Gaoya {
+    fn searcher(&self) -> Box<dyn Searcher + '_> {
+        Box::new(GaoyaSearcher(self))
+    }
+
+    fn ids(&self) -> &'static str {
+        "yes (u32)"
+    }
+}
+
+struct GaoyaSearcher<'a>(&'a Gaoya);
+
+impl Searcher for GaoyaSearcher<'_> {
+    fn count(&mut self, query: u64) -> usize {
+        self.0.index.query(&query).len()
+    }
+
+    fn matches(&mut self, query: u64) -> Vec<u64> {
+        // The index has the fingerprints, but does not hand them out.
+        let ids = self.0.index.query(&query).into_iter().map(|&id| u64::from(id));
+        self.0.source.at(ids).expect("a file that could be read before")
+    }
+}

@@ -1,0 +1,78 @@
+//! mih-rs: multi-index hashing in memory.
+//!
+//! The fingerprint is cut into blocks, each with a hash table of all its values: 2^bits / 64 groups, of which
+//! each has a bitmap and a vector. With two blocks the groups alone take 4 GiB, whatever the set.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use mih_rs::Index as MihIndex;
+use mih_rs::index::RangeSearcher;
+
+use super::{Index, Searcher};
+use crate::data::Fingerprints;
+
+pub(super) struct Mih {
+    index: MihIndex<u64>,
+    distance: usize,
+}
+
+impl Mih {
+    pub(super) fn build(fingerprints: Fingerprints, blocks: usize, distance: u32) -> Result<Mih> {
+        let index = MihIndex::with_blocks(fingerprints.collect(), blocks)?;
+        Ok(Mih { index, distance: distance as usize })
+    }
+}
+
+/// Groups of 32 bytes, for each that is not empty an allocation, and in each table every position, some of
+/// them in vectors with room to spare.
+pub(super) fn bytes_needed(blocks: usize, count: f64) -> f64 {
+    let groups = (64.0 / blocks as f64).ceil().exp2() / 64.0;
+    8.0 * count + blocks as f64 * (32.0 * groups + 24.0 * groups.min(count) + 10.0 * count)
+}
+
+impl Index for Mih {
+    fn searcher(&self) -> Box<dyn Searcher + '_> {
+        Box::new(MihSearcher { mih: self, searcher: self.index.range_searcher() })
+    }
+
+    fn ids(&self) -> &'static str {
+        "yes (position, u32)"
+    }
+
+    fn disk_bytes(&self) -> Result<Option<u64>> {
+        let mut counter = Counter(0);
+        self.index.serialize_into(&mut counter)?;
+        Ok(Some(counter.0))
+    }
+}
+
+struct MihSearcher<'a> {
+    mih: &'a Mih,
+    searcher: RangeSearcher<'a, u64>,
+}
+
+impl Searcher for MihSearcher<'_> {
+    fn count(&mut self, query: u64) -> usize {
+        self.searcher.run(query, self.mih.distance).len()
+    }
+
+    fn matches(&mut self, query: u64) -> Vec<u64> {
+        let positions = self.searcher.run(query, self.mih.distance);
+        positions.iter().map(|&position| self.mih.index.codes()[position as usize]).collect()
+    }
+}
+
+/// Counts the bytes that are written to it.
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

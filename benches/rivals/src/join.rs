@@ -1,0 +1,150 @@
+//! Self-joins: all pairs of one set.
+
+use std::time::Instant;
+
+use all_pairs_hamming::ChunkedJoiner;
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::child::{self, Answer, Request};
+use crate::data::{Source, flip};
+use crate::random::random;
+use crate::{memory, table};
+
+/// Every so many fingerprints one is a near copy of another, so that there are pairs to be found.
+const COPIES: usize = 10;
+/// The state that the copies are made from.
+const COPY_SEED: u64 = 7;
+
+/// What finds the pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Joiner {
+    /// all-pairs-hamming with one chunk of 64 bits.
+    OneChunk,
+    /// all-pairs-hamming with two chunks of 32 bits.
+    TwoChunks,
+    /// `simstore::join::self_join` with so many threads, 0 for one a core.
+    Simstore { threads: usize },
+}
+
+/// A self-join that is to be measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct JoinJob {
+    joiner: Joiner,
+    source: Source,
+    count: usize,
+    distance: u32,
+}
+
+/// The figures of a self-join.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct JoinRow {
+    threads: usize,
+    seconds: f64,
+    peak_bytes: u64,
+    pairs: usize,
+}
+
+/// One table: all joiners for one size and distance.
+pub(crate) fn compare(source: &Source, count: usize, distance: u32) -> Result<()> {
+    println!("### Self-join: {} fingerprints ({source}), k = {distance}\n", table::grouped(count as f64));
+    println!(
+        "One in {COPIES} is a copy of another with 1 to {distance} bits flipped; sorted, which is not timed.\n"
+    );
+    let columns =
+        ["what", "threads", "seconds", "million fingerprints/s", "peak memory, bytes each", "pairs found"];
+    println!("{}", table::header(&columns));
+    for (name, joiner) in [
+        ("all-pairs-hamming, 1 chunk", Joiner::OneChunk),
+        ("all-pairs-hamming, 2 chunks", Joiner::TwoChunks),
+        ("simstore::join::self_join", Joiner::Simstore { threads: 1 }),
+        ("simstore::join::self_join", Joiner::Simstore { threads: 0 }),
+    ] {
+        let job = JoinJob { joiner, source: source.clone(), count, distance };
+        match child::ask(&Request::Join(job)) {
+            Ok(Answer::Join(row)) => println!(
+                "{}",
+                table::row(&[
+                    name.to_string(),
+                    row.threads.to_string(),
+                    format!("{:.2}", row.seconds),
+                    table::short(count as f64 / row.seconds / 1e6),
+                    table::short(row.peak_bytes as f64 / count as f64),
+                    table::grouped(row.pairs as f64),
+                ])
+            ),
+            Ok(Answer::Query(_)) => bail!("no query was asked for"),
+            Err(reason) => println!("{}", table::reason(name, &reason, columns.len())),
+        }
+    }
+    println!();
+    Ok(())
+}
+
+/// Finds the pairs. The peak counts the fingerprints.
+pub(crate) fn run(job: &JoinJob) -> Result<JoinRow> {
+    let threads = match job.joiner {
+        Joiner::Simstore { threads } => threads,
+        _ => 1,
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    memory::forget_peak()?;
+    let before = memory::peak()?;
+    let fingerprints = with_copies(&job.source, job.count, job.distance)?;
+    let start = Instant::now();
+    let pairs = pool.install(|| pairs(job.joiner, fingerprints, job.distance))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let peak_bytes = memory::peak()?.saturating_sub(before);
+    Ok(JoinRow { threads: pool.current_num_threads(), seconds, peak_bytes, pairs })
+}
+
+/// The number of pairs.
+fn pairs(joiner: Joiner, fingerprints: Vec<u64>, distance: u32) -> Result<usize> {
+    let radius = f64::from(distance) / 64.0;
+    Ok(match joiner {
+        Joiner::OneChunk => {
+            let mut joiner = ChunkedJoiner::<u64>::new(1);
+            for fingerprint in fingerprints {
+                joiner.add([fingerprint])?;
+            }
+            joiner.similar_pairs(radius).len()
+        }
+        Joiner::TwoChunks => {
+            let mut joiner = ChunkedJoiner::<u32>::new(2);
+            for fingerprint in fingerprints {
+                joiner.add([fingerprint as u32, (fingerprint >> 32) as u32])?;
+            }
+            joiner.similar_pairs(radius).len()
+        }
+        Joiner::Simstore { .. } => simstore::join::self_join(&fingerprints, distance)?.len(),
+    })
+}
+
+/// Different fingerprints, some of them near copies of others, sorted; a few fewer than `count`, since two
+/// copies may be the same.
+fn with_copies(source: &Source, count: usize, distance: u32) -> Result<Vec<u64>> {
+    let mut fingerprints: Vec<u64> = source.iter(count)?.collect();
+    let mut state = COPY_SEED;
+    for i in (COPIES..count).step_by(COPIES) {
+        let original = fingerprints[(random(&mut state) % i as u64) as usize];
+        while fingerprints[i] == original || (fingerprints[i] ^ original).count_ones() > distance {
+            fingerprints[i] = flip(original, distance, &mut state);
+        }
+    }
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    Ok(fingerprints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_joiners_find_the_same_pairs() {
+        let found = [Joiner::OneChunk, Joiner::TwoChunks, Joiner::Simstore { threads: 1 }]
+            .map(|joiner| pairs(joiner, with_copies(&Source::Random, 2000, 3).unwrap(), 3).unwrap());
+        assert!(found[0] > 150, "{found:?}");
+        assert!(found.iter().all(|pairs| *pairs == found[0]), "{found:?}");
+    }
+}
