@@ -7,11 +7,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rayon::slice::ParallelSliceMut;
-
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, TEMPORARY};
+use crate::radix;
 
 /// What is sorted: a fingerprint, or a fingerprint with an id.
 pub(crate) trait Record: Copy + Ord + Send + Sync {
@@ -127,7 +126,7 @@ impl<R: Record> Sorter<R> {
     }
 
     fn spill(&mut self) -> Result<()> {
-        self.buffer.par_sort_unstable();
+        radix::sort(&mut self.buffer, R::fingerprint);
         let path = self.path.with_extension(format!("{}{TEMPORARY}", self.runs.paths.len()));
         let mut file = self.fs.create(&path).map_err(Error::io(&path, "create"))?;
         self.runs.paths.push(path.clone());
@@ -145,7 +144,7 @@ impl<R: Record> Sorter<R> {
     /// Sorts what was pushed.
     pub(crate) fn finish(mut self) -> Result<Sorted<R>> {
         if self.runs.paths.is_empty() {
-            self.buffer.par_sort_unstable();
+            radix::sort(&mut self.buffer, R::fingerprint);
             return Ok(Sorted::Memory(self.buffer));
         }
         if !self.buffer.is_empty() {
