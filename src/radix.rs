@@ -138,6 +138,18 @@ impl<'a, F: Fingerprint> Partition<'a, F> {
         self.pieces(bucket).map(<[F]>::len).sum()
     }
 
+    /// Parts of `out`, which is as long as the values, for the buckets one after the other.
+    pub(crate) fn split<'o>(&self, out: &'o mut [F]) -> Vec<Part<'o, F>> {
+        let (mut rest, mut start) = (out, 0);
+        let take = |bucket| {
+            let (values, after) = std::mem::take(&mut rest).split_at_mut(self.len(bucket));
+            rest = after;
+            start += values.len();
+            Part { bucket, start: start - values.len(), values }
+        };
+        (0..self.buckets).map(take).collect()
+    }
+
     /// Puts the values of a bucket into `values`, in their order.
     pub(crate) fn read(&self, bucket: usize, values: &mut Vec<F>) {
         values.clear();
@@ -146,10 +158,38 @@ impl<'a, F: Fingerprint> Partition<'a, F> {
     }
 }
 
+/// The place of a bucket.
+pub(crate) struct Part<'o, F> {
+    pub(crate) bucket: usize,
+    pub(crate) start: usize,
+    pub(crate) values: &'o mut [F],
+}
+
 /// Up to this many are sorted by comparing them.
 const FEW: usize = 64;
 /// Bits of the digit by which they are moved before.
 const SORT_DIGIT_BITS: u32 = 8;
+
+/// Sorts on all cores, with space for as many again: twice as fast as in place.
+pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F]) {
+    let first = values.first().copied().unwrap_or_default();
+    let common = values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first)).leading_zeros();
+    if values.len() <= CHUNK || common == F::BITS {
+        return sort_below(values, |value| value, 0);
+    }
+    let common = common / SORT_DIGIT_BITS * SORT_DIGIT_BITS;
+    let digit = Digit::new(F::prefix_mask(SORT_DIGIT_BITS) >> common);
+    let mut space = vec![F::ZERO; values.len()];
+    let partition = Partition::new(values, &mut space, &digit);
+    partition.split(values).into_par_iter().for_each(|part| {
+        let mut at = 0;
+        for piece in partition.pieces(part.bucket) {
+            part.values[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
+        sort_below(part.values, |value| value, common + SORT_DIGIT_BITS);
+    });
+}
 
 /// Sorts in place, on all cores; `key` is what the order looks at first.
 pub(crate) fn sort<T: Copy + Ord + Send, F: Fingerprint>(
@@ -244,7 +284,10 @@ mod tests {
             let mut narrow: Vec<u64> = pairs.iter().map(|pair| pair.0 as u64).collect();
             let mut expected = (pairs.clone(), narrow.clone());
             sort(&mut pairs, |pair| pair.0);
+            let mut spacious = narrow.clone();
             sort(&mut narrow, |value| value);
+            sort_with_space(&mut spacious);
+            prop_assert!(spacious == narrow);
             expected.0.sort_unstable();
             expected.1.sort_unstable();
             prop_assert!((pairs, narrow) == expected);

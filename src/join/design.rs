@@ -30,7 +30,7 @@ const MOVE: f64 = 4.0;
 /// Comparing two.
 const COMPARE: f64 = 1.2;
 /// Looking up a group by its prefix.
-const LOOK_UP: f64 = 5.0;
+const LOOK_UP: f64 = 20.0;
 /// Bits by which fingerprints are moved in one go, at most.
 const DIGIT_BITS: f64 = 10.0;
 /// The longest prefix that is looked up with flips: there is a number for each.

@@ -78,13 +78,15 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
             self.compare(set.values, &conditions, &mut work);
             return self.flush(&mut work);
         };
+        // One for all tables: memory that is new takes longer to get than to fill.
+        let mut space = vec![F::ZERO; set.values.len()];
         for Prefix { mask, flips } in tables {
             conditions.push(Condition { mask, errors: 0..flips + 1 });
             let table = Set { conditions: conditions.clone(), bits: bits & !mask, ..*set };
             if flips == 0 {
-                self.join_equal(&table, mask)
+                self.join_equal(&table, mask, &mut space)
             } else {
-                self.join_flipped(&table, mask, flips)
+                self.join_flipped(&table, mask, flips, &mut space)
             }
             // From here on a pair is new only if this table has not brought it together.
             conditions.last_mut().expect("just pushed").errors = flips + 1..F::BITS + 1;
@@ -92,11 +94,10 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
     }
 
     /// Joins those of equal prefix. `set.bits` are those outside of the prefix.
-    fn join_equal(&self, set: &Set<F>, mask: F) {
+    fn join_equal(&self, set: &Set<F>, mask: F, space: &mut [F]) {
         let first = first_bits(mask, FIRST_DIGIT_BITS);
         let digit = Digit::new(first);
-        let mut space = vec![F::ZERO; set.values.len()];
-        let partition = Partition::new(set.values, &mut space, &digit);
+        let partition = Partition::new(set.values, space, &digit);
         let join_bucket = |work: &mut Work<F>, bucket: usize| {
             let (mut group, mut space) = (std::mem::take(&mut work.group), std::mem::take(&mut work.space));
             partition.read(bucket, &mut group);
@@ -146,9 +147,9 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
     }
 
     /// Joins those whose prefixes differ in at most `flips` bits. `set.bits` are those outside of the prefix.
-    fn join_flipped(&self, set: &Set<F>, mask: F, flips: u32) {
+    fn join_flipped(&self, set: &Set<F>, mask: F, flips: u32, space: &mut [F]) {
         let length = mask.count_ones();
-        let (sorted, ends) = sort_by_prefix(set.values, mask);
+        let (sorted, ends) = sort_by_prefix(set.values, mask, space);
         let group = |number: usize| {
             let start = if number == 0 { 0 } else { ends[number - 1] };
             &sorted[start as usize..ends[number] as usize]
@@ -273,26 +274,17 @@ fn patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)>
 }
 
 /// The values in order of their prefix, and where those of each prefix end.
-fn sort_by_prefix<F: Fingerprint>(values: &[F], mask: F) -> (Vec<F>, Vec<u32>) {
+fn sort_by_prefix<F: Fingerprint>(values: &[F], mask: F, space: &mut [F]) -> (Vec<F>, Vec<u32>) {
     let first = first_bits(mask, FIRST_DIGIT_BITS);
     let (high, low) = (Digit::new(first), Digit::new(mask & !first));
-    let mut space = vec![F::ZERO; values.len()];
-    let partition = Partition::new(values, &mut space, &high);
+    let partition = Partition::new(values, space, &high);
     let (mut sorted, mut ends) = (vec![F::ZERO; values.len()], vec![0; high.buckets() * low.buckets()]);
-    let mut parts = Vec::new();
-    let (mut rest, mut base) = (&mut sorted[..], 0);
-    for (bucket, ends) in ends.chunks_mut(low.buckets()).enumerate() {
-        let (part, after) = rest.split_at_mut(partition.len(bucket));
-        rest = after;
-        let length = part.len() as u32;
-        parts.push((bucket, base, part, ends));
-        base += length;
-    }
-    parts.into_par_iter().for_each_init(Vec::new, |group, (bucket, base, part, ends)| {
-        partition.read(bucket, group);
-        low.scatter(group, part, ends);
-        ends.iter_mut().for_each(|end| *end += base);
+    let parts: Vec<_> =
+        partition.split(&mut sorted).into_iter().zip(ends.chunks_mut(low.buckets())).collect();
+    parts.into_par_iter().for_each_init(Vec::new, |group, (part, ends)| {
+        partition.read(part.bucket, group);
+        low.scatter(group, part.values, ends);
+        ends.iter_mut().for_each(|end| *end += part.start as u32);
     });
-    drop(partition);
     (sorted, ends)
 }

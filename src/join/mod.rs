@@ -31,8 +31,6 @@ mod tests;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rayon::prelude::*;
-
 pub use self::components::{Components, clusters};
 use self::design::Designs;
 use self::engine::Join;
@@ -71,14 +69,15 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
     let pairs = Mutex::new(Vec::new());
     visit_pairs(fingerprints, distance, |batch| lock(&pairs).extend_from_slice(batch))?;
     let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
-    pairs.par_sort_unstable();
+    // Positions are below 2^32.
+    radix::sort(&mut pairs, |pair| (pair.a as u64) << 32 | pair.b as u64);
     Ok(pairs)
 }
 
-/// Sorts fingerprints in place, on all cores of the current rayon pool: by digits, which is faster for many than by
-/// comparing them.
+/// Sorts fingerprints on all cores of the current rayon pool: by digits, which for many is faster than by comparing
+/// them. Takes the memory of as many fingerprints again.
 pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
-    radix::sort(fingerprints, |fingerprint| fingerprint);
+    radix::sort_with_space(fingerprints);
 }
 
 /// A lock whose holder has panicked is held by nobody: the panic goes on in the thread that waits for it.
