@@ -92,7 +92,7 @@ impl<F: Fingerprint> Fingerprints<F> {
             return Ok(0);
         }
         let read = input.visit_buffered(F::BYTES, |bytes| {
-            fingerprints.extend(bytes.chunks_exact(F::BYTES).map(F::read_le))
+            fingerprints.extend(bytes.chunks_exact(F::BYTES).map(F::read_le));
         });
         match &read {
             Ok(count) => self.position += count,

@@ -84,9 +84,9 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
             conditions.push(Condition { mask, errors: 0..flips + 1 });
             let table = Set { conditions: conditions.clone(), bits: bits & !mask, ..*set };
             if flips == 0 {
-                self.join_equal(&table, mask, &mut space)
+                self.join_equal(&table, mask, &mut space);
             } else {
-                self.join_flipped(&table, mask, flips, &mut space)
+                self.join_flipped(&table, mask, flips, &mut space);
             }
             // From here on a pair is new only if this table has not brought it together.
             conditions.last_mut().expect("just pushed").errors = flips + 1..F::BITS + 1;

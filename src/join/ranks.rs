@@ -59,15 +59,14 @@ mod tests {
 
     #[test]
     fn positions_are_found() {
-        for fingerprints in [vec![], vec![0], vec![u64::MAX], vec![0, u64::MAX], (5..100).collect(), {
-            (0..1000_u64).map(|i| i << 54 | i).collect()
-        }] {
+        let spread = (0..1000).map(|i| i << 54 | i).collect();
+        for fingerprints in [vec![], vec![0], vec![u64::MAX], vec![0, u64::MAX], (5..100).collect(), spread] {
             let ranks = Ranks::new(&fingerprints);
             for (position, &fingerprint) in (0..).zip(&fingerprints) {
                 assert_eq!(ranks.of(fingerprint), position);
             }
         }
-        let wide: Vec<u128> = (0..300).map(|i| i * i * i << 90).collect();
+        let wide: Vec<u128> = (0..300).map(|i| (i * i * i) << 90).collect();
         let ranks = Ranks::new(&wide);
         assert!((0..).zip(&wide).all(|(position, &fingerprint)| ranks.of(fingerprint) == position));
     }

@@ -138,7 +138,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         let Corpus { fingerprints, names, .. } = &mut corpus;
         let skip_bad = args.documents.skip_bad;
         inputs::read_fingerprints(&args.inputs, skip_bad, progress, fingerprints, |at, id| {
-            names.push(at, id)
+            names.push(at, id);
         })?
     } else {
         inputs::visit_documents(&args.inputs, &args.documents, spooled, progress, |item: Item<F>| {
