@@ -7,10 +7,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::slice::ParallelSliceMut;
+
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, TEMPORARY};
-use crate::radix;
 
 /// What is sorted: a fingerprint, or a fingerprint with an id.
 pub(crate) trait Record: Copy + Ord + Send + Sync {
@@ -126,7 +127,7 @@ impl<R: Record> Sorter<R> {
     }
 
     fn spill(&mut self) -> Result<()> {
-        radix::sort(&mut self.buffer, R::fingerprint);
+        self.buffer.par_sort_unstable();
         let path = self.path.with_extension(format!("{}{TEMPORARY}", self.runs.paths.len()));
         let mut file = self.fs.create(&path).map_err(Error::io(&path, "create"))?;
         self.runs.paths.push(path.clone());
@@ -144,7 +145,7 @@ impl<R: Record> Sorter<R> {
     /// Sorts what was pushed.
     pub(crate) fn finish(mut self) -> Result<Sorted<R>> {
         if self.runs.paths.is_empty() {
-            radix::sort(&mut self.buffer, R::fingerprint);
+            self.buffer.par_sort_unstable();
             return Ok(Sorted::Memory(self.buffer));
         }
         if !self.buffer.is_empty() {
