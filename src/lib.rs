@@ -55,6 +55,7 @@ mod map;
 mod options;
 mod permutation;
 pub mod plan;
+mod radix;
 mod segment;
 mod sort;
 mod store;

@@ -252,6 +252,24 @@ impl Input {
         Ok(true)
     }
 
+    /// Visits the bytes of the records of `length` bytes that are next and lie in the buffer as a whole: a fast
+    /// path, where there may be none although the input goes on. Returns how many there were.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn visit_buffered(&mut self, length: usize, visitor: impl FnOnce(&[u8])) -> Result<u64> {
+        let buffer = match self.reader.fill_buf() {
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(0),
+            Err(error) => return Err(Error::io(&self.path, "read")(error)),
+        };
+        let records = buffer.len() / length;
+        visitor(&buffer[..records * length]);
+        self.reader.consume(records * length);
+        self.line += records as u64;
+        Ok(records as u64)
+    }
+
     /// [`Error::BadInput`] for the line that was read last.
     pub(crate) fn bad(&self, reason: String) -> Error {
         Error::BadInput { path: self.path.clone(), line: self.line, reason }

@@ -122,7 +122,9 @@ fn same_output_whatever_the_threads() {
     };
     for distance in [0, 3, 8] {
         let (clusters, pairs, kept) = run("1", &distance.to_string());
-        assert_eq!(run("2", &distance.to_string()), (clusters, pairs.clone(), kept));
+        for threads in ["2", "5"] {
+            assert_eq!(run(threads, &distance.to_string()), (clusters.clone(), pairs.clone(), kept.clone()));
+        }
         let mut expected = String::new();
         for (a, x) in fingerprints.iter().enumerate() {
             for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {
@@ -134,6 +136,49 @@ fn same_output_whatever_the_threads() {
         }
         assert!(pairs == expected, "distance {distance}");
     }
+}
+
+fn raw(fingerprints: &[u64]) -> Vec<u8> {
+    fingerprints.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+#[test]
+fn raw_files_give_what_lines_give() {
+    let folder = Folder::new();
+    // More than is read at a time.
+    let fingerprints = Random(4).clustered(20_000);
+    folder.write("a.u64", raw(&fingerprints));
+    folder.write("a.hex", hex_lines(&fingerprints));
+    let run = |input: &str| {
+        let clusters = folder.run(&["dedup", input, "-q", "--pairs", "pairs", "--keep", "kept"]).ok();
+        (clusters, folder.read("pairs"), folder.read("kept"))
+    };
+    let of_lines = run("a.hex");
+    assert!(of_lines.0.contains("cluster 100:"));
+    assert_eq!(run("a.u64"), of_lines);
+    let wide: Vec<u8> = fingerprints.iter().flat_map(|&value| u128::from(value).to_le_bytes()).collect();
+    folder.write("a.u128", wide);
+    assert_eq!(folder.run(&["dedup", "a.u128", "-q", "--bits", "128"]).ok(), of_lines.0);
+}
+
+/// Those without an id are called by their position in all inputs, whatever stands between them.
+#[test]
+fn ids_of_mixed_inputs() {
+    let folder = Folder::new();
+    folder.write("a.u64", raw(&[0, 1 << 8, 1 << 16]));
+    folder.write("b.tsv", "0000000000000001\nbad\n0000000000000002\tname\n0000000000000004\t007\n");
+    folder.write("c.u64", [raw(&[8, 16]), vec![1, 2, 3]].concat());
+    folder.write("d.tsv", "0000000000000020\t4000000000\n0000000000000040\n");
+    let pairs = |inputs: &[&str]| {
+        let args = [&["dedup", "-q", "--skip-bad", "-d", "1", "--pairs", "-"], inputs].concat();
+        let lines = folder.run(&args).ok();
+        lines.lines().map(|line| line.split('\t').nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = ["a.u64", "b.tsv", "c.u64", "d.tsv"];
+    assert_eq!(pairs(&all), ["1", "2", "3", "name", "007", "7", "8", "4000000000", "11"]);
+    assert_eq!(pairs(&["a.u64", "c.u64"]), ["1", "2", "3", "4"]);
+    assert_eq!(pairs(&["a.u64", "d.tsv"]), ["1", "2", "4000000000", "4"]);
+    folder.run(&["dedup", "c.u64"]).fails(1, "c.u64:3: the file ends within a fingerprint: 3 of 8 bytes");
 }
 
 #[test]

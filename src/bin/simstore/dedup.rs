@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use simstore::Fingerprint;
-use simstore::corpus::{DocumentId, InputKind};
+use simstore::corpus::InputKind;
 
+use crate::corpus::{Corpus, Names};
 use crate::failure::{Failure, Outcome};
 use crate::fingerprint::JsonId;
 use crate::groups::Groups;
@@ -43,7 +44,9 @@ Examples:
 
 /// Find the near-duplicate clusters of a corpus, no store needed
 ///
-/// The result depends on the input and the distance only, not on the number of threads.
+/// The result depends on the input and the distance only, not on the number of threads. Takes 28 bytes of memory
+/// for each 64-bit fingerprint, 52 for each of 128 bits, and more for ids that are no positions, for what is near
+/// something, and for --pairs.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct DedupArgs {
@@ -105,14 +108,6 @@ struct Summary {
     seconds: f64,
 }
 
-/// All that was read, in order of input.
-pub(crate) struct Corpus<F> {
-    pub(crate) ids: Vec<DocumentId>,
-    pub(crate) fingerprints: Vec<Option<F>>,
-    /// Positions in the input: malformed lines have one too.
-    pub(crate) positions: Vec<u64>,
-}
-
 pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     by_width!(args.bits, dedup(args, progress))
 }
@@ -134,32 +129,33 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     let keep = args.keep.as_deref().map(Output::create).transpose()?;
     let pairs = args.pairs.as_deref().map(Output::create).transpose()?;
 
-    let mut corpus = Corpus { ids: Vec::new(), fingerprints: Vec::new(), positions: Vec::new() };
+    let mut corpus = Corpus::default();
     // Where an input can be read only once, what may be kept is put aside.
     let once = args.inputs.iter().any(|input| inputs::is_read_once(input));
     let spooled = kind == InputKind::Documents && keep.is_some() && once;
     let mut spool = if spooled { Some(Spool::new()?) } else { None };
-    let visitor = |item: Item<F>| {
-        if let (Some(spool), Some(record)) = (&mut spool, &item.record) {
-            spool.push(&keep::line(record))?;
-        }
-        corpus.ids.push(item.id);
-        corpus.fingerprints.push(item.fingerprint);
-        corpus.positions.push(item.position);
-        Ok(())
-    };
-    let counts = if spooled {
-        inputs::visit_documents(&args.inputs, &args.documents, true, progress, visitor)?
+    let counts = if kind == InputKind::Fingerprints {
+        let Corpus { fingerprints, names, .. } = &mut corpus;
+        let skip_bad = args.documents.skip_bad;
+        inputs::read_fingerprints(&args.inputs, skip_bad, progress, fingerprints, |at, id| {
+            names.push(at, id);
+        })?
     } else {
-        inputs::visit(&args.inputs, kind, &args.documents, progress, visitor)?
+        inputs::visit_documents(&args.inputs, &args.documents, spooled, progress, |item: Item<F>| {
+            if let (Some(spool), Some(record)) = (&mut spool, &item.record) {
+                spool.push(&keep::line(record))?;
+            }
+            corpus.push(item);
+            Ok(())
+        })?
     };
-    let groups = Groups::new(&corpus.fingerprints, args.distance)?;
+    let groups = Groups::new(&corpus, args.distance, pairs.is_some())?;
     let clusters = groups.clusters();
     if let Some(output) = pairs {
-        write_pairs(output, &groups, &corpus, args.json)?;
+        write_pairs(output, &groups, &corpus.names, args.json)?;
     }
     if let Some(output) = keep {
-        let kept = keep::Kept::new(corpus.ids.len(), &clusters);
+        let kept = keep::Kept::new(corpus.len(), &clusters);
         match (&mut spool, kind) {
             (Some(spool), _) => kept.write_spooled(output, spool)?,
             (None, InputKind::Fingerprints) => kept.write_fingerprints(output, &corpus)?,
@@ -179,7 +175,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
 fn summary(groups: &Groups, clusters: &[Vec<usize>], counts: Counts, progress: &Progress) -> Summary {
     Summary {
         documents: counts.read,
-        fingerprints: groups.len(),
+        fingerprints: groups.distinct(),
         clusters: clusters.len(),
         duplicates: clusters.iter().map(|cluster| cluster.len() - 1).sum(),
         empty: counts.empty,
@@ -211,13 +207,12 @@ fn report<F: Fingerprint>(
 ) -> Outcome {
     let mut output = Output::stdout();
     for (cluster, documents) in (1..).zip(clusters) {
-        // Only documents that have a fingerprint are in a cluster.
-        let value = |document: usize| corpus.fingerprints[document].unwrap_or_default();
+        let value = |document: usize| corpus.fingerprints[document];
         let first = value(documents[0]);
         let size = documents.len();
         if args.json {
             let member = |&document: &usize| Member {
-                id: JsonId::from(&corpus.ids[document]),
+                id: corpus.names.id(document),
                 fingerprint: value(document).to_hex(),
                 distance: value(document).distance(first),
             };
@@ -227,8 +222,7 @@ fn report<F: Fingerprint>(
         output.line(format_args!("cluster {cluster}: {size} documents"))?;
         for &document in documents {
             let distance = value(document).distance(first);
-            let id = corpus.ids[document].to_string();
-            output.line(format_args!("  {distance:>2}  {}", column(&id)))?;
+            output.line(format_args!("  {distance:>2}  {}", column(&corpus.names.text(document))))?;
         }
     }
     let summary = summary(groups, clusters, counts, progress);
@@ -242,13 +236,12 @@ fn report<F: Fingerprint>(
     Ok(())
 }
 
-fn write_pairs<F>(mut output: Output, groups: &Groups, corpus: &Corpus<F>, json: bool) -> Outcome {
+fn write_pairs(mut output: Output, groups: &Groups, names: &Names, json: bool) -> Outcome {
     groups.visit_pairs(|a, b, distance| {
-        let (a, b) = (&corpus.ids[a], &corpus.ids[b]);
         if json {
-            return output.json(&PairLine { a: a.into(), b: b.into(), distance });
+            return output.json(&PairLine { a: names.id(a), b: names.id(b), distance });
         }
-        output.line(format_args!("{}\t{}\t{distance}", column(&a.to_string()), column(&b.to_string())))
+        output.line(format_args!("{}\t{}\t{distance}", column(&names.text(a)), column(&names.text(b))))
     })?;
     output.finish()
 }

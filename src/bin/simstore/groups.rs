@@ -1,48 +1,92 @@
 //! The fingerprints of a corpus: equal ones grouped, near groups joined.
 
+use std::sync::{Mutex, PoisonError};
+
+use bitvec::vec::BitVec;
 use rayon::prelude::*;
 use simstore::Fingerprint;
-use simstore::join::{self, Pair};
+use simstore::join::{self, Components, Pair};
 
+use crate::corpus::Corpus;
 use crate::failure::Outcome;
 
-/// Which documents are near which.
+/// Which documents are near which: the groups of equal fingerprints that have several documents or a near group.
 #[derive(Debug)]
 pub(crate) struct Groups {
     /// Documents, those of equal fingerprints together and in order of input.
     documents: Vec<usize>,
     /// Where each group starts in `documents`, and the end.
     starts: Vec<usize>,
-    /// Near groups.
+    /// The first group of each group's cluster.
+    firsts: Vec<usize>,
+    /// Near groups, if they were asked for.
     pairs: Vec<Pair>,
-    /// Number of documents, those without a fingerprint included.
-    count: usize,
+    /// Number of distinct fingerprints.
+    distinct: usize,
 }
 
 impl Groups {
     /// Compares all documents that have a fingerprint.
-    pub(crate) fn new<F: Fingerprint>(fingerprints: &[Option<F>], distance: u32) -> Outcome<Self> {
-        let mut sorted: Vec<(F, usize)> =
-            (0..).zip(fingerprints).filter_map(|(at, value)| Some(((*value)?, at))).collect();
-        sorted.par_sort_unstable();
-        let mut distinct: Vec<F> = Vec::new();
-        let mut starts = Vec::new();
-        for (at, &(fingerprint, _)) in sorted.iter().enumerate() {
-            if distinct.last() != Some(&fingerprint) {
-                distinct.push(fingerprint);
-                starts.push(at);
+    pub(crate) fn new<F: Fingerprint>(corpus: &Corpus<F>, distance: u32, with_pairs: bool) -> Outcome<Self> {
+        let mut sorted = corpus.all();
+        join::sort(&mut sorted);
+        // All but one of each are moved to the end.
+        let mut repeated: Vec<F> = Vec::new();
+        let distinct = {
+            let mut last = 0;
+            for at in 1..sorted.len() {
+                if sorted[at] == sorted[last] {
+                    if repeated.last() != Some(&sorted[at]) {
+                        repeated.push(sorted[at]);
+                    }
+                } else {
+                    last += 1;
+                    sorted[last] = sorted[at];
+                }
+            }
+            sorted.truncate(last + 1);
+            sorted
+        };
+        let near = Mutex::new((Components::new(distinct.len()), Vec::new()));
+        join::visit_pairs(&distinct, distance, |batch| {
+            // A thread that has panicked while it held the lock ends the command anyway.
+            let (components, pairs) = &mut *near.lock().unwrap_or_else(PoisonError::into_inner);
+            batch.iter().for_each(|pair| components.connect(pair.a, pair.b));
+            if with_pairs {
+                pairs.extend_from_slice(batch);
+            }
+        })?;
+        let (mut components, mut pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
+
+        // From here on only the few of which there is something to tell.
+        let mut told: BitVec = BitVec::repeat(false, distinct.len());
+        for place in 0..distinct.len() {
+            let first = components.first(place);
+            if first != place {
+                told.set(place, true);
+                told.set(first, true);
             }
         }
-        starts.push(sorted.len());
-        let documents = sorted.iter().map(|&(_, document)| document).collect();
-        drop(sorted);
-        let pairs = join::self_join(&distinct, distance)?;
-        Ok(Groups { documents, starts, pairs, count: fingerprints.len() })
+        repeated
+            .iter()
+            .filter_map(|value| distinct.binary_search(value).ok())
+            .for_each(|at| told.set(at, true));
+        let places: Vec<usize> = told.iter_ones().collect();
+        let values: Vec<F> = places.iter().map(|&place| distinct[place]).collect();
+        // Each of them is among the places.
+        let group_of = |place: usize| places.partition_point(|&other| other < place);
+        let firsts = places.iter().map(|&place| group_of(components.first(place))).collect();
+        for pair in &mut pairs {
+            (pair.a, pair.b) = (group_of(pair.a), group_of(pair.b));
+        }
+        let (count, _) = (distinct.len(), drop(distinct));
+        let (documents, starts) = documents_of(&values, corpus);
+        Ok(Groups { documents, starts, firsts, pairs, distinct: count })
     }
 
-    /// Number of groups: of distinct fingerprints.
-    pub(crate) fn len(&self) -> usize {
-        self.starts.len() - 1
+    /// Number of distinct fingerprints.
+    pub(crate) fn distinct(&self) -> usize {
+        self.distinct
     }
 
     /// The documents of a group, in order.
@@ -52,29 +96,35 @@ impl Groups {
 
     /// Documents that are joined by a chain of near ones; members and clusters in order of input.
     pub(crate) fn clusters(&self) -> Vec<Vec<usize>> {
-        let equal = (0..self.len()).flat_map(|group| {
-            let (first, rest) = self.members(group).split_at(1);
-            rest.iter().map(move |&document| (first[0], document))
-        });
-        let near = self.pairs.iter().map(|pair| (self.members(pair.a)[0], self.members(pair.b)[0]));
-        join::clusters(self.count, equal.chain(near))
+        let mut members: Vec<(usize, usize)> = (0..self.firsts.len())
+            .flat_map(|group| self.members(group).iter().map(move |&document| (self.firsts[group], document)))
+            .collect();
+        members.par_sort_unstable();
+        let mut clusters: Vec<Vec<usize>> = members
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|cluster| cluster.iter().map(|&(_, document)| document).collect())
+            .collect();
+        clusters.sort_unstable();
+        clusters
     }
 
-    /// Visits all pairs of near documents `a` < `b` with their distance, in order of `a`, then of `b`.
+    /// Visits all pairs of near documents `a` < `b` with their distance, in order of `a`, then of `b`. There are
+    /// only those of equal ones if near groups were not asked for.
     pub(crate) fn visit_pairs(&self, mut visitor: impl FnMut(usize, usize, u32) -> Outcome) -> Outcome {
-        let mut near: Vec<(usize, usize, u32)> = Vec::with_capacity(self.pairs.len() * 2 + self.len());
-        near.extend((0..self.len()).map(|group| (group, group, 0)));
+        let groups = self.firsts.len();
+        let mut near: Vec<(usize, usize, u32)> = Vec::with_capacity(self.pairs.len() * 2 + groups);
+        near.extend((0..groups).map(|group| (group, group, 0)));
         for pair in &self.pairs {
             near.push((pair.a, pair.b, pair.distance));
             near.push((pair.b, pair.a, pair.distance));
         }
         near.par_sort_unstable();
-        let mut group_of = vec![usize::MAX; self.count];
-        for group in 0..self.len() {
-            self.members(group).iter().for_each(|&document| group_of[document] = group);
-        }
+        let mut documents: Vec<(usize, usize)> = (0..groups)
+            .flat_map(|group| self.members(group).iter().map(move |&document| (document, group)))
+            .collect();
+        documents.par_sort_unstable();
         let mut partners = Vec::new();
-        for (document, &group) in group_of.iter().enumerate().filter(|&(_, &group)| group != usize::MAX) {
+        for (document, group) in documents {
             let first = near.partition_point(|&(of, ..)| of < group);
             for &(_, other, distance) in near[first..].iter().take_while(|&&(of, ..)| of == group) {
                 let members = self.members(other);
@@ -90,9 +140,36 @@ impl Groups {
     }
 }
 
+/// The documents of each of some ascending fingerprints, and where those of each start, and the end.
+fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> (Vec<usize>, Vec<usize>) {
+    // Most documents have no such fingerprint: a bit for each of many hashes tells so at once.
+    let bits = (values.len() * 16).max(64).ilog2();
+    let hash = |value: F| {
+        let folded = value.low_u64() ^ value.high_u64().rotate_left(32);
+        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
+    };
+    let mut hashes: BitVec = BitVec::repeat(false, 1 << bits);
+    values.iter().for_each(|&value| hashes.set(hash(value), true));
+    let mut found: Vec<(usize, usize)> = (corpus.fingerprints.par_iter().enumerate())
+        .filter(|&(_, &value)| hashes[hash(value)])
+        .filter_map(|(document, value)| Some((values.binary_search(value).ok()?, document)))
+        .filter(|&(_, document)| corpus.fingerprint(document).is_some())
+        .collect();
+    found.par_sort_unstable();
+    let mut starts: Vec<usize> = Vec::with_capacity(values.len() + 1);
+    for (at, &(group, _)) in found.iter().enumerate() {
+        if starts.len() == group {
+            starts.push(at);
+        }
+    }
+    starts.push(found.len());
+    (found.into_iter().map(|(_, document)| document).collect(), starts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inputs::Item;
 
     #[test]
     fn pairs_are_those_of_the_plain_loop() {
@@ -105,7 +182,11 @@ mod tests {
                 (value & 0xff != 1).then_some(value)
             })
             .collect();
-        let groups = Groups::new(&fingerprints, 2).unwrap();
+        let mut corpus = Corpus::default();
+        for (position, &fingerprint) in (0..).zip(&fingerprints) {
+            corpus.push(Item::new(position, fingerprint));
+        }
+        let groups = Groups::new(&corpus, 2, true).unwrap();
         let mut expected = Vec::new();
         for (a, x) in fingerprints.iter().enumerate() {
             for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {

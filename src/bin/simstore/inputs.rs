@@ -1,12 +1,11 @@
 //! Documents and fingerprints from the inputs of a command, as one stream.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use simstore::corpus::{
-    DocumentId, DocumentOptions, InputKind, Record, fingerprint_documents, fingerprints as read_fingerprints,
-};
+use simstore::corpus::{self, DocumentId, DocumentOptions, InputKind, Record, fingerprint_documents};
 use simstore::text::Profile;
 use simstore::{Error, Fingerprint};
 
@@ -114,6 +113,13 @@ pub(crate) struct Item<F> {
 }
 
 impl<F> Item<F> {
+    #[cfg(test)]
+    pub(crate) fn new(position: u64, fingerprint: Option<F>) -> Self {
+        let path: Arc<Path> = Arc::from(Path::new("-"));
+        let id = DocumentId::Number(position);
+        Item { id, fingerprint, features: None, position, record: None, path, line: position + 1 }
+    }
+
     /// The failure of a visitor that finds the item to be malformed.
     pub(crate) fn bad(&self, reason: String) -> Failure {
         Failure::Engine(Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason })
@@ -225,7 +231,7 @@ pub(crate) fn visit_fingerprints<F: Fingerprint>(
     progress: &Progress,
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
-    let records = read_fingerprints::<F>(inputs);
+    let records = corpus::fingerprints::<F>(inputs);
     visit_each(records, "fingerprints", skip_bad, progress, visitor, |position, record| Item {
         id: record.id,
         fingerprint: Some(record.fingerprint),
@@ -235,6 +241,42 @@ pub(crate) fn visit_fingerprints<F: Fingerprint>(
         path: record.path,
         line: record.line,
     })
+}
+
+/// Reads all fingerprints of inputs that can only be fingerprints, and visits the ids: positions among all, malformed
+/// ones included, and the id of the first of them, from which the others are numbered. So those of a raw file
+/// come by the block.
+pub(crate) fn read_fingerprints<F: Fingerprint>(
+    inputs: &[PathBuf],
+    skip_bad: bool,
+    progress: &Progress,
+    fingerprints: &mut Vec<F>,
+    mut visitor: impl FnMut(Range<u64>, DocumentId),
+) -> Outcome<Counts> {
+    let mut counter = progress.counter("fingerprints");
+    let mut bad = BadLines { skip: skip_bad, count: 0 };
+    let mut records = corpus::fingerprints::<F>(inputs);
+    let mut position = 0;
+    loop {
+        let block = records.read_block(fingerprints)?;
+        if block > 0 {
+            visitor(position..position + block, DocumentId::Number(position));
+            position += block;
+            counter.add(block);
+            continue;
+        }
+        match records.next() {
+            None => break,
+            Some(Ok(record)) => {
+                fingerprints.push(record.fingerprint);
+                visitor(position..position + 1, record.id);
+            }
+            Some(Err(error)) => bad.take(error.into())?,
+        }
+        position += 1;
+        counter.add(1);
+    }
+    Ok(Counts { read: position - bad.count, bad: bad.count, ..Counts::default() })
 }
 
 fn visit_each<F: Fingerprint, R>(
@@ -261,7 +303,7 @@ fn visit_each<F: Fingerprint, R>(
         if let Err(failure) = visited {
             bad.take(failure)?;
         }
-        counter.add_one();
+        counter.add(1);
     }
     counts.bad = bad.count;
     Ok(counts)

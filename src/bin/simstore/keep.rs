@@ -3,17 +3,18 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use bitvec::vec::BitVec;
 use simstore::Fingerprint;
 use simstore::corpus::{DocumentOptions, Record, records};
 
-use crate::dedup::Corpus;
+use crate::corpus::Corpus;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::spool::Spool;
 
 /// Which documents are kept: all but those that are in a cluster and not its first.
 #[derive(Debug)]
-pub(crate) struct Kept(Vec<bool>);
+pub(crate) struct Kept(BitVec);
 
 /// The line that stands for a document: its own line, or the path of a text file.
 pub(crate) fn line(record: &Record) -> Cow<'_, [u8]> {
@@ -26,15 +27,15 @@ pub(crate) fn line(record: &Record) -> Cow<'_, [u8]> {
 
 impl Kept {
     pub(crate) fn new(documents: usize, clusters: &[Vec<usize>]) -> Self {
-        let mut kept = vec![true; documents];
+        let mut kept = BitVec::repeat(true, documents);
         for document in clusters.iter().flat_map(|cluster| &cluster[1..]) {
-            kept[*document] = false;
+            kept.set(*document, false);
         }
         Kept(kept)
     }
 
     fn documents(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.0.len()).filter(|&document| self.0[document])
+        self.0.iter_ones()
     }
 
     /// Writes the fingerprints.
@@ -44,8 +45,8 @@ impl Kept {
         corpus: &Corpus<F>,
     ) -> Outcome {
         for document in self.documents() {
-            let hex = corpus.fingerprints[document].unwrap_or_default().to_hex();
-            output.line(format_args!("{hex}\t{}", corpus.ids[document]))?;
+            let hex = corpus.fingerprints[document].to_hex();
+            output.line(format_args!("{hex}\t{}", corpus.names.text(document)))?;
         }
         output.finish()
     }
@@ -58,7 +59,7 @@ impl Kept {
         inputs: &[PathBuf],
         options: &DocumentOptions,
     ) -> Outcome {
-        let mut wanted = self.documents().map(|document| corpus.positions[document]);
+        let mut wanted = self.documents().map(|document| corpus.names.position(document));
         let mut next = wanted.next();
         for (position, record) in (0..).zip(records(inputs, options)) {
             if next == Some(position) {
@@ -75,9 +76,9 @@ impl Kept {
 
     /// Writes the documents, whose lines have been put aside.
     pub(crate) fn write_spooled(&self, mut output: Output, spool: &mut Spool) -> Outcome {
-        let mut kept = self.0.iter();
+        let mut kept = self.0.iter().by_vals();
         spool.visit(|line| {
-            if kept.next() == Some(&true) {
+            if kept.next() == Some(true) {
                 output.write(line)?;
                 output.write(b"\n")?;
             }

@@ -11,6 +11,7 @@ use crate::progress::Progress;
 mod build;
 mod compression;
 mod contents;
+mod corpus;
 mod dedup;
 mod dump;
 mod failure;

@@ -69,9 +69,10 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    pub(crate) fn add_one(&mut self) {
-        self.count += 1;
-        if self.count.is_multiple_of(1024) {
+    pub(crate) fn add(&mut self, more: u64) {
+        let before = self.count;
+        self.count += more;
+        if before / 1024 != self.count / 1024 {
             self.bar.set_message(format!("{} {}", grouped(self.count), self.what));
         }
     }

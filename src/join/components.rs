@@ -1,0 +1,68 @@
+//! Clusters: what a chain of pairs connects.
+
+/// The connected components of members 0, 1, 2, ..., as pairs come in: 4 bytes for each member.
+///
+/// ```
+/// use simstore::join::Components;
+///
+/// let mut components = Components::new(4);
+/// components.connect(3, 1);
+/// components.connect(1, 2);
+/// assert_eq!((0..4).map(|member| components.first(member)).collect::<Vec<_>>(), [0, 1, 1, 1]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Components {
+    /// Union-find with path halving. The smaller root wins, so that a root is its component's first member.
+    parent: Vec<u32>,
+}
+
+impl Components {
+    /// Each member by itself.
+    ///
+    /// # Panics
+    /// If there are 2^32 members or more.
+    pub fn new(members: usize) -> Self {
+        let members = u32::try_from(members).expect("fewer than 2^32 members");
+        Components { parent: (0..members).collect() }
+    }
+
+    /// Connects the components of two members.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    pub fn connect(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.first(a), self.first(b));
+        self.parent[a.max(b)] = a.min(b) as u32;
+    }
+
+    /// The first member of a member's component.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    pub fn first(&mut self, mut member: usize) -> usize {
+        while self.parent[member] as usize != member {
+            self.parent[member] = self.parent[self.parent[member] as usize];
+            member = self.parent[member] as usize;
+        }
+        member
+    }
+}
+
+/// The connected components of at least two members; members ascending, clusters by their first member.
+///
+/// ```
+/// let clusters = simstore::join::clusters(6, [(0, 5), (4, 5), (1, 2)]);
+/// assert_eq!(clusters, [vec![0, 4, 5], vec![1, 2]]);
+/// ```
+///
+/// # Panics
+/// If a pair names a member that is not below `count`, or that is 2^32 or more.
+pub fn clusters(count: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
+    let mut components = Components::new(count);
+    pairs.into_iter().for_each(|(a, b)| components.connect(a, b));
+    let mut members: Vec<(usize, usize)> =
+        (0..count).map(|member| (components.first(member), member)).collect();
+    members.sort_unstable();
+    let clusters = members.chunk_by(|a, b| a.0 == b.0).filter(|cluster| cluster.len() > 1);
+    clusters.map(|cluster| cluster.iter().map(|&(_, member)| member).collect()).collect()
+}

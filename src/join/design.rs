@@ -1,0 +1,166 @@
+//! Which tables bring the near ones of a set together with the least work.
+
+use std::sync::OnceLock;
+
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::plan::{self, Plan};
+use crate::radix::first_bits;
+
+/// One table of a join: fingerprints are near in it if at most `flips` of the prefix bits differ.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prefix<F> {
+    /// The prefix bits.
+    pub(super) mask: F,
+    pub(super) flips: u32,
+}
+
+/// The plans to choose from, for each distance up to that of the join.
+pub(super) struct Designs<F> {
+    of_distance: Vec<OnceLock<Vec<Vec<Prefix<F>>>>>,
+}
+
+/// Up to here all pairs of a set are compared, without looking for a plan.
+pub(super) const FEW: usize = 160;
+
+// What the work takes, in nanoseconds on a core: only the ratios matter.
+
+/// Moving a fingerprint to its place by one digit.
+const MOVE: f64 = 4.0;
+/// Comparing two.
+const COMPARE: f64 = 1.2;
+/// Looking up a group by its prefix.
+const LOOK_UP: f64 = 20.0;
+/// Bits by which fingerprints are moved in one go, at most.
+const DIGIT_BITS: f64 = 10.0;
+/// The longest prefix that is looked up with flips: there is a number for each.
+pub(super) const MAX_FLIPPED_PREFIX: u32 = 20;
+
+impl<F: Fingerprint> Designs<F> {
+    pub(super) fn new(distance: u32) -> Self {
+        Designs { of_distance: (0..=distance).map(|_| OnceLock::new()).collect() }
+    }
+
+    fn of(&self, distance: u32) -> &[Vec<Prefix<F>>] {
+        self.of_distance[distance as usize].get_or_init(|| {
+            let plan = |name: &String| Plan::<F>::named(name, distance);
+            plan::names::<F>(distance)
+                .iter()
+                .map(plan)
+                .filter_map(Result::ok)
+                .map(|plan| prefixes(&plan))
+                .collect()
+        })
+    }
+
+    /// Tables that bring together all that are within the distance, of `count` fingerprints that differ in
+    /// these bits only; `None` if to compare all with all is less work.
+    pub(super) fn choose(&self, count: usize, bits: F, distance: u32) -> Option<Vec<Prefix<F>>> {
+        if count <= FEW || bits.count_ones() <= distance {
+            return None;
+        }
+        let mut least = count as f64 * count as f64 / 2.0 * COMPARE;
+        let mut best = None;
+        for design in self.of(distance) {
+            let work = design.iter().map(|prefix| work(count, prefix, bits.count_ones()).0).sum();
+            if work < least {
+                (least, best) = (work, Some(design));
+            }
+        }
+        let tables = best?.iter().map(|prefix| {
+            let mask = spread(prefix.mask, bits);
+            let longest = work(count, prefix, bits.count_ones()).1;
+            Prefix { mask: if prefix.flips == 0 { mask } else { first_bits(mask, longest) }, ..*prefix }
+        });
+        // Without a prefix there is nothing to tell fingerprints apart by.
+        Some(tables.collect())
+            .filter(|tables: &Vec<Prefix<F>>| tables.iter().all(|table| table.mask != F::ZERO))
+    }
+}
+
+fn prefixes<F: Fingerprint>(plan: &Plan<F>) -> Vec<Prefix<F>> {
+    plan.tables().iter().map(|table| Prefix { mask: table.prefix_mask(), flips: table.flips }).collect()
+}
+
+/// A plan's prefix when its bits are shared out among `bits`.
+///
+/// Each of these stands for a bit of the plan of its own, so any errors among them are errors of the plan, which
+/// is complete; and it is wherever bits are left out.
+fn spread<F: Fingerprint>(prefix: F, bits: F) -> F {
+    let (count, mut left, mut mask) = (bits.count_ones(), bits, F::ZERO);
+    for i in 0..count {
+        let bit = F::bit_mask(left.leading_zeros());
+        if prefix & F::bit_mask(i * F::BITS / count) != F::ZERO {
+            mask = mask | bit;
+        }
+        left = left & !bit;
+    }
+    mask
+}
+
+/// The work of one table, were the fingerprints random in so many bits; and how many prefix bits to use.
+fn work<F: Fingerprint>(count: usize, prefix: &Prefix<F>, bits: u32) -> (f64, u32) {
+    let most = prefix.mask.count_ones() * bits / F::BITS;
+    let n = count as f64;
+    let moves = |length: u32| n * MOVE * (f64::from(length).min(n.log2()) / DIGIT_BITS).ceil().max(1.0);
+    let compares = |length: u32| n * n / 2.0 / f64::from(length).exp2() * COMPARE;
+    if prefix.flips == 0 {
+        return (moves(most) + compares(most), most);
+    }
+    let mut best = (f64::INFINITY, 0);
+    for length in 1..=most.min(MAX_FLIPPED_PREFIX) {
+        let flipped: f64 = (1..=prefix.flips).map(|flips| choose(length, flips)).sum();
+        let look_ups = f64::from(length).exp2() * flipped / 2.0 * LOOK_UP;
+        // Sorted as a whole, which is one more move.
+        let work = n * MOVE + moves(length) + look_ups + compares(length) * (1.0 + flipped);
+        if work < best.0 {
+            best = (work, length);
+        }
+    }
+    best
+}
+
+/// Number of ways to choose `k` of `n`.
+fn choose(n: u32, k: u32) -> f64 {
+    (0..k).map(|i| f64::from(n.saturating_sub(i)) / f64::from(i + 1)).product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether any `errors` of the bits leave some table near.
+    fn complete(tables: &[Prefix<u64>], bits: &[u32], errors: u64, left: u32) -> bool {
+        tables.iter().any(|table| (table.mask & errors).count_ones() <= table.flips)
+            && (left == 0
+                || bits
+                    .iter()
+                    .enumerate()
+                    .all(|(i, &bit)| complete(tables, &bits[i + 1..], errors | u64::bit_mask(bit), left - 1)))
+    }
+
+    #[test]
+    fn complete_for_any_bits() {
+        let designs = Designs::<u64>::new(4);
+        for bits in [u64::MAX, 0x0f0f_00ff_0000_1110, 0x8000_4000_2000_1001, 0xffff_0000_ffff_0000] {
+            let each: Vec<u32> = (0..64).filter(|&bit| bits & u64::bit_mask(bit) != 0).collect();
+            for distance in 0..=4 {
+                for count in [200, 1000, 100_000, 1 << 24] {
+                    let Some(tables) = designs.choose(count, bits, distance) else { continue };
+                    assert!(tables.iter().all(|table| table.mask & !bits == 0));
+                    assert!(complete(&tables, &each, 0, distance), "{count}, {distance}, {bits:x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_fingerprints_take_longer_prefixes() {
+        let designs = Designs::<u64>::new(3);
+        let tables = |count| designs.choose(count, u64::MAX, 3).map_or(0, |tables| tables.len());
+        assert_eq!(tables(100), 0);
+        assert!(tables(1 << 14) <= tables(1 << 20) && tables(1 << 20) < tables(1 << 27));
+        // All are within the distance.
+        assert!(designs.choose(1000, 7, 3).is_none());
+    }
+}

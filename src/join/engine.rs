@@ -1,0 +1,290 @@
+//! The join: a plan's tables one after the other, and inside groups that are too large, plans of their own.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::Pair;
+use super::compare::{any_near_pair, visit_near};
+use super::design::{Designs, FEW, Prefix};
+use super::ranks::Ranks;
+use crate::fingerprint::Fingerprint;
+use crate::radix::{Digit, Partition, first_bits, ranges};
+
+/// A join of one set.
+pub(super) struct Join<'a, F, V> {
+    pub(super) ranks: Ranks<'a, F>,
+    pub(super) distance: u32,
+    pub(super) designs: Designs<F>,
+    /// Takes pairs as they are found.
+    pub(super) visitor: V,
+}
+
+/// A number of errors that a pair has to have in some bits.
+#[derive(Clone, Debug)]
+struct Condition<F> {
+    mask: F,
+    errors: Range<u32>,
+}
+
+/// Fingerprints to be joined with one another.
+struct Set<'a, F> {
+    values: &'a [F],
+    /// The bits that may differ between near ones, besides those that the conditions say do differ.
+    bits: F,
+    /// The most errors among these bits.
+    distance: u32,
+    /// What holds for the pairs of this set that are to be reported: it keeps each pair from being reported
+    /// twice.
+    conditions: Vec<Condition<F>>,
+}
+
+/// What a thread needs: space for a group, and the pairs that it has found.
+#[derive(Default)]
+struct Work<F> {
+    group: Vec<F>,
+    space: Vec<F>,
+    /// Positions of the fingerprints of a group.
+    positions: Vec<u32>,
+    pairs: Vec<Pair>,
+}
+
+/// Sets of up to this many are joined on the thread that finds them.
+const SMALL: usize = 1 << 15;
+/// Groups of up to this many are compared instead of being partitioned further.
+const GROUP: usize = 8;
+/// Bits of the digit by which a set is partitioned first: chunks are read in runs of some hundred.
+const FIRST_DIGIT_BITS: u32 = 8;
+/// The most bits of the digits after it, whose groups are in the cache.
+const DIGIT_BITS: u32 = 11;
+/// Pairs that a thread collects before it hands them over.
+const BATCH: usize = 4096;
+const UNKNOWN: u32 = u32::MAX;
+
+impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
+    /// Joins all fingerprints.
+    pub(super) fn run(&self) {
+        let values = self.ranks.fingerprints();
+        self.join(&Set { values, bits: F::MAX, distance: self.distance, conditions: Vec::new() });
+    }
+
+    fn join(&self, set: &Set<F>) {
+        let Some(&first) = set.values.first() else { return };
+        let differing = set.values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first));
+        let bits = differing & set.bits;
+        let mut conditions = set.conditions.clone();
+        let Some(tables) = self.designs.choose(set.values.len(), bits, set.distance) else {
+            let mut work = Work::default();
+            self.compare(set.values, &conditions, &mut work);
+            return self.flush(&mut work);
+        };
+        // One for all tables: memory that is new takes longer to get than to fill.
+        let mut space = vec![F::ZERO; set.values.len()];
+        for Prefix { mask, flips } in tables {
+            conditions.push(Condition { mask, errors: 0..flips + 1 });
+            let table = Set { conditions: conditions.clone(), bits: bits & !mask, ..*set };
+            if flips == 0 {
+                self.join_equal(&table, mask, &mut space);
+            } else {
+                self.join_flipped(&table, mask, flips, &mut space);
+            }
+            // From here on a pair is new only if this table has not brought it together.
+            conditions.last_mut().expect("just pushed").errors = flips + 1..F::BITS + 1;
+        }
+    }
+
+    /// Joins those of equal prefix. `set.bits` are those outside of the prefix.
+    fn join_equal(&self, set: &Set<F>, mask: F, space: &mut [F]) {
+        let first = first_bits(mask, FIRST_DIGIT_BITS);
+        let digit = Digit::new(first);
+        let partition = Partition::new(set.values, space, &digit);
+        let join_bucket = |work: &mut Work<F>, bucket: usize| {
+            let (mut group, mut space) = (std::mem::take(&mut work.group), std::mem::take(&mut work.space));
+            partition.read(bucket, &mut group);
+            space.resize(group.len().max(space.len()), F::ZERO);
+            self.split(set, mask & !first, &mut group, &mut space, work);
+            (work.group, work.space) = (group, space);
+            self.flush(work);
+        };
+        for_each(set.values.len(), partition.buckets(), join_bucket);
+    }
+
+    /// Joins those of `values` that are equal in the bits `left`, which are what is left of a prefix.
+    fn split(&self, set: &Set<F>, left: F, values: &mut [F], space: &mut [F], work: &mut Work<F>) {
+        if values.len() <= GROUP {
+            return self.compare(values, &set.conditions, work);
+        }
+        if left == F::ZERO {
+            return self.join_group(set, values, work);
+        }
+        // Digits of about equal length, down to groups of two or so.
+        let bits = left.count_ones().min(values.len().ilog2() - 1);
+        let first = first_bits(left, bits.div_ceil(bits.div_ceil(DIGIT_BITS)));
+        let digit = Digit::new(first);
+        let mut ends = [0; 1 << DIGIT_BITS];
+        let ends = &mut ends[..digit.buckets()];
+        let space = &mut space[..values.len()];
+        digit.scatter(values, space, ends);
+        for range in ranges(ends).filter(|range| range.len() > 1) {
+            let group = &space[range.clone()];
+            if group.len() <= GROUP {
+                if any_near_pair(group, self.distance) {
+                    self.compare(group, &set.conditions, work);
+                }
+                continue;
+            }
+            self.split(set, left & !first, &mut space[range.clone()], &mut values[range], work);
+        }
+    }
+
+    /// Joins a group of equal prefix.
+    fn join_group(&self, set: &Set<F>, values: &[F], work: &mut Work<F>) {
+        if values.len() <= FEW {
+            self.compare(values, &set.conditions, work);
+        } else {
+            self.join(&Set { values, conditions: set.conditions.clone(), ..*set });
+        }
+    }
+
+    /// Joins those whose prefixes differ in at most `flips` bits. `set.bits` are those outside of the prefix.
+    fn join_flipped(&self, set: &Set<F>, mask: F, flips: u32, space: &mut [F]) {
+        let length = mask.count_ones();
+        let (sorted, ends) = sort_by_prefix(set.values, mask, space);
+        let group = |number: usize| {
+            let start = if number == 0 { 0 } else { ends[number - 1] };
+            &sorted[start as usize..ends[number] as usize]
+        };
+        let patterns: Vec<(usize, F)> = patterns(mask, length, flips);
+        let join_one = |work: &mut Work<F>, number: usize| {
+            let one = group(number);
+            if one.is_empty() {
+                return;
+            }
+            self.join_group(set, one, work);
+            for &(pattern, errors) in patterns.iter().filter(|(pattern, _)| number ^ pattern > number) {
+                let other = group(number ^ pattern);
+                if !other.is_empty() {
+                    self.join_two(set, mask, errors, one, other, work);
+                }
+            }
+            self.flush(work);
+        };
+        for_each(set.values.len(), ends.len(), join_one);
+    }
+
+    /// Joins the fingerprints of one group with those of another, whose prefix differs by `errors`.
+    fn join_two(&self, set: &Set<F>, mask: F, errors: F, one: &[F], other: &[F], work: &mut Work<F>) {
+        let count = one.len() + other.len();
+        if count > FEW {
+            let distance = set.distance - errors.count_ones();
+            if self.designs.choose(count, set.bits, distance).is_some() {
+                let values = &[one, other].concat();
+                let mut conditions = set.conditions.clone();
+                let all = errors.count_ones();
+                conditions.push(Condition { mask: errors, errors: all..all + 1 });
+                conditions.push(Condition { mask: mask & !errors, errors: 0..1 });
+                return self.join(&Set { values, bits: set.bits, distance, conditions });
+            }
+        }
+        for &a in one {
+            visit_near(a, other, self.distance, |i| {
+                if let Some(distance) = agree(a ^ other[i], &set.conditions) {
+                    work.pairs.push(self.ranks.pair(a, other[i], distance));
+                }
+            });
+        }
+        self.flush_if_full(work);
+    }
+
+    /// Compares all pairs.
+    fn compare(&self, values: &[F], conditions: &[Condition<F>], work: &mut Work<F>) {
+        let Work { positions, pairs, .. } = work;
+        positions.clear();
+        for (i, &a) in values.iter().enumerate() {
+            let others = &values[i + 1..];
+            visit_near(a, others, self.distance, |j| {
+                let b = others[j];
+                let Some(distance) = agree(a ^ b, conditions) else { return };
+                if positions.is_empty() {
+                    positions.resize(values.len(), UNKNOWN);
+                }
+                let mut position = |at: usize| {
+                    if positions[at] == UNKNOWN {
+                        positions[at] = self.ranks.of(values[at]);
+                    }
+                    positions[at] as usize
+                };
+                let (a, b) = (position(i), position(i + 1 + j));
+                pairs.push(Pair { a: a.min(b), b: a.max(b), distance });
+            });
+            if pairs.len() >= BATCH {
+                (self.visitor)(pairs);
+                pairs.clear();
+            }
+        }
+    }
+
+    fn flush_if_full(&self, work: &mut Work<F>) {
+        if work.pairs.len() >= BATCH {
+            self.flush(work);
+        }
+    }
+
+    fn flush(&self, work: &mut Work<F>) {
+        if !work.pairs.is_empty() {
+            (self.visitor)(&work.pairs);
+            work.pairs.clear();
+        }
+    }
+}
+
+/// The number of errors, if it fulfils the conditions.
+fn agree<F: Fingerprint>(errors: F, conditions: &[Condition<F>]) -> Option<u32> {
+    let fulfilled =
+        |condition: &Condition<F>| condition.errors.contains(&(errors & condition.mask).count_ones());
+    conditions.iter().all(fulfilled).then(|| errors.count_ones())
+}
+
+/// Does the parts of the work on a set of `count`, on all cores if it is large.
+fn for_each<F: Fingerprint>(count: usize, parts: usize, body: impl Fn(&mut Work<F>, usize) + Send + Sync) {
+    if count <= SMALL {
+        let mut work = Work::default();
+        (0..parts).for_each(|part| body(&mut work, part));
+    } else {
+        (0..parts).into_par_iter().for_each_init(Work::default, body);
+    }
+}
+
+/// The ways to flip at least one and at most `flips` bits of a prefix: as a number, and in the fingerprint.
+fn patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)> {
+    let mut patterns = vec![(0, F::ZERO)];
+    let mut left = mask;
+    for place in (0..length).rev() {
+        let bit = F::bit_mask(left.leading_zeros());
+        left = left & !bit;
+        for i in 0..patterns.len() {
+            let (pattern, errors) = patterns[i];
+            if errors.count_ones() < flips {
+                patterns.push((pattern | 1 << place, errors | bit));
+            }
+        }
+    }
+    patterns.remove(0);
+    patterns
+}
+
+/// The values in order of their prefix, and where those of each prefix end.
+fn sort_by_prefix<F: Fingerprint>(values: &[F], mask: F, space: &mut [F]) -> (Vec<F>, Vec<u32>) {
+    let first = first_bits(mask, FIRST_DIGIT_BITS);
+    let (high, low) = (Digit::new(first), Digit::new(mask & !first));
+    let partition = Partition::new(values, space, &high);
+    let (mut sorted, mut ends) = (vec![F::ZERO; values.len()], vec![0; high.buckets() * low.buckets()]);
+    let parts: Vec<_> =
+        partition.split(&mut sorted).into_iter().zip(ends.chunks_mut(low.buckets())).collect();
+    parts.into_par_iter().for_each_init(Vec::new, |group, (part, ends)| {
+        partition.read(part.bucket, group);
+        low.scatter(group, part.values, ends);
+        ends.iter_mut().for_each(|end| *end += part.start as u32);
+    });
+    (sorted, ends)
+}

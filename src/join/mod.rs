@@ -1,0 +1,129 @@
+//! Self-join: all pairs within a distance inside one set, and the clusters that they make.
+//!
+//! # Method
+//!
+//! The tables of a plan are joined one after the other, each on all cores: fingerprints are partitioned by their
+//! prefix, and those of a group compared with one another and, where the plan's probes flip bits, with the groups
+//! whose prefix is so near. A pair is reported by the first table that brings it together, so nothing is found
+//! twice and no set is needed to remember what was. A partition goes digit by digit: chunks that fit in the cache
+//! first, each by itself; then each digit's pieces of all chunks, until few fingerprints are left. Nothing is
+//! permuted or sorted, and fingerprints go without their positions, which are looked up for the pairs found.
+//!
+//! Which plan takes the least work follows from the number of fingerprints, of bits in which they differ at all,
+//! and the distance. A group that is larger than a few is a set like any other: it is joined by a plan for its
+//! own size and the bits that its members do not have in common. So fingerprints that share many bits, all of
+//! them or some, are not compared all with all, unless all are near.
+//!
+//! # Memory
+//!
+//! Besides the fingerprints, those of one table: 8 bytes for each fingerprint of 64 bits, 16 for each of 128, and
+//! for each thread twice the largest bucket, a 256th of that where bits are random. Above distance 3, when few
+//! tables with flips are better than many without, another copy in order of the prefix. A group that is joined by
+//! a plan of its own takes the same again for its members. Then the pairs: 24 bytes each where they are collected.
+
+mod compare;
+mod components;
+mod design;
+mod engine;
+mod ranks;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use self::components::{Components, clusters};
+use self::design::Designs;
+use self::engine::Join;
+use self::ranks::Ranks;
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::plan::Plan;
+use crate::radix;
+
+/// Two fingerprints within the distance, by their positions in the slice that was joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pair {
+    /// Position of the one.
+    pub a: usize,
+    /// Position of the other, greater than `a`.
+    pub b: usize,
+    /// Their distance, in bits.
+    pub distance: u32,
+}
+
+/// All pairs within `distance` bits of one another, sorted by `a`, then `b`.
+///
+/// Where there may be very many, [`visit_pairs`] does without the memory for them.
+///
+/// ```
+/// use simstore::join::{Pair, self_join};
+///
+/// let pairs = self_join::<u64>(&[0b0000, 0b0111, 0b1111], 3)?;
+/// assert_eq!(pairs, [Pair { a: 0, b: 1, distance: 3 }, Pair { a: 1, b: 2, distance: 1 }]);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`visit_pairs`].
+pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Vec<Pair>> {
+    let pairs = Mutex::new(Vec::new());
+    visit_pairs(fingerprints, distance, |batch| lock(&pairs).extend_from_slice(batch))?;
+    let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // Positions are below 2^32.
+    radix::sort(&mut pairs, |pair| (pair.a as u64) << 32 | pair.b as u64);
+    Ok(pairs)
+}
+
+/// Sorts fingerprints on all cores of the current rayon pool: by digits, which for many is faster than by comparing
+/// them. Takes the memory of as many fingerprints again.
+pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
+    radix::sort_with_space(fingerprints);
+}
+
+/// A lock whose holder has panicked is held by nobody: the panic goes on in the thread that waits for it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Visits all pairs within `distance` bits of one another, each once, in batches and in no order.
+///
+/// Batches come from several threads at a time: those of the current rayon pool.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use simstore::join::{Components, visit_pairs};
+///
+/// let components = Mutex::new(Components::new(4));
+/// visit_pairs::<u64>(&[0b0000, 0b0011, 0b1111, 1 << 60], 2, |pairs| {
+///     let mut components = components.lock().unwrap();
+///     pairs.iter().for_each(|pair| components.connect(pair.a, pair.b));
+/// })?;
+/// assert_eq!(components.into_inner().unwrap().first(2), 0);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::OutOfOrder`] if the fingerprints are not strictly ascending, [`Error::BadArgument`] if the
+/// distance is above [`Fingerprint::MAX_DISTANCE`] or there are 2^32 - 1 fingerprints or more.
+pub fn visit_pairs<F: Fingerprint>(
+    fingerprints: &[F],
+    distance: u32,
+    visitor: impl Fn(&[Pair]) + Sync,
+) -> Result<()> {
+    if let Some(pair) = fingerprints.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(Error::OutOfOrder {
+            what: "the fingerprints of a self-join",
+            previous: pair[0].to_hex(),
+            got: pair[1].to_hex(),
+        });
+    }
+    if fingerprints.len() >= u32::MAX as usize {
+        let message = "a self-join in memory takes at most 4,294,967,294 fingerprints".to_string();
+        return Err(Error::BadArgument(message));
+    }
+    // Refuses a distance that there are no plans for.
+    Plan::<F>::named("scan", distance)?;
+    Join { ranks: Ranks::new(fingerprints), distance, designs: Designs::new(distance), visitor }.run();
+    Ok(())
+}

@@ -1,0 +1,164 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn plain<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (a, &x) in fingerprints.iter().enumerate() {
+        for (b, &y) in fingerprints.iter().enumerate().skip(a + 1) {
+            if x.distance(y) <= distance {
+                pairs.push(Pair { a, b, distance: x.distance(y) });
+            }
+        }
+    }
+    pairs
+}
+
+fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32) {
+    let mut fingerprints: Vec<F> = values.into_iter().map(F::from_u128).collect();
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    let (found, expected) = (self_join(&fingerprints, distance).unwrap(), plain(&fingerprints, distance));
+    // Not by assert_eq: nobody reads a million pairs.
+    assert!(found == expected, "{} of {} pairs, distance {distance}", found.len(), expected.len());
+}
+
+/// SplitMix64, twice.
+fn random(state: &mut u64) -> u128 {
+    let mut next = || {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        u128::from(z ^ z >> 31)
+    };
+    next() << 64 | next()
+}
+
+/// `value` with some random bits flipped.
+fn near(state: &mut u64, value: u128, flips: u32) -> u128 {
+    (0..flips).fold(value, |value, _| value ^ 1 << (random(state) % 128))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn equals_the_plain_loop(
+        centres in prop::collection::vec(any::<u128>(), 1..6),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), prop::collection::vec(0_u32..128, 0..6)), 0..300),
+        distance in 0_u32..=16,
+    ) {
+        let values: Vec<u128> = picks
+            .iter()
+            .map(|(centre, bits)| bits.iter().fold(*centre.get(&centres), |value, bit| value ^ 1 << bit))
+            .collect();
+        check::<u64>(values.iter().copied(), distance);
+        check::<u128>(values, distance * 2);
+    }
+
+    /// Only some bits differ, and how many fingerprints there are decides how deep the join goes.
+    #[test]
+    fn equals_the_plain_loop_where_few_bits_differ(
+        bits in any::<u128>(),
+        other in any::<u128>(),
+        count in 0_usize..3000,
+        distance in 0_u32..=10,
+        seed in any::<u64>(),
+    ) {
+        let mut state = seed;
+        let values: Vec<u128> = (0..count).map(|_| random(&mut state) & bits & other | !bits >> 1).collect();
+        check::<u64>(values.iter().copied(), distance);
+        check::<u128>(values, distance);
+    }
+}
+
+#[test]
+fn both_ends_and_one_bit_neighbours() {
+    let values: Vec<u128> = (0..64).map(|bit| 1 << bit).chain([0, u128::MAX, u128::from(u64::MAX)]).collect();
+    for distance in 0..=4 {
+        check::<u64>(values.iter().copied(), distance);
+        check::<u128>(values.iter().copied(), distance);
+    }
+    assert!(self_join::<u64>(&[1, 1], 3).is_err());
+    assert!(self_join::<u64>(&[1, 2], 17).is_err());
+    for distance in 0..=16 {
+        check::<u64>([], distance);
+        check::<u64>([7], distance);
+        check::<u64>([0, u128::MAX], distance);
+        check::<u64>([5, 4], distance);
+    }
+}
+
+#[test]
+fn every_distance() {
+    let mut state = 1;
+    let mut values = vec![0, u128::MAX];
+    for _ in 0..150 {
+        let centre = random(&mut state);
+        values.extend((0..20).map(|flips| near(&mut state, centre, flips)));
+    }
+    for distance in (0..=10).chain([13, 16]) {
+        check::<u64>(values.iter().copied(), distance);
+        check::<u128>(values.iter().copied(), distance * 2);
+    }
+}
+
+/// 40 bits in common, all together or here and there: what a plan made for random ones compares all with all.
+#[test]
+fn many_bits_in_common() {
+    for mask in [0xff_ffff_u128, 0x0f03_0303_0707_0707 | 1 << 100, 0xfff << 52 | 0xfff] {
+        for distance in [0, 1, 3, 6, 10] {
+            let mut state = 3;
+            let common: Vec<u128> = (0..3000).map(|_| random(&mut state) & mask | 1 << 60).collect();
+            check::<u64>(common.iter().copied(), distance);
+            check::<u128>(common.iter().copied(), distance);
+            // And beside others.
+            let others = (0..3000).map(|_| random(&mut state));
+            check::<u64>(common.into_iter().chain(others), distance);
+        }
+    }
+}
+
+/// Each but one bit from the one before.
+#[test]
+fn chains() {
+    let gray = |i: u128| i ^ i >> 1;
+    for (distance, shift) in [(1, 0), (3, 20), (6, 40), (8, 52)] {
+        check::<u64>((0..4096).map(|i| gray(i) << shift), distance);
+        check::<u128>((0..4096).map(|i| gray(i) << (shift * 2)), distance);
+    }
+}
+
+/// Large enough that chunks, buckets and groups are shared out over the cores.
+#[test]
+fn large_sets() {
+    let mut state = 5;
+    let mut values = Vec::new();
+    for i in 0..20_000 {
+        let centre = random(&mut state);
+        values.push(centre);
+        values.push(near(&mut state, centre, i % 7));
+    }
+    // A quarter shares its first half.
+    values[30_000..].iter_mut().for_each(|value| *value = *value << 32 >> 32 | 0x1234_5678 << 96);
+    for distance in [3, 6] {
+        check::<u64>(values.iter().map(|value| value >> 64), distance);
+        check::<u128>(values.iter().copied(), distance);
+    }
+}
+
+#[test]
+fn the_same_on_any_number_of_threads() {
+    let mut state = 9;
+    let mut fingerprints: Vec<u64> = (0..70_000).map(|_| random(&mut state) as u64 >> 40).collect();
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    for distance in [1, 4] {
+        let join = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| self_join(&fingerprints, distance).unwrap())
+        };
+        let one = join(1);
+        assert!(!one.is_empty() && one == join(2) && one == join(5));
+    }
+}

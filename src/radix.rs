@@ -1,0 +1,313 @@
+//! Bringing values of equal digits together, and sorting by them, on all cores.
+
+use rayon::prelude::*;
+
+use crate::fingerprint::Fingerprint;
+
+/// The most bits of a digit.
+pub(crate) const MAX_DIGIT_BITS: u32 = 24;
+
+/// Some bits of a fingerprint, put side by side: a number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digit<F> {
+    /// Runs of neighbouring bits, each with its shift to the right.
+    runs: [(F, u32); MAX_DIGIT_BITS as usize],
+    len: usize,
+    bits: u32,
+}
+
+impl<F: Fingerprint> Digit<F> {
+    /// The bits of a mask, at most [`MAX_DIGIT_BITS`] of them; their order stays.
+    pub(crate) fn new(mask: F) -> Self {
+        let bits = mask.count_ones();
+        assert!(bits <= MAX_DIGIT_BITS, "a digit of {bits} bits");
+        let mut digit = Digit { runs: [(F::ZERO, 0); MAX_DIGIT_BITS as usize], len: 0, bits };
+        let (mut left, mut lower) = (mask, bits);
+        while left != F::ZERO {
+            let start = left.leading_zeros();
+            let length = (!(left << start)).leading_zeros();
+            let run = F::suffix_mask(F::BITS - start) & !F::suffix_mask(F::BITS - start - length);
+            lower -= length;
+            digit.runs[digit.len] = (run, F::BITS - start - length - lower);
+            digit.len += 1;
+            left = left & !run;
+        }
+        digit
+    }
+
+    /// How many different digits there are.
+    pub(crate) fn buckets(&self) -> usize {
+        1 << self.bits
+    }
+
+    /// The digit of a fingerprint.
+    #[inline(always)]
+    pub(crate) fn of(&self, fingerprint: F) -> usize {
+        self.runs[..self.len].iter().fold(0, |digit, run| digit | gather(run, fingerprint))
+    }
+
+    /// Writes the fingerprints to `out` by ascending digit, otherwise in their order. `ends`, one for each digit,
+    /// becomes where the fingerprints of each digit end.
+    pub(crate) fn scatter(&self, fingerprints: &[F], out: &mut [F], ends: &mut [u32]) {
+        // With the number of runs known, the loops have no inner loop.
+        match self.runs[..self.len] {
+            [a] => scatter(fingerprints, out, ends, |x| gather(&a, x)),
+            [a, b] => scatter(fingerprints, out, ends, |x| gather(&a, x) | gather(&b, x)),
+            [a, b, c] => {
+                scatter(fingerprints, out, ends, |x| gather(&a, x) | gather(&b, x) | gather(&c, x));
+            }
+            _ => scatter(fingerprints, out, ends, |x| self.of(x)),
+        }
+    }
+}
+
+#[inline(always)]
+fn gather<F: Fingerprint>(&(mask, shift): &(F, u32), fingerprint: F) -> usize {
+    ((fingerprint & mask) >> shift).low_u64() as usize
+}
+
+/// The `count` most significant bits of a mask, or all if it has fewer.
+pub(crate) fn first_bits<F: Fingerprint>(mask: F, count: u32) -> F {
+    let mut left = mask;
+    for _ in 0..count.min(mask.count_ones()) {
+        left = left & !F::bit_mask(left.leading_zeros());
+    }
+    mask & !left
+}
+
+#[inline(always)]
+fn scatter<T: Copy>(values: &[T], out: &mut [T], ends: &mut [u32], digit: impl Fn(T) -> usize) {
+    ends.fill(0);
+    for &value in values {
+        ends[digit(value)] += 1;
+    }
+    let mut start = 0;
+    for end in ends.iter_mut() {
+        start += std::mem::replace(end, start);
+    }
+    for &value in values {
+        let end = &mut ends[digit(value)];
+        out[*end as usize] = value;
+        *end += 1;
+    }
+}
+
+/// What each bucket is, of the ends that [`Digit::scatter`] gives.
+pub(crate) fn ranges(ends: &[u32]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+    let mut start = 0;
+    ends.iter().map(move |&end| std::mem::replace(&mut start, end as usize)..end as usize)
+}
+
+/// Values of a chunk: its own partition stays in the second-level cache.
+const CHUNK: usize = 1 << 16;
+
+/// Values in chunks, each of them partitioned by itself: so the cores need no common counters, and values move
+/// through memory in runs.
+pub(crate) struct Partition<'a, F> {
+    values: &'a [F],
+    /// Of each chunk, where the values of each digit end in it.
+    ends: Vec<u32>,
+    buckets: usize,
+}
+
+impl<'a, F: Fingerprint> Partition<'a, F> {
+    /// `space` is as long as `values`.
+    pub(crate) fn new(values: &[F], space: &'a mut [F], digit: &Digit<F>) -> Self {
+        let buckets = digit.buckets();
+        let mut ends = vec![0; values.len().div_ceil(CHUNK) * buckets];
+        (values.par_chunks(CHUNK), space.par_chunks_mut(CHUNK), ends.par_chunks_mut(buckets))
+            .into_par_iter()
+            .for_each(|(values, space, ends)| digit.scatter(values, space, ends));
+        Partition { values: space, ends, buckets }
+    }
+
+    pub(crate) fn buckets(&self) -> usize {
+        self.buckets
+    }
+
+    /// The values of a bucket, chunk by chunk.
+    fn pieces(&self, bucket: usize) -> impl Iterator<Item = &[F]> {
+        self.values.chunks(CHUNK).zip(self.ends.chunks(self.buckets)).map(move |(values, ends)| {
+            let start = if bucket == 0 { 0 } else { ends[bucket - 1] };
+            &values[start as usize..ends[bucket] as usize]
+        })
+    }
+
+    /// Number of values in a bucket.
+    pub(crate) fn len(&self, bucket: usize) -> usize {
+        self.pieces(bucket).map(<[F]>::len).sum()
+    }
+
+    /// Parts of `out`, which is as long as the values, for the buckets one after the other.
+    pub(crate) fn split<'o>(&self, out: &'o mut [F]) -> Vec<Part<'o, F>> {
+        let (mut rest, mut start) = (out, 0);
+        let take = |bucket| {
+            let (values, after) = std::mem::take(&mut rest).split_at_mut(self.len(bucket));
+            rest = after;
+            start += values.len();
+            Part { bucket, start: start - values.len(), values }
+        };
+        (0..self.buckets).map(take).collect()
+    }
+
+    /// Puts the values of a bucket into `values`, in their order.
+    pub(crate) fn read(&self, bucket: usize, values: &mut Vec<F>) {
+        values.clear();
+        values.reserve_exact(self.len(bucket));
+        self.pieces(bucket).for_each(|piece| values.extend_from_slice(piece));
+    }
+}
+
+/// The place of a bucket.
+pub(crate) struct Part<'o, F> {
+    pub(crate) bucket: usize,
+    pub(crate) start: usize,
+    pub(crate) values: &'o mut [F],
+}
+
+/// Up to this many are sorted by comparing them.
+const FEW: usize = 64;
+/// Bits of the digit by which they are moved before.
+const SORT_DIGIT_BITS: u32 = 8;
+
+/// Sorts on all cores, with space for as many again: twice as fast as in place.
+pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F]) {
+    let first = values.first().copied().unwrap_or_default();
+    let common = values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first)).leading_zeros();
+    if values.len() <= CHUNK || common == F::BITS {
+        return sort_below(values, |value| value, 0);
+    }
+    let common = common / SORT_DIGIT_BITS * SORT_DIGIT_BITS;
+    let digit = Digit::new(F::prefix_mask(SORT_DIGIT_BITS) >> common);
+    let mut space = vec![F::ZERO; values.len()];
+    let partition = Partition::new(values, &mut space, &digit);
+    partition.split(values).into_par_iter().for_each(|part| {
+        let mut at = 0;
+        for piece in partition.pieces(part.bucket) {
+            part.values[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
+        sort_below(part.values, |value| value, common + SORT_DIGIT_BITS);
+    });
+}
+
+/// Sorts in place, on all cores; `key` is what the order looks at first.
+pub(crate) fn sort<T: Copy + Ord + Send, F: Fingerprint>(
+    values: &mut [T],
+    key: impl Fn(T) -> F + Copy + Sync,
+) {
+    sort_below(values, key, 0);
+}
+
+/// Sorts values that agree in the first `bits` bits of their keys.
+fn sort_below<T: Copy + Ord + Send, F: Fingerprint>(
+    values: &mut [T],
+    key: impl Fn(T) -> F + Copy + Sync,
+    bits: u32,
+) {
+    if values.len() <= FEW || bits == F::BITS {
+        // With equal keys, the rest is few or has no order by key.
+        return if values.len() <= CHUNK { values.sort_unstable() } else { values.par_sort_unstable() };
+    }
+    let shift = F::BITS - bits - SORT_DIGIT_BITS;
+    let digit = |value| ((key(value) >> shift).low_u64() & ((1 << SORT_DIGIT_BITS) - 1)) as usize;
+    let mut ends = [0_usize; 1 << SORT_DIGIT_BITS];
+    for &value in values.iter() {
+        ends[digit(value)] += 1;
+    }
+    let mut places = [0; 1 << SORT_DIGIT_BITS];
+    let mut start = 0;
+    for (end, place) in ends.iter_mut().zip(&mut places) {
+        *place = start;
+        start += *end;
+        *end = start;
+    }
+    // Each value goes to the next place of its bucket, and the one from there on to its own.
+    for bucket in 0..places.len() {
+        while places[bucket] < ends[bucket] {
+            let mut value = values[places[bucket]];
+            loop {
+                let to = digit(value);
+                let place = places[to];
+                places[to] += 1;
+                std::mem::swap(&mut value, &mut values[place]);
+                if to == bucket {
+                    break;
+                }
+            }
+        }
+    }
+    let (len, mut rest, mut start) = (values.len(), values, 0);
+    let mut buckets = Vec::with_capacity(if len > CHUNK { ends.len() } else { 0 });
+    for end in ends {
+        let (bucket, after) = rest.split_at_mut(end - start);
+        (rest, start) = (after, end);
+        if len > CHUNK {
+            buckets.push(bucket);
+        } else if bucket.len() > 1 {
+            sort_below(bucket, key, bits + SORT_DIGIT_BITS);
+        }
+    }
+    buckets.into_par_iter().for_each(|bucket| sort_below(bucket, key, bits + SORT_DIGIT_BITS));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gathered<F: Fingerprint>(mask: F, value: F) -> usize {
+        let bits = (0..F::BITS).filter(|&bit| mask & F::bit_mask(bit) != F::ZERO);
+        bits.fold(0, |digit, bit| digit << 1 | usize::from(value & F::bit_mask(bit) != F::ZERO))
+    }
+
+    proptest! {
+        #[test]
+        fn digits_are_the_bits_of_the_mask(mask in any::<u128>(), value in any::<u128>(), count in 0_u32..=24) {
+            let wide = first_bits(mask, count);
+            prop_assert_eq!(wide.count_ones(), count.min(mask.count_ones()));
+            prop_assert!(wide & !mask == 0 && (wide == 0 || mask >> wide.trailing_zeros() == wide >> wide.trailing_zeros()));
+            prop_assert_eq!(Digit::new(wide).of(value), gathered(wide, value));
+            let narrow = first_bits(mask as u64, count);
+            prop_assert_eq!(Digit::new(narrow).of(value as u64), gathered(narrow, value as u64));
+        }
+
+        #[test]
+        fn sorted_as_by_comparing(
+            values in prop::collection::vec(any::<u128>(), 0..500),
+            mask in any::<u128>(),
+            repeat in 0_u64..300,
+        ) {
+            let mut pairs: Vec<(u128, u64)> =
+                values.iter().flat_map(|&value| (0..repeat).map(move |i| (value & mask, i % 7))).collect();
+            let mut narrow: Vec<u64> = pairs.iter().map(|pair| pair.0 as u64).collect();
+            let mut expected = (pairs.clone(), narrow.clone());
+            sort(&mut pairs, |pair| pair.0);
+            let mut spacious = narrow.clone();
+            sort(&mut narrow, |value| value);
+            sort_with_space(&mut spacious);
+            prop_assert!(spacious == narrow);
+            expected.0.sort_unstable();
+            expected.1.sort_unstable();
+            prop_assert!((pairs, narrow) == expected);
+        }
+
+        #[test]
+        fn partition_keeps_the_order(values in prop::collection::vec(any::<u64>(), 0..300), repeat in 0_usize..500) {
+            let values: Vec<u64> = values.iter().flat_map(|&value| std::iter::repeat_n(value, repeat)).collect();
+            let digit = Digit::new(0xf000_0001_u64);
+            let mut space = vec![0; values.len()];
+            let partition = Partition::new(&values, &mut space, &digit);
+            let (mut bucket, mut all) = (Vec::new(), Vec::new());
+            for number in 0..partition.buckets() {
+                partition.read(number, &mut bucket);
+                prop_assert_eq!(bucket.len(), partition.len(number));
+                all.extend_from_slice(&bucket);
+            }
+            let mut expected = values;
+            expected.sort_by_key(|&value| digit.of(value));
+            prop_assert_eq!(all, expected);
+        }
+    }
+}
