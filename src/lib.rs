@@ -39,6 +39,7 @@
 //! [`Table`] is one of them; [`join::self_join`] finds all pairs inside one set. The files are specified in
 //! the folder `format-spec`.
 
+mod batch;
 mod bits;
 mod codec;
 #[cfg(feature = "corpus")]
@@ -61,6 +62,7 @@ mod table;
 #[cfg(feature = "text")]
 pub mod text;
 
+pub use crate::batch::{BatchMatch, BatchMethod};
 pub use crate::codec::Codec;
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;

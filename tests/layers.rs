@@ -14,6 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["table", "manifest", "options"],
     &["segment"],
     &["store", "join"],
+    &["batch"],
     &["text"],
     &["corpus"],
 ];
