@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Store::batch_query`] asks for many fingerprints at once, by reading the store once whatever their number.
 //! A [`Store`] is `Send + Sync`, and its reads are concurrent. A [`Builder`] takes any number of fingerprints
 //! in bounded memory; the store appears when it is complete and durable, or not at all.
 //!

@@ -98,44 +98,57 @@ impl<F: Fingerprint> Head<F> {
     }
 }
 
-/// Which of the index bits occur in a group, and where.
+/// Which values of the index bits occur in a group, and where.
 #[derive(Debug, Default)]
-pub(super) struct GroupIndex(Vec<Marks>);
-
-/// 64 values of the index bits.
-#[derive(Clone, Copy, Debug, Default)]
-struct Marks {
-    occur: u64,
-    /// Where the first fingerprint of a value that occurs stands.
-    start: u32,
+pub(super) struct GroupIndex {
+    /// A bit for each value.
+    occur: Vec<u64>,
+    /// For each word of these, where the first fingerprint with one of its values stands.
+    starts: Vec<u32>,
+    /// Room for the values that are looked for and do occur.
+    found: Vec<u32>,
 }
 
 impl GroupIndex {
     /// Indexes a group, which is in order.
+    #[inline(never)]
     fn fill<F: Fingerprint>(&mut self, head: &Head<F>, group: &[F]) {
-        self.0.clear();
-        self.0.resize((1_usize << head.index_bits).div_ceil(64), Marks::default());
+        let words = (1_usize << head.index_bits).div_ceil(64);
+        self.occur.clear();
+        self.occur.resize(words, 0);
+        self.starts.resize(words, 0);
+        self.found.resize(head.index_flips.within(head.flips).len(), 0);
+        let mut last = usize::MAX;
         for (i, &fingerprint) in group.iter().enumerate() {
             let value = head.index(fingerprint);
-            let marks = &mut self.0[value as usize / 64];
-            if marks.occur == 0 {
-                marks.start = i as u32;
+            let word = value as usize / 64;
+            if word != last {
+                self.starts[word] = i as u32;
+                last = word;
             }
-            marks.occur |= 1 << (value % 64);
+            self.occur[word] |= 1 << (value % 64);
         }
     }
 
-    /// Where the search for a value of the index bits starts, if it occurs.
+    /// Writes those of the values that occur to `found`, and returns how many they are.
+    ///
+    /// Without a branch: few occur, and no telling which.
     #[inline(always)]
-    fn find(&self, value: u32) -> Option<usize> {
-        let marks = self.0[value as usize / 64];
-        (marks.occur >> (value % 64) & 1 == 1).then_some(marks.start as usize)
+    fn find(occur: &[u64], own: u32, flips: &[u32], found: &mut [u32]) -> usize {
+        let mut count = 0;
+        for flip in flips {
+            let value = own ^ flip;
+            found[count] = value;
+            count += (occur[value as usize / 64] >> (value % 64) & 1) as usize;
+        }
+        count
     }
 }
 
 impl<F: Fingerprint> Head<F> {
     /// Calls `visitor` with the position of each query and the place in the group of each fingerprint that the
     /// search by the head brings together, and their distance.
+    #[inline(never)]
     pub(super) fn search(
         &self,
         group: &[F],
@@ -145,29 +158,36 @@ impl<F: Fingerprint> Head<F> {
     ) {
         let Some(&first) = group.first() else { return };
         index.fill(self, group);
+        let GroupIndex { occur, starts, found } = index;
         let shared = self.group(first) as usize;
         for (flipped, masks) in self.group_flips.by_count() {
             let index_flips = self.index_flips.within(self.flips - flipped);
             for &mask in masks {
                 for (query, position) in self.by_group.get(shared ^ mask as usize) {
-                    let own = self.index(query);
-                    for &flip in index_flips {
-                        let value = own ^ flip;
-                        let Some(start) = index.find(value) else { continue };
-                        for (i, &fingerprint) in group.iter().enumerate().skip(start) {
-                            let here = self.index(fingerprint);
-                            if here < value {
-                                continue;
-                            }
-                            if here > value {
-                                break;
-                            }
-                            let bits = fingerprint.distance(query);
-                            if bits <= distance {
-                                visitor(position, i, bits);
-                            }
-                        }
+                    let count = GroupIndex::find(occur, self.index(query), index_flips, found);
+                    for &value in &found[..count] {
+                        let start = starts[value as usize / 64] as usize;
+                        self.compare(&group[start..], value, query, distance, |i, distance| {
+                            visitor(position, start + i, distance);
+                        });
                     }
+                }
+            }
+        }
+    }
+
+    /// Compares a query with the fingerprints that have a value of the index bits; they are in order.
+    #[inline(always)]
+    fn compare(&self, group: &[F], value: u32, query: F, distance: u32, mut visitor: impl FnMut(usize, u32)) {
+        for (i, &fingerprint) in group.iter().enumerate() {
+            let here = self.index(fingerprint);
+            if here > value {
+                break;
+            }
+            if here == value {
+                let bits = fingerprint.distance(query);
+                if bits <= distance {
+                    visitor(i, bits);
                 }
             }
         }

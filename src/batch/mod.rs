@@ -8,6 +8,8 @@ mod index;
 mod plan;
 mod stream;
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Mutex;
 
 use rayon::prelude::*;
@@ -31,6 +33,27 @@ pub enum BatchMethod {
     Stream,
     /// Each query is looked up by itself, as by [`Store::query`].
     LookUp,
+}
+
+impl BatchMethod {
+    const ALL: [(BatchMethod, &'static str); 3] =
+        [(BatchMethod::Auto, "auto"), (BatchMethod::Stream, "stream"), (BatchMethod::LookUp, "look-up")];
+}
+
+impl fmt::Display for BatchMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(BatchMethod::ALL.iter().find(|(method, _)| method == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for BatchMethod {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<BatchMethod> {
+        BatchMethod::ALL.iter().find(|(_, other)| *other == name).map(|&(method, _)| method).ok_or_else(
+            || Error::BadArgument(format!("there is no method `{name}`; expected auto, stream or look-up")),
+        )
+    }
 }
 
 /// A match of one of the queries of a batch.

@@ -67,8 +67,10 @@ impl QueryPlan {
     pub(super) fn choose<F: Fingerprint>(queries: usize, stored: u64, distance: u32) -> (Self, f64) {
         let mut best = QueryPlan::direct(distance);
         let mut least = best.cost::<F>(queries, stored);
-        for group_bits in 0..=MAX_GROUP_BITS {
-            for index_bits in 1..=MAX_INDEX_BITS {
+        // Groups of less than one, and an index of nearly nothing but gaps, are no use.
+        let most = stored.max(1).ilog2();
+        for group_bits in 0..=MAX_GROUP_BITS.min(most) {
+            for index_bits in 1..=MAX_INDEX_BITS.min(most + 6) {
                 for flips in 0..=distance {
                     let plan = QueryPlan { group_bits, index_bits, flips, tails: distance - flips };
                     if ways(group_bits, flips) > MAX_FLIPS || ways(index_bits, flips) > MAX_FLIPS {
@@ -116,11 +118,8 @@ impl QueryPlan {
     pub(super) fn tables<F: Fingerprint>(&self, distance: u32) -> Result<Plan<F>> {
         let head = self.group_bits + self.index_bits;
         let rest = F::BITS - head;
-        let mut tables = vec![TablePlan {
-            permutation: Permutation::identity(),
-            prefix_bits: head,
-            flips: self.flips,
-        }];
+        let mut tables =
+            vec![TablePlan { permutation: Permutation::identity(), prefix_bits: head, flips: self.flips }];
         for tail in 0..self.tails {
             let start = head + tail * rest / self.tails;
             let end = head + (tail + 1) * rest / self.tails;
@@ -203,10 +202,16 @@ mod tests {
     }
 
     #[test]
-    fn few_queries_are_compared_directly() {
-        assert_eq!(QueryPlan::choose::<u64>(1, 1 << 30, 3).0, QueryPlan::direct(3));
-        let (plan, _) = QueryPlan::choose::<u64>(1_000_000, 1_000_000_000, 3);
-        assert_eq!((plan.flips, plan.tails), (2, 1));
+    fn what_is_chosen() {
+        assert_eq!(QueryPlan::choose::<u64>(1, 1, 3).0, QueryPlan::direct(3));
+        let shape = |queries, stored| {
+            let (plan, _) = QueryPlan::choose::<u64>(queries, stored, 3);
+            (plan.flips, plan.tails)
+        };
+        assert_eq!(shape(1000, 1_000_000_000), (3, 0));
+        assert_eq!(shape(1_000_000, 1_000_000_000), (2, 1));
+        // Where there are few stored fingerprints for each query, flips are what costs.
+        assert_eq!(shape(1_000_000, 100_000), (1, 2));
     }
 
     #[test]

@@ -88,6 +88,7 @@ impl<'a, F: Fingerprint> Chunk<'a, F> {
     }
 
     /// The search by one tail, from a place in the chunk on.
+    #[inline(never)]
     fn search_tail(&mut self, number: usize, start: usize) {
         let (index, fingerprints) = (self.index, &self.fingerprints[start..]);
         let tail = &index.tails[number];

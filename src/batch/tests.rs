@@ -28,7 +28,8 @@ fn plain<F: Fingerprint>(stored: &[F], ids: bool, queries: &[F], distance: u32) 
     let mut matches = Vec::new();
     for (query, &asked) in queries.iter().enumerate() {
         for (id, &fingerprint) in (0..).zip(stored) {
-            let found = Match { fingerprint, distance: asked.distance(fingerprint), id: ids.then_some(id / 2) };
+            let found =
+                Match { fingerprint, distance: asked.distance(fingerprint), id: ids.then_some(id / 2) };
             if found.distance <= distance {
                 matches.push(BatchMatch { query, found });
             }
