@@ -11,14 +11,17 @@ use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
 use crate::plan::{Plan, TablePlan};
 
+// The constants are fitted by hand to batches of a thousand to a million queries against 100 million fingerprints
+// (`BENCHMARKS.md`, "Batch queries") and to how their time was spread over the searches.
+
 /// Decoding a stored fingerprint, in nanoseconds.
-const DECODE: f64 = 3.0;
+const DECODE: f64 = 4.0;
 /// Entering a stored fingerprint into the index of its group, in nanoseconds.
-const MARK: f64 = 1.5;
+const MARK: f64 = 4.0;
 /// Finding the queries whose group bits are given, in nanoseconds.
 const SLICE: f64 = 5.0;
 /// Looking up a query in a group's index, once for each way to flip its bits, in nanoseconds.
-const PROBE: f64 = 1.6;
+const PROBE: f64 = 2.6;
 /// Clearing 64 bits of a group's index, in nanoseconds.
 const CLEAR: f64 = 0.5;
 /// Passing by a stored fingerprint on the way to those that are looked for, in nanoseconds.
@@ -27,11 +30,11 @@ const SKIP: f64 = 1.0;
 const COMPARE: f64 = 4.0;
 /// Testing the filter of a tail that the nearest cache holds, in nanoseconds; for each doubling from
 /// [`FILTER_CACHE`] bytes on, [`FILTER_MISS`] more.
-const FILTER: f64 = 2.7;
+const FILTER: f64 = 5.0;
 const FILTER_MISS: f64 = 2.5;
 const FILTER_CACHE: f64 = 1e6;
 /// Looking for the queries with a given tail after its filter has let it pass, in nanoseconds.
-const CHECK: f64 = 25.0;
+const CHECK: f64 = 50.0;
 /// How many stored fingerprints a filter lets pass in error.
 const FALSE_PASS: f64 = 0.05;
 /// Entering a query into the head's table or a tail's, in nanoseconds.
@@ -104,9 +107,8 @@ impl QueryPlan {
         let skipped = same.min(1.0) * same * f64::from(self.index_bits).exp2().min(64.0) / 2.0;
         let found = probes * q * (same * COMPARE + skipped * SKIP);
         let mut total = n * (DECODE + MARK) + q * ENTER + groups * per_group + found;
-        if self.tails > 0 {
-            let bits = f64::from((F::BITS - head) / self.tails);
-            let same = q / bits.exp2();
+        if let Some(bits) = (F::BITS - head).checked_div(self.tails) {
+            let same = q / f64::from(bits).exp2();
             let miss = (q / FILTER_CACHE).log2().max(0.0) * FILTER_MISS;
             let each = FILTER + miss + (FALSE_PASS + same.min(1.0)) * CHECK + same * COMPARE;
             total += f64::from(self.tails) * (n * each + q * ENTER);
