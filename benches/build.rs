@@ -3,26 +3,15 @@
 //! `cargo bench --bench build -- COUNT [PLAN [MEMORY_IN_MIB]]` (default: 10000000 auto 1536); the store goes to
 //! the folder that TMPDIR names, and is removed at the end.
 
+mod memory;
 mod random;
 
 use std::hint::black_box;
 use std::time::Instant;
 
+use memory::{peak_memory, reset_peak_memory};
 use random::random;
 use simstore::{BuildOptions, Builder, Codec, floor_bits_per_fingerprint};
-
-/// Forgets the most memory that this process has had.
-fn reset_peak_memory() {
-    // Where this is not Linux, or not allowed, the peak is that of all rows so far.
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-/// The most memory that this process has had, in MiB, where Linux tells it.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib / 1024)
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();

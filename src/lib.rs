@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Store::batch_query`] asks for many fingerprints at once, by reading the store once whatever their number.
 //! A [`Store`] is `Send + Sync`, and its reads are concurrent. A [`Builder`] takes any number of fingerprints
 //! in bounded memory; the store appears when it is complete and durable, or not at all.
 //!
@@ -39,6 +40,7 @@
 //! [`Table`] is one of them; [`join::self_join`] finds all pairs inside one set. The files are specified in
 //! the folder `format-spec`.
 
+mod batch;
 mod bits;
 mod codec;
 #[cfg(feature = "corpus")]
@@ -63,6 +65,7 @@ mod table;
 #[cfg(feature = "text")]
 pub mod text;
 
+pub use crate::batch::{BatchMatch, BatchMethod};
 pub use crate::codec::Codec;
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;

@@ -159,7 +159,11 @@ impl<R: Record> Sorter<R> {
 pub(crate) enum Sorted<R> {
     Memory(Vec<R>),
     Runs(SortedRuns),
+    Source(Source<R>),
 }
+
+/// Hands over the same records, in order, each time that it is called, some at a time.
+pub(crate) type Source<R> = Box<dyn Fn(&mut dyn FnMut(&[R]) -> Result<()>) -> Result<()> + Send + Sync>;
 
 pub(crate) struct SortedRuns {
     runs: Runs,
@@ -179,6 +183,9 @@ impl<R: Record> Sorted<R> {
         match self {
             Sorted::Memory(records) => records.iter().try_for_each(|&record| distinct(record)),
             Sorted::Runs(sorted) => merge(&sorted.runs, distinct),
+            Sorted::Source(source) => {
+                source(&mut |records| records.iter().try_for_each(|&record| distinct(record)))
+            }
         }
     }
 

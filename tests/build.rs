@@ -254,3 +254,31 @@ fn files_that_only_look_like_ours_are_left_alone() {
         }
     }
 }
+
+#[test]
+fn fingerprints_of_a_source() {
+    let sorted: Vec<u64> = (0..20_000).map(|i: u64| i * i * 0x1_0000_0001).collect();
+    for plan in ["probe-1", "probe-2", "cover-5"] {
+        for codec in Codec::ALL {
+            let build = |values: &'static [u64], ids| {
+                let plan = PlanChoice::Named(plan.into());
+                let fs = Arc::new(MemoryDisk::default());
+                let options = BuildOptions { plan, codec, ids, fs, ..BuildOptions::default() };
+                let builder = Builder::<u64>::create(Path::new("store"), options)?;
+                builder.finish_sorted(move |write| values.chunks(777).try_for_each(write))
+            };
+            let values: &'static [u64] = sorted.clone().leak();
+            let store = build(values, false).unwrap();
+            assert_eq!(store.verify(|error| panic!("{error}")), 0);
+            let listed: Vec<u64> = store.iter().map(|entry| entry.unwrap().fingerprint).collect();
+            assert_eq!(listed, sorted);
+            assert!(build(&[], false).unwrap().is_empty());
+            assert!(matches!(build(&[1, 5, 3], false), Err(Error::OutOfOrder { .. })));
+            assert!(matches!(build(&[1], true), Err(Error::BadArgument(_))));
+        }
+    }
+    let options = BuildOptions { ids: false, fs: Arc::new(MemoryDisk::default()), ..options() };
+    let mut builder = Builder::<u64>::create(Path::new("store"), options).unwrap();
+    builder.insert(1, 0).unwrap();
+    assert!(matches!(builder.finish_sorted(|write| write(&[2])), Err(Error::BadArgument(_))));
+}

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use simstore::plan::{Plan, TablePlan};
 use simstore::{
-    BuildOptions, Builder, Codec, Entry, Fingerprint, Match, Permutation, PlanChoice, Result, Store,
+    BatchMatch, BatchMethod, BuildOptions, Builder, Codec, Entry, Fingerprint, Match, Permutation,
+    PlanChoice, Result, Store,
 };
 use tempfile::TempDir;
 
@@ -54,6 +55,7 @@ static ALLOCATOR: Watching = Watching;
 struct Answers<F> {
     entries: Result<Vec<Entry<F>>, String>,
     matches: Vec<Result<Vec<Match<F>>, String>>,
+    batches: Vec<Result<Vec<BatchMatch<F>>, String>>,
     contained: Vec<Result<bool, String>>,
     names: Vec<Result<Option<String>, String>>,
 }
@@ -69,6 +71,11 @@ fn answers<F: Fingerprint>(store: &Store<F>, documents: &[Document<F>]) -> Answe
             .chain([F::ZERO, F::MAX])
             .map(|query| store.query(query, store.distance()).map_err(text))
             .collect(),
+        batches: [BatchMethod::Stream, BatchMethod::LookUp]
+            .map(|method| {
+                store.batch_query_by(&queries().collect::<Vec<_>>(), store.distance(), method).map_err(text)
+            })
+            .to_vec(),
         contained: queries().map(|query| store.contains(query).map_err(text)).collect(),
         names: documents.iter().map(|document| store.name(document.1).map_err(text)).collect(),
     }
@@ -84,6 +91,7 @@ fn check_answers<F: Fingerprint>(found: &Answers<F>, sound: &Answers<F>, what: &
     }
     assert!(same(&found.entries, &sound.entries), "{what}: other entries");
     assert!(all_same(&found.matches, &sound.matches), "{what}: other matches");
+    assert!(all_same(&found.batches, &sound.batches), "{what}: other matches of a batch");
     assert!(all_same(&found.contained, &sound.contained), "{what}: other fingerprints");
     assert!(all_same(&found.names, &sound.names), "{what}: other names");
 }

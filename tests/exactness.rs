@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use disk::MemoryDisk;
 use rayon::prelude::*;
-use simstore::{BuildOptions, Builder, Codec, Fingerprint, Match, PlanChoice, Store, plan};
+use simstore::{
+    BatchMatch, BatchMethod, BuildOptions, Builder, Codec, Fingerprint, Match, PlanChoice, Store, plan,
+};
 
 /// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014): the same numbers on every machine.
 struct Random(u64);
@@ -108,6 +110,7 @@ fn check<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions, queries: u
 
     let mut random = Random(5);
     let mut matches = Vec::new();
+    let mut batch = Vec::new();
     for i in 0..queries {
         let query = match entries.len() as u64 {
             _ if i % 8 == 0 => random.fingerprint(),
@@ -123,6 +126,19 @@ fn check<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions, queries: u
         store.query_into(query, asked, &mut matches).unwrap();
         assert_eq!(matches, plain(entries, query, asked), "{what}: {query:x} within {asked}");
         assert_eq!(store.contains(query).unwrap(), entries.iter().any(|entry| entry.0 == query), "{what}");
+        batch.extend([query; 2].iter().take(1 + usize::from(i % 5 == 0)));
+    }
+    for asked in [0, distance / 2, distance] {
+        let each = batch.iter().enumerate();
+        let expected: Vec<BatchMatch<F>> = each
+            .flat_map(|(query, &x)| {
+                plain(entries, x, asked).into_iter().map(move |found| BatchMatch { query, found })
+            })
+            .collect();
+        for method in [BatchMethod::Stream, BatchMethod::LookUp, BatchMethod::Auto] {
+            let found = store.batch_query_by(&batch, asked, method).unwrap();
+            assert_eq!(found, expected, "{what}: a batch within {asked}, {method:?}");
+        }
     }
 }
 

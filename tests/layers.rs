@@ -15,6 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["table", "manifest", "options"],
     &["segment"],
     &["store", "join"],
+    &["batch"],
     &["text"],
     &["corpus"],
 ];

@@ -15,7 +15,7 @@ use crate::fs::NewFile;
 use crate::manifest::SegmentEntry;
 use crate::options::{BuildOptions, BuildProgress, PlanChoice};
 use crate::plan::{self, Plan, TablePlan, Workload};
-use crate::sort::{Record, Sorted, Sorter, WithId};
+use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{SymbolCounts, TableHeader, TableWriter};
 
 /// Collects fingerprints, ids and names in any order, and writes the files of a segment.
@@ -89,6 +89,13 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             Records::Plain(sorter) => write(&store, entry, &options, &sorter.finish()?),
             Records::WithIds(sorter) => write(&store, entry, &options, &sorter.finish()?),
         }
+    }
+}
+
+impl<F: Fingerprint> SegmentBuilder<F> {
+    /// [`SegmentBuilder::finish`] with the fingerprints of a source, without ids, in the place of inserted ones.
+    pub(crate) fn finish_sorted(self, source: Source<F>) -> Result<SegmentEntry> {
+        write(&self.store, self.entry(), &self.options, &Sorted::Source(source))
     }
 }
 

@@ -209,6 +209,23 @@ impl<F: Fingerprint> Segment<F> {
         Ok(found)
     }
 
+    /// Calls `visitor` with the ids of the fingerprint at a position in a block of the first table; once with
+    /// none in a segment without ids.
+    pub(crate) fn visit_ids(
+        &self,
+        block: usize,
+        position: usize,
+        mut visitor: impl FnMut(Option<u64>),
+    ) -> Result<()> {
+        match &self.ids {
+            Some(ids) => ids.visit(block, position, |id| visitor(Some(id))),
+            None => {
+                visitor(None);
+                Ok(())
+            }
+        }
+    }
+
     /// The name of a document.
     pub(crate) fn name(&self, id: u64) -> Result<Option<String>> {
         self.names.as_ref().map_or(Ok(None), |names| names.get(id))

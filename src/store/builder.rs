@@ -8,7 +8,7 @@ use super::{Store, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, Lock};
-use crate::manifest::{MANIFEST, Manifest, is_store_file};
+use crate::manifest::{MANIFEST, Manifest, SegmentEntry, is_store_file};
 use crate::options::BuildOptions;
 use crate::plan::Plan;
 use crate::segment::SegmentBuilder;
@@ -24,6 +24,8 @@ pub struct Builder<F: Fingerprint> {
     store: PathBuf,
     options: BuildOptions,
     segment: Option<SegmentBuilder<F>>,
+    /// Whether anything has been inserted.
+    inserted: bool,
     /// The files that stay when what this build made is removed: those of the store that it replaces.
     keep: Vec<String>,
     folder_is_new: bool,
@@ -54,6 +56,7 @@ impl<F: Fingerprint> Builder<F> {
             store: path.to_path_buf(),
             options: options.clone(),
             segment: None,
+            inserted: false,
             keep: Vec::new(),
             folder_is_new,
             lock: None,
@@ -125,6 +128,7 @@ impl<F: Fingerprint> Builder<F> {
     /// # Errors
     /// [`Error::Io`] if a sorted run cannot be written.
     pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
+        self.inserted = true;
         match &mut self.segment {
             Some(segment) => segment.insert(fingerprint, id),
             None => Ok(()),
@@ -149,11 +153,48 @@ impl<F: Fingerprint> Builder<F> {
     /// [`Error::Io`]; then there is no new store, and one that was to be replaced is as it was. Only if the
     /// very last sync fails is the new store there, but perhaps not after a loss of power.
     pub fn finish(mut self) -> Result<Store<F>> {
-        let fs: Arc<dyn Fs> = self.options.fs.clone();
-        let mut segments = Vec::new();
-        if let Some(segment) = self.segment.take() {
-            segments.push(segment.finish()?);
+        let entries = self.segment.take().map(SegmentBuilder::finish).transpose()?;
+        self.publish(entries.into_iter().collect())
+    }
+
+    /// [`Builder::finish`] with the fingerprints of a source in the place of inserted ones, without ids: for
+    /// sets that are in order already. The first table takes no sorting, and no memory but for its block index.
+    ///
+    /// `source` is called once to count and once for each table to write; it calls its argument with the same
+    /// fingerprints each time, strictly ascending, some at a time, and returns the error that this returns.
+    ///
+    /// ```
+    /// use simstore::{BuildOptions, Builder};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("squares");
+    /// let options = BuildOptions { ids: false, ..BuildOptions::default() };
+    /// let builder = Builder::<u64>::create(&path, options)?;
+    /// let store = builder.finish_sorted(|write| (0..1000_u64).try_for_each(|i| write(&[i * i])))?;
+    /// assert_eq!(store.len(), 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::finish`]; [`Error::OutOfOrder`]; [`Error::BadArgument`] if the options ask for ids, if
+    /// fingerprints or names were inserted, or if the source does not give the same number each time.
+    pub fn finish_sorted(
+        mut self,
+        source: impl Fn(&mut dyn FnMut(&[F]) -> Result<()>) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Store<F>> {
+        if self.options.ids || self.inserted {
+            let message =
+                "fingerprints of a source have no ids, and none are inserted beside them".to_string();
+            return Err(Error::BadArgument(message));
         }
+        let source = Box::new(source);
+        let entries = self.segment.take().map(|segment| segment.finish_sorted(source)).transpose()?;
+        self.publish(entries.into_iter().collect())
+    }
+
+    /// Makes the files of these segments durable, and the store visible.
+    fn publish(mut self, segments: Vec<SegmentEntry>) -> Result<Store<F>> {
+        let fs: Arc<dyn Fs> = self.options.fs.clone();
         fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))?;
         if self.folder_is_new {
             let parent = self.store.parent().filter(|parent| !parent.as_os_str().is_empty());

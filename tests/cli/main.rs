@@ -8,6 +8,7 @@ mod fingerprint;
 mod pipes;
 mod query;
 mod store;
+mod synth;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -44,6 +44,15 @@ fn finds_what_the_plain_loop_finds() {
         }
         let piped = folder.run_with_input(&["query", "store", "-", "-d", &asked], hex_lines(&queries));
         assert!(piped.ok() == expected);
+        for method in ["auto", "stream", "look-up"] {
+            let args = ["query", "store", "queries.hex", "-d", &asked, "--batch", "--method", method];
+            let run = folder.run(&args);
+            assert!(run.stderr.contains("queries: 400, matches: "), "{}", run.stderr);
+            assert!(run.ok() == expected, "distance {asked}, {codec}, a batch by {method}");
+        }
+        let json =
+            |args: &[&str]| folder.run(&[&["query", "store", "queries.hex", "--json"], args].concat()).ok();
+        assert!(json(&[]) == json(&["--batch", "--method", "stream"]));
     }
 }
 

@@ -29,6 +29,7 @@ mod progress;
 mod query;
 mod rivals;
 mod spool;
+mod synth;
 mod verify;
 mod width;
 
@@ -79,6 +80,8 @@ enum Command {
     Dump(dump::DumpArgs),
     Plan(plan::PlanArgs),
     Compression(compression::CompressionArgs),
+    #[command(hide = true)]
+    Synth(synth::SynthArgs),
 }
 
 fn run(cli: Cli) -> Outcome {
@@ -102,6 +105,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Dump(args) => dump::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Compression(args) => compression::run(&args, &progress),
+        Command::Synth(args) => synth::run(&args, &progress),
     }
 }
 

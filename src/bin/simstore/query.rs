@@ -6,10 +6,11 @@ use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
 use simstore::text::Profile;
-use simstore::{Fingerprint, Match, Store};
+use simstore::{BatchMatch, BatchMethod, Fingerprint, Match, Store};
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::visit_fingerprints;
+use crate::numbers::grouped;
 use crate::output::{Output, column};
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
@@ -33,7 +34,8 @@ With --json, a line is an object:
 Examples:
   simstore query en.simstore 8a3f00c2d1e6b754
   simstore query en.simstore --file page.md --distance 2
-  simstore fingerprint samples/en.jsonl | simstore query en.simstore - --json";
+  simstore fingerprint samples/en.jsonl | simstore query en.simstore - --json
+  simstore fingerprint samples/en.jsonl | simstore query en.simstore --batch -";
 
 /// Find the stored fingerprints within a distance of others
 ///
@@ -59,6 +61,14 @@ pub(crate) struct QueryArgs {
     /// Report stored fingerprints within this distance [default: what the store was built for]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
+    /// Answer all queries at once: the quickest way for many. Needs some 50 bytes of memory for each, and room
+    /// for all matches
+    #[arg(long)]
+    batch: bool,
+    /// How a batch is answered: by reading the whole store once (stream), by asking each query by itself
+    /// (look-up), or by what should take less time (auto)
+    #[arg(long, value_name = "NAME", default_value_t, requires = "batch")]
+    method: BatchMethod,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -125,7 +135,7 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
         }
         let counts = visit_fingerprints::<F>(&[query.into()], args.skip_bad, progress, |item| {
             batch.extend(item.fingerprint);
-            if batch.len() >= BATCH { answers.print(&mut batch) } else { Ok(()) }
+            if batch.len() >= BATCH && !args.batch { answers.print(&mut batch) } else { Ok(()) }
         })?;
         counts.warn(simstore::corpus::InputKind::Fingerprints, progress);
     }
@@ -136,7 +146,11 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
             batch.push(fingerprint_text(&profile, &text?)?);
         }
     }
-    answers.print(&mut batch)?;
+    if args.batch {
+        answers.print_at_once(&batch, args.method, progress)?;
+    } else {
+        answers.print(&mut batch)?;
+    }
     answers.output.finish()
 }
 
@@ -188,6 +202,25 @@ impl<F: Fingerprint> Answers<'_, F> {
             }
         }
         Ok(())
+    }
+
+    /// Answers all queries as one batch.
+    fn print_at_once(&mut self, queries: &[F], method: BatchMethod, progress: &Progress) -> Outcome {
+        let method = match method {
+            BatchMethod::Auto => self.store.batch_method(queries.len(), self.distance),
+            chosen => chosen,
+        };
+        let started = progress.seconds();
+        let matches = self.store.batch_query_by(queries, self.distance, method)?;
+        progress.say(&format!(
+            "queries: {}, matches: {}, method: {method}, {:.1} s",
+            grouped(queries.len() as u64),
+            grouped(matches.len() as u64),
+            progress.seconds() - started
+        ));
+        matches
+            .into_iter()
+            .try_for_each(|BatchMatch { query, found }| self.print_match(queries[query], found))
     }
 
     fn print_match(&mut self, query: F, found: Match<F>) -> Outcome {

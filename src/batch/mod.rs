@@ -1,0 +1,207 @@
+//! Batch queries: many queries against the whole store at once, as in section 4 of the paper.
+//!
+//! The queries are indexed in memory under a plan of their own, and the first table of each segment is streamed
+//! past them once, in parallel: each stored fingerprint is decoded once, whatever the number of queries. For few
+//! queries looking each up is cheaper; [`Store::batch_method`] says which it will be.
+
+mod index;
+mod plan;
+mod stream;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use self::index::QueryIndex;
+use self::plan::QueryPlan;
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::plan::{Medium, Workload, estimate};
+use crate::segment::Match;
+use crate::store::Store;
+
+/// How a batch of queries is answered. The answer is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BatchMethod {
+    /// The one that should take less time.
+    #[default]
+    Auto,
+    /// The first table of each segment is read once, and every fingerprint compared with the queries that may
+    /// be near.
+    Stream,
+    /// Each query is looked up by itself, as by [`Store::query`].
+    LookUp,
+}
+
+impl BatchMethod {
+    const ALL: [(BatchMethod, &'static str); 3] =
+        [(BatchMethod::Auto, "auto"), (BatchMethod::Stream, "stream"), (BatchMethod::LookUp, "look-up")];
+}
+
+impl fmt::Display for BatchMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(BatchMethod::ALL.iter().find(|(method, _)| method == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for BatchMethod {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<BatchMethod> {
+        BatchMethod::ALL.iter().find(|(_, other)| *other == name).map(|&(method, _)| method).ok_or_else(
+            || Error::BadArgument(format!("there is no method `{name}`; expected auto, stream or look-up")),
+        )
+    }
+}
+
+/// A match of one of the queries of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BatchMatch<F> {
+    /// Position of the query in the batch.
+    pub query: usize,
+    /// What is near it.
+    pub found: Match<F>,
+}
+
+/// Queries that are looked up before their matches are handed on.
+const LOOK_UPS: usize = 256;
+
+impl<F: Fingerprint> Store<F> {
+    /// All stored fingerprints within `distance` bits of each query: the matches of the first query, those of
+    /// the second, and so on, each as by [`Store::query`].
+    ///
+    /// Uses all threads of the current rayon pool. Besides the matches it takes memory for the queries: some 30
+    /// bytes each at distance 3, and no more than 30 for each bit of the distance; and about 2 MiB a thread.
+    ///
+    /// ```
+    /// use simstore::{BuildOptions, Builder};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("pages");
+    /// let mut builder = Builder::<u64>::create(&path, BuildOptions::default())?;
+    /// builder.insert(0b1111_0000, 1)?;
+    /// builder.insert(0b1111_1111, 2)?;
+    /// let store = builder.finish()?;
+    ///
+    /// let matches = store.batch_query(&[0b1111_0001, 0, 0b0111_1111], 3)?;
+    /// let found: Vec<_> = matches.iter().map(|m| (m.query, m.found.distance, m.found.id)).collect();
+    /// assert_eq!(found, [(0, 1, Some(1)), (0, 3, Some(2)), (2, 1, Some(2))]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Store::query`]; [`Error::BadArgument`] for 2^32 queries or more.
+    pub fn batch_query(&self, queries: &[F], distance: u32) -> Result<Vec<BatchMatch<F>>> {
+        self.batch_query_by(queries, distance, BatchMethod::Auto)
+    }
+
+    /// [`Store::batch_query`] by a method of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Store::batch_query`].
+    pub fn batch_query_by(
+        &self,
+        queries: &[F],
+        distance: u32,
+        method: BatchMethod,
+    ) -> Result<Vec<BatchMatch<F>>> {
+        let matches = Mutex::new(Vec::new());
+        self.batch_visit(queries, distance, method, |found| {
+            // A thread that panics while it holds the lock has pushed all or nothing of one match.
+            matches.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(found);
+        })?;
+        let mut matches = matches.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        matches.par_sort_unstable_by_key(|BatchMatch { query, found }| {
+            (*query, found.distance, found.fingerprint, found.id)
+        });
+        // What is in several segments.
+        matches.dedup();
+        Ok(matches)
+    }
+
+    /// Calls `visitor` with the matches of a batch as they are found, some at a time, in no order, from all
+    /// threads of the pool: for batches whose matches do not fit in memory. A match that is in several
+    /// segments may come several times.
+    ///
+    /// # Errors
+    /// As [`Store::batch_query`]; some matches may have been visited then.
+    pub fn batch_visit(
+        &self,
+        queries: &[F],
+        distance: u32,
+        method: BatchMethod,
+        visitor: impl Fn(&[BatchMatch<F>]) + Sync,
+    ) -> Result<()> {
+        if distance > self.distance() {
+            let path = self.path().to_path_buf();
+            return Err(Error::Distance { path, asked: distance, supported: self.distance() });
+        }
+        if u32::try_from(queries.len()).is_err() {
+            return Err(Error::BadArgument("a batch has at most 4,294,967,295 queries".to_string()));
+        }
+        let method = match method {
+            BatchMethod::Auto => self.batch_method(queries.len(), distance),
+            chosen => chosen,
+        };
+        if method == BatchMethod::LookUp {
+            return self.look_up_all(queries, distance, &visitor);
+        }
+        let (plan, _) = QueryPlan::choose::<F>(queries.len(), self.len(), distance);
+        self.stream_all(queries, distance, &plan, &visitor)
+    }
+
+    fn stream_all(
+        &self,
+        queries: &[F],
+        distance: u32,
+        plan: &QueryPlan,
+        visitor: &(impl Fn(&[BatchMatch<F>]) + Sync),
+    ) -> Result<()> {
+        let index = QueryIndex::new(queries, plan, distance)?;
+        self.segments().iter().try_for_each(|segment| stream::stream(segment, &index, visitor))
+    }
+
+    fn look_up_all(
+        &self,
+        queries: &[F],
+        distance: u32,
+        visitor: &(impl Fn(&[BatchMatch<F>]) + Sync),
+    ) -> Result<()> {
+        queries.par_chunks(LOOK_UPS).enumerate().try_for_each_init(
+            || (Vec::new(), Vec::new()),
+            |(matches, all), (chunk, queries)| {
+                all.clear();
+                for (query, &fingerprint) in (chunk * LOOK_UPS..).zip(queries) {
+                    self.query_into(fingerprint, distance, matches)?;
+                    all.extend(matches.iter().map(|&found| BatchMatch { query, found }));
+                }
+                visitor(all);
+                Ok(())
+            },
+        )
+    }
+
+    /// What [`BatchMethod::Auto`] comes to for so many queries: [`BatchMethod::Stream`] or
+    /// [`BatchMethod::LookUp`], whichever the cost models say takes less time in memory.
+    pub fn batch_method(&self, queries: usize, distance: u32) -> BatchMethod {
+        let one: f64 = (self.segments().iter())
+            .map(|segment| {
+                let header = segment.tables()[0].header();
+                let workload = Workload {
+                    fingerprints: header.fingerprints,
+                    codec: header.codec,
+                    block_size: Some(header.block_size),
+                    medium: Medium::Memory,
+                };
+                estimate(segment.plan(), &workload).nanoseconds
+            })
+            .sum();
+        let (_, streaming) = QueryPlan::choose::<F>(queries, self.len(), distance);
+        if queries as f64 * one <= streaming { BatchMethod::LookUp } else { BatchMethod::Stream }
+    }
+}
+
+#[cfg(test)]
+mod tests;
