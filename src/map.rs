@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 use memmap2::{Advice, Mmap};
 
@@ -33,6 +34,16 @@ impl Bytes {
         // Only a hint: look-ups touch single blocks, reading ahead would fetch what nobody asked for.
         let _ = map.advise(Advice::Random);
         Ok(Bytes(Source::Mapped(map)))
+    }
+}
+
+impl Bytes {
+    /// Says that these bytes will be read soon, one after the other: the operating system may fetch them ahead.
+    pub(crate) fn will_need(&self, bytes: Range<usize>) {
+        if let Source::Mapped(map) = &self.0 {
+            // Only a hint, for a range that ends in the map.
+            let _ = map.advise_range(Advice::WillNeed, bytes.start, bytes.len());
+        }
     }
 }
 

@@ -74,6 +74,7 @@ impl<'a, F: Fingerprint> Chunk<'a, F> {
         self.starts.clear();
         self.hits.clear();
         self.matches.clear();
+        self.segment.tables()[0].will_need(blocks.clone());
         for block in blocks {
             let start = self.fingerprints.len();
             self.segment.tables()[0].decode_block(block, &mut self.fingerprints)?;

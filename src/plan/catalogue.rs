@@ -77,6 +77,12 @@ const COVERS: [(u32, &[u64]); 8] = [
 ];
 /// The distance that the covering designs are made for; they hold for any smaller one too.
 const COVER_DISTANCE: u32 = 3;
+/// The distance that the mixed plans are made for. Of three errors either at most one is in the prefix that may be
+/// flipped, or at most one in all other bits.
+const MIXED_DISTANCE: u32 = 3;
+/// Numbers of tables, and of prefix bits to flip, of the mixed plans that have a place in lists; others can be named.
+const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
+const MIXED_PREFIXES: [u32; 5] = [16, 18, 20, 22, 24];
 /// The longest prefix of a `probe` plan: more bits than log2 of the fingerprints of a table gain nothing.
 const MAX_PROBE_PREFIX: u32 = 32;
 
@@ -87,12 +93,19 @@ const MAX_PROBE_PREFIX: u32 = 32;
 /// - `paper-N`: the paper's N tables: all prefixes of b - k out of b blocks for b = k+1, k+2, k+3; and two
 ///   levels of k+1 blocks each.
 /// - `cover-N`: N tables by a covering design, for distances up to 3.
+/// - `mixed-N-P`: one table with a prefix of P bits of which a probe may flip one, and N - 1 tables without flips,
+///   each with all other bits but one of N - 1 parts for its prefix; for distances up to 3. Fewer probes than
+///   `probe-2`, for a table or two more. P should be about log2 of the fingerprints, less 2.
 pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
     plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
     plans.extend(paper_sizes(distance).iter().map(|&(tables, _)| (tables, format!("paper-{tables}"))));
     if distance <= COVER_DISTANCE {
         plans.extend(COVERS.iter().map(|(_, sets)| (sets.len(), format!("cover-{}", sets.len()))));
+    }
+    if distance == MIXED_DISTANCE {
+        let mixed = MIXED_TABLES.flat_map(|tables| MIXED_PREFIXES.map(move |bits| (tables, bits)));
+        plans.extend(mixed.map(|(tables, bits)| (tables, format!("mixed-{tables}-{bits}"))));
     }
     plans.retain(|&(tables, _)| tables <= MAX_TABLES);
     plans.sort();
@@ -133,12 +146,23 @@ impl<F: Fingerprint> Plan<F> {
             return Plan::new(name, distance, vec![table(&[], 0)?]);
         }
         let (family, size) = name.split_once('-').ok_or_else(unknown)?;
+        let (size, prefix_bits) = match size.split_once('-') {
+            Some((size, bits)) if family == "mixed" => (size, bits.parse().map_err(|_| unknown())?),
+            _ => (size, 0),
+        };
         let size: usize = size.parse().map_err(|_| unknown())?;
         if size == 0 || size > MAX_TABLES {
             return Err(unknown());
         }
         let tables = match family {
             "probe" if size <= distance as usize + 1 => probe_tables(size as u32, distance)?,
+            "mixed"
+                if distance <= MIXED_DISTANCE
+                    && size > 2
+                    && (1..=MAX_PROBE_PREFIX).contains(&prefix_bits) =>
+            {
+                mixed_tables(size, prefix_bits as usize)?
+            }
             "paper" => {
                 let sizes = paper_sizes(distance);
                 match sizes.iter().find(|&&(tables, _)| tables == size).ok_or_else(unknown)? {
@@ -233,6 +257,19 @@ fn probe_tables<F: Fingerprint>(tables: u32, distance: u32) -> Result<Vec<TableP
         .collect()
 }
 
+/// A prefix that may be flipped in one bit, and all other bits but each of `tables` - 1 parts.
+fn mixed_tables<F: Fingerprint>(tables: usize, prefix_bits: usize) -> Result<Vec<TablePlan<F>>> {
+    let bits = all_bits::<F>();
+    let (flipped, rest) = bits.split_at(prefix_bits);
+    let parts = tables - 1;
+    let mut plans = vec![table(flipped, 1)?];
+    for without in 0..parts {
+        let others = (0..parts).filter(|&i| i != without).flat_map(|i| part(rest, i, parts));
+        plans.push(table(&others.copied().collect::<Vec<u8>>(), 0)?);
+    }
+    Ok(plans)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,10 +329,35 @@ mod tests {
     }
 
     #[test]
+    fn mixed() {
+        assert_eq!(shape::<u64>("mixed-3-24", 3), (3, 20, 1));
+        assert_eq!(shape::<u64>("mixed-4-24", 3), (4, 24, 1));
+        assert_eq!(shape::<u64>("mixed-4-24", 2), (4, 24, 1));
+        assert_eq!(shape::<u128>("mixed-3-28", 3), (3, 28, 1));
+        assert!(Plan::<u64>::named("mixed-3-24", 4).is_err());
+    }
+
+    #[test]
     fn names_that_are_none() {
-        for name in
-            ["", "auto", "paper", "paper-5", "cover-0", "cover-12", "probe-x", "probe-0", "x-4", "probe-65"]
-        {
+        for name in [
+            "",
+            "auto",
+            "paper",
+            "paper-5",
+            "cover-0",
+            "cover-12",
+            "probe-x",
+            "probe-0",
+            "x-4",
+            "probe-65",
+            "mixed-3",
+            "mixed-2-20",
+            "mixed-3-0",
+            "mixed-3-33",
+            "mixed-x-20",
+            "mixed-3-x",
+            "probe-3-20",
+        ] {
             assert!(Plan::<u64>::named(name, 3).is_err(), "{name}");
         }
     }

@@ -246,6 +246,13 @@ impl<F: Fingerprint> Table<F> {
             .map_err(|damage| self.blocks.damaged(block, damage))
     }
 
+    /// Says that these blocks, and as many after them, will be decoded one after the other.
+    pub(crate) fn will_need(&self, blocks: std::ops::Range<usize>) {
+        let start = self.blocks.offset + blocks.start * self.blocks.size;
+        let end = start + 2 * blocks.len() * self.blocks.size;
+        self.blocks.bytes.will_need(start.min(self.blocks.end)..end.min(self.blocks.end));
+    }
+
     fn check_block(&self, block: usize) -> Result<()> {
         if block < self.blocks() {
             return Ok(());
