@@ -32,7 +32,7 @@ pub(crate) const MAX_BLOCK_COUNT: usize = u16::MAX as usize;
 pub(crate) const MAX_SPAN: u16 = 256;
 /// Fingerprints from one restart point to the next, unless said otherwise: fewer make look-ups shorter and tables
 /// larger. Measured in `BENCHMARKS.md`, "Block size and span".
-pub(crate) const DEFAULT_SPAN: usize = 32;
+pub(crate) const DEFAULT_SPAN: usize = 64;
 
 /// Largest offset of the first block: a page, so that blocks do not straddle pages.
 pub(crate) const PAGE: u32 = 4096;

@@ -91,7 +91,7 @@ pub(crate) struct Difference<S> {
 }
 
 /// Spans whose words are decoded at the same time.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 2;
 
 impl<S> Difference<S> {
     /// `span` is 1 to [`format::MAX_SPAN`].
