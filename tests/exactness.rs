@@ -203,6 +203,22 @@ fn every_codec_of_128_bits() {
 }
 
 /// Block sizes and memory must not matter; so little memory that runs are spilled and merged.
+/// So many share a prefix that probes have to go further down than it reaches.
+#[test]
+fn a_crowded_prefix() {
+    let mut random = Random(8);
+    let shared: u64 = random.fingerprint();
+    let entries: Vec<(u64, u64)> = (0..20_000)
+        .map(|id| (shared & u64::prefix_mask(40) | random.next() & u64::suffix_mask(24), id))
+        .collect();
+    for plan in ["scan", "probe-1", "probe-2", "mixed-3-20", "paper-4"] {
+        for codec in Codec::ALL {
+            let options = BuildOptions { block_size: Some(256), ..options(3, plan, codec) };
+            check(&entries, options, 40);
+        }
+    }
+}
+
 #[test]
 fn block_sizes_and_memory() {
     let entries = [random::<u64>(60_000), shared_halves(60_000), clustered(5000, 3)].concat();

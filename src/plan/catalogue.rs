@@ -82,7 +82,7 @@ const COVER_DISTANCE: u32 = 3;
 const MIXED_DISTANCE: u32 = 3;
 /// Numbers of tables, and of prefix bits to flip, of the mixed plans that have a place in lists; others can be named.
 const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
-const MIXED_PREFIXES: [u32; 5] = [16, 18, 20, 22, 24];
+const MIXED_PREFIXES: [u32; 5] = [18, 20, 22, 24, 26];
 /// The longest prefix of a `probe` plan: more bits than log2 of the fingerprints of a table gain nothing.
 const MAX_PROBE_PREFIX: u32 = 32;
 
@@ -95,7 +95,7 @@ const MAX_PROBE_PREFIX: u32 = 32;
 /// - `cover-N`: N tables by a covering design, for distances up to 3.
 /// - `mixed-N-P`: one table with a prefix of P bits of which a probe may flip one, and N - 1 tables without flips,
 ///   each with all other bits but one of N - 1 parts for its prefix; for distances up to 3. Fewer probes than
-///   `probe-2`, for a table or two more. P should be about log2 of the fingerprints, less 2.
+///   `probe-2`, for a table or two more. P should be about log2 of the fingerprints.
 pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
     plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
