@@ -9,9 +9,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "benches" / "growth.tsv"
 TARGET = ROOT / "docs" / "growth.svg"
 
-WIDTH, HEIGHT = 960, 430
+WIDTH, HEIGHT = 1040, 430
 PANEL_WIDTH, PANEL_HEIGHT = 280, 310
-LEFTS, TOP = (64, 530), 56
+LEFTS, TOP = (64, 580), 56
 LABEL_GAP = 14  # Least distance of two labels, in pixels.
 
 # Mid tones, which stand out from white and from black, and differ in lightness too.
