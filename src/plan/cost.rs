@@ -1,16 +1,18 @@
 //! The cost model: bytes, blocks read and time of a plan, and the choice among plans.
 //!
-//! A query's time is the sum of its parts: going down the prefix, reading blocks, decoding up to the range and
-//! comparing what lies in it. The constants are fitted to what `benches/curve.rs` measures of tables of 2^20 and
-//! 2^24 fingerprints, and `benches/build.rs` of 100 million (`BENCHMARKS.md`, "Cost model").
+//! A query's time is the sum of its parts, each a count times a constant: probes, fingerprints decoded, and waits for
+//! memory, which grow with the tables. The counts follow from the plan and the size as `table/probe.rs` probes. The
+//! constants are fitted to what `benches/model.rs` measures at n = 2^20 and 2^24; how well they foretell other sizes
+//! is in `BENCHMARKS.md`, "Cost model", and can be tested again with that bench.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Plan, TablePlan, catalogue};
+use super::{Plan, TablePlan, catalogue, combinations};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format;
 
 /// What a table is read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,10 +39,10 @@ impl Medium {
         }
     }
 
-    /// Bytes a nanosecond in a sequential read.
+    /// Bytes a nanosecond in a sequential read; what memory takes is counted line by line.
     fn bandwidth(self) -> f64 {
         match self {
-            Medium::Memory => 40.0,
+            Medium::Memory => f64::INFINITY,
             Medium::Ssd => 2.0,
             Medium::Disk => 0.2,
         }
@@ -95,105 +97,170 @@ pub struct Estimate {
 struct CodecCosts {
     /// Bits of a random fingerprint above 64 - log2 n, without what a block adds.
     bits: f64,
-    /// Reading a block whose lines are in the cache, up to the start of the range, in nanoseconds.
-    read: f64,
-    /// Decoding one fingerprint, in nanoseconds.
+    /// A probe whose lines are in the cache, up to the place where it starts to decode, in nanoseconds.
+    probe: f64,
+    /// Fingerprints that are decoded before the range: on average half a span.
+    before: f64,
+    /// Decoding one fingerprint and comparing it, in nanoseconds.
     decode: f64,
-    /// How much of [`MISS_PER_DOUBLING`] a block costs: more for a codec that touches more lines.
+    /// How many [`wait`]s each block adds: those of a group overlap, so few where a probe reads two lines; the
+    /// Huffman codecs read head, directory, words and tails.
     miss: f64,
 }
 
 const fn costs(codec: Codec) -> CodecCosts {
+    let half_a_span = format::DEFAULT_SPAN as f64 / 2.0;
     match codec {
-        Codec::FirstDifference => CodecCosts { bits: 3.42, read: 250.0, decode: 2.7, miss: 1.2 },
-        Codec::Gap => CodecCosts { bits: 1.54, read: 240.0, decode: 2.5, miss: 1.2 },
-        Codec::EliasFano => CodecCosts { bits: 2.0, read: 70.0, decode: 2.8, miss: 0.85 },
+        Codec::FirstDifference => {
+            CodecCosts { bits: 3.42, probe: 100.0, before: half_a_span, decode: 2.6, miss: 1.6 }
+        }
+        Codec::Gap => CodecCosts { bits: 1.54, probe: 100.0, before: half_a_span, decode: 2.6, miss: 1.6 },
+        Codec::EliasFano => CodecCosts { bits: 2.0, probe: 38.0, before: 0.0, decode: 0.2, miss: 0.18 },
     }
 }
 
-/// One step down the prefix: finding a block in the index, in nanoseconds.
-const FIND: f64 = 15.0;
-/// What a block costs more when the table does not fit the cache, for each doubling, in nanoseconds; up to
-/// what main memory takes.
-const MISS_PER_DOUBLING: f64 = 80.0;
-const MISS_LIMIT: f64 = 500.0;
-/// Largest table that the cache holds, in bytes.
-const CACHE: f64 = 8e6;
+/// Probes that wait for memory together, and for how many [`wait`]s, one after the other: directory, index, head of
+/// the block, place in the block (`table/probe.rs`).
+const TOGETHER: f64 = 64.0;
+const STAGES: f64 = 4.5;
+/// How many [`wait`]s each line of 64 bytes of a range adds; and from [`STREAM`] lines on, when the processor has seen
+/// that they follow one another and asks for them ahead.
+const LINE: f64 = 0.43;
+const STREAM: f64 = 16.0;
+const LINE_OF_STREAM: f64 = 0.17;
+/// Blocks in a range from which on it is split bit by bit down to one block (`table/probe.rs`), and what this adds to
+/// the probe of each part, in nanoseconds.
+const WIDE: f64 = 64.0;
+const SPLIT: f64 = 110.0;
+
+/// Sizes of caches, in bytes, and what a line that is not there takes until it comes, in nanoseconds: the L2 caches of
+/// both cores; and what there is of the L3 cache that a shared machine's neighbours leave, and that the pages of the
+/// map fit into, as the measurements show it.
+const L2: (f64, f64) = (4e6, 82.0);
+const L3: (f64, f64) = (390e6, 113.0);
+
+/// How long a line of tables of so many bytes takes to come: of lines asked for at random, s / (s + c) are not in a
+/// cache of c bytes, to a smooth approximation.
+fn wait(bytes: f64) -> f64 {
+    [L2, L3].iter().map(|(cache, time)| time * bytes / (bytes + cache)).sum()
+}
 
 /// What a plan costs.
 pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate {
-    let mut total =
-        Estimate { bytes_per_fingerprint: 0.0, probes: 0.0, reads: 0.0, candidates: 0.0, nanoseconds: 0.0 };
-    for table in plan.tables() {
-        let part = estimate_table(table, workload);
-        total.bytes_per_fingerprint += part.bytes_per_fingerprint;
-        total.probes += part.probes;
-        total.reads += part.reads;
-        total.candidates += part.candidates;
-        total.nanoseconds += part.nanoseconds;
-    }
-    total
-}
-
-fn estimate_table<F: Fingerprint>(table: &TablePlan<F>, workload: &Workload) -> Estimate {
-    let n = workload.fingerprints.max(1) as f64;
     let costs = costs(workload.codec);
-    let width = f64::from(F::BITS);
-    let block_bits =
-        f64::from(workload.block_size.unwrap_or(workload.codec.default_block_size(F::BITS))) * 8.0;
-
-    // A block adds its header, its first fingerprint in full, its entry in the index and half a fingerprint of
-    // slack; a span adds a restart point.
-    let coded = (width - n.log2() + costs.bits).max(1.0);
-    let per_block = 64.0 + width + (width - coded) + coded / 2.0;
-    let per_block = per_block.min(n * coded + per_block);
-    let restart = if workload.codec == Codec::EliasFano { 0.0 } else { 24.0 / 64.0 };
-    let bits = coded + restart + per_block / (block_bits / coded).min(n);
-    let blocks = (n * bits / block_bits).max(1.0);
-    let depth = blocks.log2();
-
-    let (p, r) = (table.prefix_bits, table.flips);
-    let probes = paths(f64::from(p), r);
-    let (reads, candidates, steps);
-    if p == 0 {
-        (reads, candidates, steps) = (blocks, n, 1.0);
-    } else {
-        // Down to the depth at which what is left lies in one block, each path leads to a block of its own.
-        let level = f64::from(p).min(depth.ceil());
-        let leaves = paths(level, r);
-        let blocks_per_leaf = (blocks / level.exp2()).max(1.0);
-        reads = (leaves * blocks_per_leaf).min(blocks);
-        // Paths with flips left read all that follows, the others their prefix.
-        let open = if r == 0 { 0.0 } else { paths(level, r - 1) };
-        candidates = (open * n / level.exp2() + (leaves - open) * n / f64::from(p).exp2()).min(n);
-        steps = leaves + paths(level, r.saturating_sub(1)) * level;
+    let size = Size::of(workload, F::BITS);
+    let mut all = Counts::default();
+    for table in plan.tables() {
+        all.add(&Counts::of(table, plan.distance(), workload, &size));
     }
-    let table_bytes = n * bits / 8.0;
-    let miss = costs.miss * (MISS_PER_DOUBLING * (table_bytes / CACHE).log2()).clamp(0.0, MISS_LIMIT);
+    let bytes_per_fingerprint = size.bits / 8.0 * plan.tables().len() as f64;
+    let wait = wait(bytes_per_fingerprint * size.fingerprints);
+    let ranges = all.probes + all.parts;
+    let decoded = ranges * costs.before + all.candidates;
+    let reads = (all.blocks + all.next_blocks).min(size.blocks * plan.tables().len() as f64);
+    let computing = ranges * costs.probe + decoded * costs.decode + all.parts * SPLIT;
+    let waiting = (all.probes / TOGETHER).max(1.0) * STAGES + all.blocks * costs.miss + all.lines;
     let medium = workload.medium;
-    let reading = if p == 0 {
-        costs.read + table_bytes / medium.bandwidth() + medium.random_read()
-    } else {
-        reads * (costs.read + miss + medium.random_read())
-    };
+    let reading = all.blocks * medium.random_read() + reads * size.block_bytes / medium.bandwidth();
     Estimate {
-        bytes_per_fingerprint: bits / 8.0,
-        probes,
+        bytes_per_fingerprint,
+        probes: all.probes,
         reads,
-        candidates,
-        nanoseconds: steps * FIND + reading + candidates * costs.decode,
+        candidates: all.candidates,
+        nanoseconds: computing + waiting * wait + reading,
     }
 }
 
-/// Number of ways to flip at most `flips` out of `bits` bits.
-fn paths(bits: f64, flips: u32) -> f64 {
-    let mut term = 1.0;
-    let mut sum = 1.0;
-    for i in 0..flips {
-        term *= (bits - f64::from(i)).max(0.0) / f64::from(i + 1);
-        sum += term;
+/// How large a table is.
+struct Size {
+    fingerprints: f64,
+    /// Bits of a fingerprint, all included.
+    bits: f64,
+    blocks: f64,
+    block_bytes: f64,
+}
+
+impl Size {
+    fn of(workload: &Workload, width: u32) -> Size {
+        let fingerprints = workload.fingerprints.max(1) as f64;
+        let codec = workload.codec;
+        let block_bytes = f64::from(workload.block_size.unwrap_or(codec.default_block_size(width)));
+        let (block_bits, width) = (block_bytes * 8.0, f64::from(width));
+        // A block adds its header, its first fingerprint in full, its entry in the index and half a fingerprint of
+        // slack; a span adds a restart point.
+        let coded = (width - fingerprints.log2() + costs(codec).bits).max(1.0);
+        let per_block = 64.0 + width + (width - coded) + coded / 2.0;
+        let per_block = per_block.min(fingerprints * coded + per_block);
+        let restart = if codec == Codec::EliasFano { 0.0 } else { 24.0 / format::DEFAULT_SPAN as f64 };
+        let bits = coded + restart + per_block / (block_bits / coded).min(fingerprints);
+        Size { fingerprints, bits, blocks: (fingerprints * bits / block_bits).max(1.0), block_bytes }
     }
-    sum
+}
+
+/// What the probes of a query come to.
+#[derive(Default)]
+struct Counts {
+    probes: f64,
+    /// Parts of ranges that are too wide to be read whole.
+    parts: f64,
+    /// Blocks in which ranges start: those of probes that differ late in the prefix are the same.
+    blocks: f64,
+    /// Blocks that ranges go on to.
+    next_blocks: f64,
+    /// Fingerprints in the ranges.
+    candidates: f64,
+    /// [`wait`]s for the lines of the ranges.
+    lines: f64,
+}
+
+impl Counts {
+    /// [`wait`]s for the lines of so many fingerprints that follow one another.
+    fn lines(fingerprints: f64, size: &Size) -> f64 {
+        let lines = fingerprints * size.bits / 512.0;
+        lines.min(STREAM) * LINE + (lines - STREAM).max(0.0) * LINE_OF_STREAM
+    }
+
+    fn of<F: Fingerprint>(table: &TablePlan<F>, distance: u32, workload: &Workload, size: &Size) -> Counts {
+        let bits = f64::from(table.probed_bits(workload.fingerprints, workload.codec));
+        let probes = combinations(bits, table.flips);
+        let blocks_each = size.blocks / bits.exp2();
+        if blocks_each >= WIDE {
+            // Down to less than one block; of the bits on the way as many are flipped as those before have left.
+            let depth = blocks_each.log2() + 1.0;
+            let flipped = |flips| {
+                combinations(bits, flips) - flips.checked_sub(1).map_or(0.0, |f| combinations(bits, f))
+            };
+            let left = |flips| combinations(depth, distance.saturating_sub(flips));
+            let parts: f64 = (0..=table.flips).map(|flips| flipped(flips) * left(flips)).sum();
+            let each = size.fingerprints / (bits + depth).exp2();
+            return Counts {
+                probes,
+                parts,
+                blocks: parts.min(size.blocks),
+                next_blocks: 0.0,
+                candidates: (parts * each).min(size.fingerprints),
+                lines: parts * Counts::lines(each, size),
+            };
+        }
+        let each = size.fingerprints / bits.exp2();
+        Counts {
+            probes,
+            parts: 0.0,
+            blocks: combinations(bits.min(size.blocks.log2()), table.flips),
+            next_blocks: probes * blocks_each,
+            candidates: (probes * each).min(size.fingerprints),
+            lines: probes * Counts::lines(each, size),
+        }
+    }
+
+    fn add(&mut self, other: &Counts) {
+        self.probes += other.probes;
+        self.parts += other.parts;
+        self.blocks += other.blocks;
+        self.next_blocks += other.next_blocks;
+        self.candidates += other.candidates;
+        self.lines += other.lines;
+    }
 }
 
 /// All plans that have names, with what they cost, smallest first.
@@ -259,10 +326,15 @@ mod tests {
 
     #[test]
     fn probes_are_counted() {
-        let plan = Plan::<u64>::named("probe-2", 3).unwrap();
-        assert_eq!(estimate(&plan, &workload(1 << 20)).probes, 66.0);
-        let plan = Plan::<u64>::named("probe-3", 3).unwrap();
-        assert_eq!(estimate(&plan, &workload(1 << 20)).probes, 24.0);
+        let probes = |plan, codec| {
+            let plan = Plan::<u64>::named(plan, 3).unwrap();
+            estimate(&plan, &Workload { codec, ..workload(1 << 20) }).probes
+        };
+        // Two tables with one flip of the first 18 or 23 bits; one table with one flip, two with none.
+        assert_eq!(probes("probe-2", Codec::FirstDifference), 38.0);
+        assert_eq!(probes("probe-2", Codec::EliasFano), 48.0);
+        assert_eq!(probes("probe-3", Codec::FirstDifference), 21.0);
+        assert_eq!(probes("paper-4", Codec::EliasFano), 4.0);
     }
 
     #[test]

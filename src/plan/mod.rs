@@ -10,12 +10,17 @@ mod cost;
 
 pub use self::catalogue::names;
 pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
+use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
 
 /// The most tables of a plan.
 pub const MAX_TABLES: usize = 64;
+
+/// The most flips of prefix bits that a table keeps a list of; where there are more, probes look at shorter
+/// prefixes first.
+const MAX_FLIPS: f64 = 16384.0;
 
 /// One table of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +38,30 @@ impl<F: Fingerprint> TablePlan<F> {
     pub fn prefix_mask(&self) -> F {
         self.permutation.invert(F::prefix_mask(self.prefix_bits))
     }
+
+    /// The first bits of the prefix that probes look at, as many as tell so many fingerprints apart; more would
+    /// cost more probes than they save candidates.
+    pub(crate) fn probed_bits(&self, fingerprints: u64, codec: Codec) -> u32 {
+        let spread = fingerprints.max(1).ilog2() as i32;
+        // Where all words from a restart point on have to be decoded, a few fingerprints more cost little; where a
+        // look-up goes straight to its range, an empty range costs less than one that is read in vain.
+        let more = if codec == Codec::EliasFano { 3 } else { -2 };
+        let mut bits = self.prefix_bits.min((spread + more).max(0) as u32);
+        while combinations(f64::from(bits), self.flips) > MAX_FLIPS {
+            bits -= 1;
+        }
+        bits
+    }
+}
+
+/// Number of ways to choose at most `most` of `bits` bits, which need not be a whole number.
+fn combinations(bits: f64, most: u32) -> f64 {
+    let (mut sum, mut term) = (1.0, 1.0);
+    for i in 0..most {
+        term *= (bits - f64::from(i)).max(0.0) / f64::from(i + 1);
+        sum += term;
+    }
+    sum
 }
 
 /// The tables of a segment, complete for a distance.

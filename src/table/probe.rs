@@ -13,15 +13,10 @@ use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::kernels::{self, Work};
 
-/// The most flips of prefix bits that a table keeps a list of; where there are more, probes look at shorter
-/// prefixes first.
-const MAX_FLIPS: usize = 1 << 14;
-
 /// The probes of a table: all ways to flip at most r of the first bits.
 #[derive(Debug)]
 pub(super) struct Flips<F> {
-    /// The first bits of the prefix, as many as tell the fingerprints apart; more would cost more probes than
-    /// they save candidates.
+    /// The first bits of the prefix, [`TablePlan::probed_bits`](crate::plan::TablePlan).
     bits: u32,
     /// A mask of the bits after them.
     rest: F,
@@ -31,14 +26,7 @@ pub(super) struct Flips<F> {
 
 impl<F: Fingerprint> Flips<F> {
     pub(super) fn new(header: &TableHeader<F>) -> Self {
-        let spread = header.fingerprints.max(1).ilog2() as i32;
-        // Where all words from a restart point on have to be decoded, a few fingerprints more cost little; where a
-        // look-up goes straight to its range, an empty range costs less than one that is read in vain.
-        let more = if header.codec == Codec::EliasFano { 3 } else { -2 };
-        let mut bits = header.plan.prefix_bits.min((spread + more).max(0) as u32);
-        while combinations(bits, header.plan.flips) > MAX_FLIPS {
-            bits -= 1;
-        }
+        let bits = header.plan.probed_bits(header.fingerprints, header.codec);
         let mut masks = vec![F::ZERO];
         for _ in 0..header.plan.flips {
             // Each mask with one more bit, after those that it has.
@@ -60,16 +48,6 @@ impl<F: Fingerprint> Flips<F> {
     pub(super) fn memory(&self) -> usize {
         self.masks.len() * F::BYTES
     }
-}
-
-/// Number of ways to choose at most `most` of `bits` bits.
-fn combinations(bits: u32, most: u32) -> usize {
-    let (mut sum, mut term) = (0_usize, 1_usize);
-    for i in 0..=most.min(bits) as usize {
-        sum = sum.saturating_add(term);
-        term = term.saturating_mul(bits as usize - i) / (i + 1);
-    }
-    sum
 }
 
 /// Calls `visitor` with the number of a table and a permuted fingerprint for each stored fingerprint within

@@ -1,0 +1,138 @@
+//! The cost model against the clock: stores of random fingerprints, what a query takes and what
+//! `simstore::plan::estimate` says it takes; prints Markdown.
+//!
+//! `cargo bench --no-default-features --bench model -- 1000000 10000000` takes numbers of fingerprints (default:
+//! 1000000); `--plans=probe-2,auto` and `--codecs=gap` other plans and codecs than those below. With `--check` it
+//! fails if fewer than nine out of ten predictions are within 30%. Stores go to the folder that TMPDIR names, and are
+//! removed.
+
+mod random;
+
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use random::random;
+use simstore::plan::{Medium, Workload, estimate};
+use simstore::{BuildOptions, Builder, Codec, Match, Store};
+
+const PLANS: &str = "scan,probe-1,probe-2,probe-3,paper-4,cover-5,cover-6,cover-10";
+const CODECS: &str = "first-difference,elias-fano";
+/// A scan of more takes too long, and nobody will want it.
+const SCAN_LIMIT: u64 = 2_000_000;
+const DISTANCE: u32 = 3;
+const ROUNDS: usize = 5;
+const QUERIES: usize = 100_000;
+/// What all rounds may take; where 100,000 queries would take longer, fewer are asked.
+const SECONDS: f64 = 3.0;
+/// How far from 1 measured / predicted may be, either way.
+const TOLERANCE: f64 = 1.3;
+
+type Error = Box<dyn std::error::Error>;
+
+fn build(count: u64, plan: &str, codec: Codec, folder: &tempfile::TempDir) -> Result<Store<u64>, Error> {
+    let options = BuildOptions { codec, ids: false, plan: plan.parse()?, ..BuildOptions::default() };
+    let mut builder = Builder::<u64>::create(&folder.path().join("store"), options)?;
+    let mut state = 1;
+    for id in 0..count {
+        builder.insert(random(&mut state), id)?;
+    }
+    Ok(builder.finish()?)
+}
+
+/// Half are stored ones with up to three bits flipped, half are random; no two are the same.
+fn queries(count: u64) -> Vec<u64> {
+    let (mut stored, mut state) = (1, 99);
+    let queries = (0..QUERIES as u64).map(|i| {
+        if i % 2 == 0 && i / 2 < count {
+            (0..i / 2 % 4).fold(random(&mut stored), |x, _| x ^ 1 << (random(&mut state) % 64))
+        } else {
+            random(&mut state)
+        }
+    });
+    queries.collect()
+}
+
+/// The time that this thread has been on a processor, in nanoseconds, so that what else the machine does counts as
+/// little as can be; where the system does not tell it, the time since `start`.
+fn processor_time(start: Instant) -> f64 {
+    // Linux brings its count up to date when a thread gives way.
+    std::thread::yield_now();
+    let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let own = counts.split(' ').next().and_then(|count| count.parse().ok());
+    own.unwrap_or_else(|| start.elapsed().as_nanos() as f64)
+}
+
+/// Nanoseconds of each of some queries.
+fn ask(store: &Store<u64>, queries: &[u64], matches: &mut Vec<Match<u64>>) -> Result<f64, Error> {
+    let start = Instant::now();
+    let before = processor_time(start);
+    for &query in queries {
+        store.query_into(query, DISTANCE, matches)?;
+        black_box(&matches);
+    }
+    Ok((processor_time(start) - before) / queries.len() as f64)
+}
+
+fn measure(store: &Store<u64>, count: u64) -> Result<f64, Error> {
+    let (queries, mut matches) = (queries(count), Vec::new());
+    let (trial, rest) = queries.split_at(50);
+    let each = ask(store, trial, &mut matches)?;
+    let round = ((SECONDS * 1e9 / each) as usize).min(rest.len()) / ROUNDS;
+    let rounds = rest.chunks(round.max(1)).take(ROUNDS);
+    let mut times = rounds.map(|queries| ask(store, queries, &mut matches)).collect::<Result<Vec<_>, _>>()?;
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+fn main() -> Result<ExitCode, Error> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let list = |option: &str, default: &str| -> Vec<String> {
+        let given = arguments.iter().find_map(|argument| argument.strip_prefix(option));
+        given.unwrap_or(default).split(',').map(str::to_string).collect()
+    };
+    let (plans, codecs) = (list("--plans=", PLANS), list("--codecs=", CODECS));
+    let mut counts: Vec<u64> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
+    if counts.is_empty() {
+        counts.push(1_000_000);
+    }
+
+    println!("| n | plan | codec | bytes each | measured, us | predicted, us | measured / predicted |");
+    println!("|---|---|---|---|---|---|---|");
+    let (mut rows, mut within) = (0, 0);
+    for count in counts {
+        for name in plans.iter().filter(|&name| name != "scan" || count <= SCAN_LIMIT) {
+            for codec in &codecs {
+                let codec: Codec = codec.parse()?;
+                let folder = tempfile::tempdir()?;
+                let store = build(count, name, codec, &folder)?;
+                // Reads all files into the page cache, and has all blocks verified.
+                assert_eq!(store.verify(|error| eprintln!("{error}")), 0);
+                let stats = store.stats();
+                let segment = &store.segments()[0];
+                let workload = Workload {
+                    fingerprints: stats.fingerprints,
+                    codec,
+                    block_size: Some(segment.tables()[0].header().block_size),
+                    medium: Medium::Memory,
+                };
+                let measured = measure(&store, count)?;
+                let predicted = estimate(segment.plan(), &workload).nanoseconds;
+                let ratio = measured / predicted;
+                rows += 1;
+                within += usize::from((1.0 / TOLERANCE..=TOLERANCE).contains(&ratio));
+                let name =
+                    if name == "auto" { format!("auto ({})", segment.plan().name()) } else { name.clone() };
+                println!(
+                    "| {count} | {name} | {codec} | {:.2} | {:.2} | {:.2} | {ratio:.2} |",
+                    stats.table_bytes as f64 / stats.fingerprints as f64,
+                    measured / 1e3,
+                    predicted / 1e3,
+                );
+            }
+        }
+    }
+    println!("\n{within} of {rows} within 30%");
+    let failed = arguments.iter().any(|argument| argument == "--check") && within * 10 < rows * 9;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Draws docs/growth.svg from benches/growth.tsv: query time and size against the number of fingerprints."""
+
+import math
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "benches" / "growth.tsv"
+TARGET = ROOT / "docs" / "growth.svg"
+
+WIDTH, HEIGHT = 1040, 430
+PANEL_WIDTH, PANEL_HEIGHT = 280, 310
+LEFTS, TOP = (64, 580), 56
+LABEL_GAP = 14  # Least distance of two labels, in pixels.
+
+# Mid tones, which stand out from white and from black, and differ in lightness too.
+COLOURS = ("#0f8b8d", "#d1495b", "#3f7fd6", "#b8860b", "#8e5bb5", "#4f9d45")
+RIVAL_COLOURS = ("#8a8a8a", "#9a8f7a", "#7a8a9a")
+RIVAL = "mih-rs"
+
+STYLE = """
+text { font: 12px system-ui, sans-serif; fill: #333 }
+.title { font-size: 14px; font-weight: 600 }
+.axis { stroke: #777; fill: none }
+.grid { stroke: #7774; fill: none }
+.line { fill: none; stroke-width: 2.2 }
+.rival { stroke-dasharray: 5 4; stroke-width: 1.6 }
+@media (prefers-color-scheme: dark) { text { fill: #ddd } .axis { stroke: #999 } }
+"""
+
+
+def read(path):
+    """{index: [(n, us, bytes)]}, in the order of the file."""
+    series = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = line.split("\t")
+        if len(fields) != 4:
+            raise SystemExit(f"{path}:{number}: expected four fields with tabs between them")
+        n, index, us, size = fields
+        series.setdefault(index, []).append((float(n), float(us), float(size)))
+    return {index: sorted(points) for index, points in series.items()}
+
+
+def power(exponent):
+    """10^exponent as SVG text."""
+    return f'10<tspan dy="-5" font-size="9">{exponent}</tspan>'
+
+
+def spread(places):
+    """Moves labels apart, and keeps their order: y of each."""
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    moved = list(places)
+    for _ in range(200):
+        for upper, lower in zip(order, order[1:]):
+            overlap = LABEL_GAP - (moved[lower] - moved[upper])
+            if overlap > 0:
+                moved[upper] -= overlap / 2
+                moved[lower] += overlap / 2
+    return moved
+
+
+def panel(series, colours, column, left, title, unit):
+    """One pair of axes with a line for each index; `column` is what stands on the vertical one."""
+    xs = [point[0] for points in series.values() for point in points]
+    ys = [point[column] for points in series.values() for point in points]
+    x0, x1 = math.floor(math.log10(min(xs))), math.ceil(math.log10(max(xs)))
+    y0, y1 = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
+
+    def place(x, y):
+        return (
+            left + (math.log10(x) - x0) / (x1 - x0) * PANEL_WIDTH,
+            TOP + PANEL_HEIGHT - (math.log10(y) - y0) / (y1 - y0) * PANEL_HEIGHT,
+        )
+
+    right, bottom = left + PANEL_WIDTH, TOP + PANEL_HEIGHT
+    out = [f'<text class="title" x="{left}" y="{TOP - 26}">{title}</text>']
+    out.append(f'<text x="{left}" y="{TOP - 10}">{unit}</text>')
+    for exponent in range(x0, x1 + 1):
+        x, _ = place(10.0**exponent, 10.0**y0)
+        out.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
+        out.append(f'<text x="{x:.1f}" y="{bottom + 20}" text-anchor="middle">{power(exponent)}</text>')
+    for exponent in range(y0, y1 + 1):
+        _, y = place(10.0**x0, 10.0**exponent)
+        out.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
+        text = power(exponent) if exponent > 3 else f"{10.0**exponent:g}"
+        out.append(f'<text x="{left - 7}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    out.append(f'<path class="axis" d="M{left} {TOP}V{bottom}H{right}"/>')
+    out.append(f'<text x="{(left + right) / 2}" y="{bottom + 40}" text-anchor="middle">fingerprints, n</text>')
+
+    ends = []
+    for index, points in series.items():
+        placed = [place(point[0], point[column]) for point in points]
+        kind = "line rival" if index.startswith(RIVAL) else "line"
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in placed)
+        out.append(f'<path class="{kind}" stroke="{colours[index]}" d="M{path}"/>')
+        out.extend(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colours[index]}"/>' for x, y in placed)
+        ends.append(placed[-1])
+    for (index, (x, y)), label in zip(zip(series, ends), spread([y for _, y in ends])):
+        # Lines that end before the others do still have their names at the right edge.
+        out.append(f'<path class="grid" d="M{x + 4:.1f} {y:.1f}L{right + 8} {label:.1f}"/>')
+        colour = colours[index]
+        out.append(f'<text x="{right + 11}" y="{label + 4:.1f}" style="fill: {colour}">{escape(index)}</text>')
+    return out
+
+
+def main():
+    series = read(SOURCE)
+    own, rivals = iter(COLOURS * 4), iter(RIVAL_COLOURS * 4)
+    colours = {index: next(rivals if index.startswith(RIVAL) else own) for index in series}
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+        "<title>Query time and bytes a fingerprint against the number of fingerprints</title>",
+        f"<style>{STYLE}</style>",
+    ]
+    out += panel(series, colours, 1, LEFTS[0], "Time of a query", "us, within 3 bits, one thread, warm")
+    out += panel(series, colours, 2, LEFTS[1], "Size", "bytes a fingerprint, without ids, all tables")
+    out.append("</svg>")
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text("\n".join(out) + "\n", encoding="utf-8")
+    print(f"{TARGET.relative_to(ROOT)}: {sum(map(len, series.values()))} points of {len(series)} indexes")
+
+
+if __name__ == "__main__":
+    main()
