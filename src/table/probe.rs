@@ -185,17 +185,9 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
         if to - from >= WIDE {
             return self.split(number, near, range, depth);
         }
-        for block in from..table.blocks().min(to + 1) {
-            let (bytes, last) = (table.block(block)?, table.index().last(block));
-            let spot =
-                C::of(table).locate(bytes, range, last).map_err(|damage| table.damaged(block, damage))?;
-            if let Some(spot) = spot {
-                let visitor = |_, value| (self.visitor)(number, value);
-                let visited = C::of(table).visit_from(bytes, spot.index, range, near, visitor);
-                visited.map_err(|damage| table.damaged(block, damage))?;
-            }
-        }
-        Ok(())
+        let blocks = from..table.blocks().min(to + 1);
+        blocks.clone().skip(1).for_each(|block| table.prefetch_head(block));
+        kernels::dispatch(CompareBlocks { search: self, number, near, range, blocks })
     }
 
     /// Goes down bit by bit from the first `depth` bits of a range, where very many fingerprints share them, as
@@ -289,6 +281,35 @@ impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for Compare<'_, '_,
             {
                 return Err(table.damaged(group.block[i] as usize, damage));
             }
+        }
+        Ok(())
+    }
+}
+
+/// The comparison of a range that lies in several blocks.
+struct CompareBlocks<'a, 'b, F, C, V> {
+    search: &'a mut Search<'b, F, C, V>,
+    number: usize,
+    near: Near<F>,
+    range: Range<F>,
+    blocks: std::ops::Range<usize>,
+}
+
+impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for CompareBlocks<'_, '_, F, C, V> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let table = &self.search.tables[self.number];
+        for block in self.blocks {
+            let (bytes, last) = (table.block(block)?, table.index().last(block));
+            let visitor = |_, value| (self.search.visitor)(self.number, value);
+            let visited = match C::of(table).locate(bytes, self.range, last) {
+                Ok(Some(spot)) => C::of(table).visit_from(bytes, spot.index, self.range, self.near, visitor),
+                Ok(None) => Ok(()),
+                Err(damage) => Err(damage),
+            };
+            visited.map_err(|damage| table.damaged(block, damage))?;
         }
         Ok(())
     }
