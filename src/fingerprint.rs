@@ -102,10 +102,6 @@ pub trait Fingerprint:
         if bits == 0 { Self::ZERO } else { Self::MAX >> (Self::BITS - bits) }
     }
 
-    /// [`Fingerprint::suffix_mask`] of fewer bits than the width, for hot loops.
-    #[doc(hidden)]
-    fn low_mask(bits: u32) -> Self;
-
     /// The mask of one bit, counted from the most significant.
     fn bit_mask(bit: u32) -> Self {
         Self::ONE << (Self::BITS - 1 - bit)
@@ -145,20 +141,6 @@ macro_rules! fingerprint {
             const ONE: Self = 1;
             const MAX: Self = <$type>::MAX;
 
-            #[inline(always)]
-            fn low_mask(bits: u32) -> Self {
-                // A load costs less than a shift by a variable amount.
-                const MASKS: [$type; <$type>::BITS as usize] = {
-                    let mut masks = [0; <$type>::BITS as usize];
-                    let mut bits = 0;
-                    while bits < masks.len() {
-                        masks[bits] = (1 << bits) - 1;
-                        bits += 1;
-                    }
-                    masks
-                };
-                MASKS[(bits % <$type>::BITS) as usize]
-            }
             #[inline]
             fn count_ones(self) -> u32 {
                 <$type>::count_ones(self)

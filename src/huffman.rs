@@ -200,7 +200,8 @@ impl Decoder {
         symbols: &mut Symbols,
     ) -> Result<(), Damage> {
         let mut stream = Stream { position, done: 0 };
-        stream.finish(self, bytes, count, symbols)
+        stream.reach(self, bytes, count, symbols)?;
+        Ok(())
     }
 
     /// [`Decoder::decode`] of several streams at once: while one waits for its look-up, the others go on. The
@@ -221,7 +222,7 @@ impl Decoder {
             }
         }
         for (stream, symbols) in streams.iter_mut().zip(symbols) {
-            stream.finish(self, bytes, count, symbols)?;
+            stream.reach(self, bytes, count, symbols)?;
         }
         Ok(())
     }
@@ -272,17 +273,6 @@ impl Stream {
             }
         }
         Ok(self.done)
-    }
-
-    #[inline(always)]
-    fn finish(
-        &mut self,
-        decoder: &Decoder,
-        bytes: &[u8],
-        count: usize,
-        symbols: &mut Symbols,
-    ) -> Result<(), Damage> {
-        self.reach(decoder, bytes, count, symbols).map(|_| ())
     }
 }
 
