@@ -13,7 +13,7 @@ import struct
 import sys
 import zlib
 
-VERSION = 1
+VERSION = 2
 CODECS = ["first-difference", "gap", "elias-fano"]
 MAX_CODE_LENGTH = 12
 
@@ -69,8 +69,7 @@ class File:
         self.check(len(data) >= 12, "cut short: %d bytes" % len(data))
         self.check(data[:8] == magic, "starts with %r, not with %r" % (data[:8], magic))
         version = u32(data, 8)
-        self.check(version <= VERSION, "format version %d is newer than %d" % (version, VERSION))
-        self.check(version > 0, "format version 0")
+        self.check(version == VERSION, "format version %d, not %d" % (version, VERSION))
         self.check(len(data) >= 12 + footer_len, "cut short: %d bytes" % len(data))
         self.check(data[-8:] == magic, "ends with %r, not with %r" % (data[-8:], magic))
         self.footer = len(data) - footer_len

@@ -34,17 +34,18 @@ pub enum Error {
         /// What is wrong there.
         damage: Damage,
     },
-    /// The file was written by a newer version of simstore.
+    /// The file was written by a newer version of simstore, or by one from before the first release.
     #[error(
-        "{}: format version {found} is newer than {supported}, the newest this program reads; use a newer simstore",
-        .path.display()
+        "{}: format version {found}, this program reads {supported}; {}",
+        .path.display(),
+        if found > supported { "use a newer simstore" } else { "build the store again" }
     )]
     UnsupportedVersion {
         /// The file.
         path: PathBuf,
         /// Version found in the file.
         found: u32,
-        /// Newest version this crate reads.
+        /// The version this crate reads.
         supported: u32,
     },
     /// The path does not hold a store.

@@ -6,8 +6,8 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 
-/// Newest version of the format that this crate reads, and the one that it writes.
-pub(crate) const VERSION: u32 = 1;
+/// The version of the format that this crate reads and writes.
+pub(crate) const VERSION: u32 = 2;
 
 /// First and last bytes of a table file.
 pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
@@ -189,16 +189,9 @@ pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: u
         return Err(Error::corrupt(path, 0, Damage::Magic { expected: magic, found }));
     }
     let version = LittleEndian::read_u32(&file[8..]);
-    if version > VERSION {
-        return Err(Error::UnsupportedVersion {
-            path: path.to_path_buf(),
-            found: version,
-            supported: VERSION,
-        });
-    }
-    if version == 0 {
-        let damage = Damage::Field { name: "version", found: 0, expected: "1 or more" };
-        return Err(Error::corrupt(path, 8, damage));
+    if version != VERSION {
+        let path = path.to_path_buf();
+        return Err(Error::UnsupportedVersion { path, found: version, supported: VERSION });
     }
     if file.len() < 12 + footer_len {
         return Err(truncated(12 + footer_len));

@@ -91,7 +91,7 @@ impl Default for BuildOptions {
             replace: false,
             profile: String::new(),
             progress: None,
-            fs: Arc::new(Disk),
+            fs: Arc::new(Disk::default()),
         }
     }
 }

@@ -281,7 +281,7 @@ mod tests {
             expected.sort_unstable();
             expected.dedup();
             let folder = tempfile::tempdir().unwrap();
-            let fs: Arc<dyn Fs> = Arc::new(Disk);
+            let fs: Arc<dyn Fs> = Arc::new(Disk::default());
             for memory in [0, 100_000, u64::MAX] {
                 let mut sorter = Sorter::new(&fs, &folder.path().join("run"), memory);
                 records.iter().for_each(|&record| sorter.push(record).unwrap());

@@ -18,7 +18,7 @@ use crate::segment::{Entry, Match, Segment, Stats};
 /// # Errors
 /// [`Error::NotAStore`], [`Error::Corrupt`], [`Error::UnsupportedVersion`] or [`Error::Io`].
 pub fn stored_bits(path: &Path) -> Result<u32> {
-    Ok(Manifest::load(&Disk, path)?.bits)
+    Ok(Manifest::load(&Disk::default(), path)?.bits)
 }
 
 /// An open store: answers queries, from any number of threads at once.
@@ -56,7 +56,7 @@ impl<F: Fingerprint> Store<F> {
     /// [`Error::UnsupportedVersion`] if it was written by a newer simstore, [`Error::Corrupt`] if a file is
     /// damaged, [`Error::IncompletePlan`] if its tables would miss neighbours, [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
-        Store::open_on(&(Arc::new(Disk) as Arc<dyn Fs>), path)
+        Store::open_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
     }
 
     /// [`Store::open`] on another file system than the real disk.

@@ -20,7 +20,7 @@ pub(crate) enum Spec {
     /// All fingerprints, one after the other.
     Scan,
     /// A store.
-    Simstore { plan: String, codec: Codec, block_size: Option<u32>, ids: bool },
+    Simstore { plan: String, codec: Codec, block_size: Option<u32>, ids: bool, resident: bool },
 }
 
 impl Spec {
@@ -37,11 +37,23 @@ impl Spec {
         let known = simstore::plan::names::<u64>(distance);
         for plan in plans.iter().filter(|plan| **plan == "auto" || known.iter().any(|name| name == *plan)) {
             for codec in [Codec::EliasFano, Codec::FirstDifference] {
-                specs.push(Spec::Simstore { plan: (*plan).to_string(), codec, block_size: None, ids: false });
+                specs.push(Spec::Simstore {
+                    plan: (*plan).to_string(),
+                    codec,
+                    block_size: None,
+                    ids: false,
+                    resident: false,
+                });
             }
         }
         let plan = if distance <= 3 { "probe-2" } else { "auto" }.to_string();
-        specs.push(Spec::Simstore { plan, codec: Codec::EliasFano, block_size: None, ids: true });
+        specs.push(Spec::Simstore {
+            plan,
+            codec: Codec::EliasFano,
+            block_size: None,
+            ids: true,
+            resident: false,
+        });
         specs
     }
 }
@@ -53,12 +65,13 @@ impl fmt::Display for Spec {
             Spec::Gaoya { blocks } => write!(f, "gaoya-{blocks}"),
             Spec::BkTree => f.write_str("bk-tree"),
             Spec::Scan => f.write_str("scan"),
-            Spec::Simstore { plan, codec, block_size, ids } => {
+            Spec::Simstore { plan, codec, block_size, ids, resident } => {
                 write!(f, "simstore:{plan}:{codec}")?;
                 if let Some(bytes) = block_size {
                     write!(f, ":{bytes}")?;
                 }
-                f.write_str(if *ids { ":ids" } else { "" })
+                f.write_str(if *ids { ":ids" } else { "" })?;
+                f.write_str(if *resident { ":resident" } else { "" })
             }
         }
     }
@@ -78,21 +91,22 @@ impl FromStr for Spec {
             let mut settings = settings.split(':');
             let plan = settings.next().unwrap_or_default().to_string();
             let codec = settings.next().unwrap_or("first-difference").parse()?;
-            let (mut block_size, mut ids) = (None, false);
+            let (mut block_size, mut ids, mut resident) = (None, false, false);
             for setting in settings {
                 match setting {
                     "ids" => ids = true,
+                    "resident" => resident = true,
                     bytes => block_size = Some(bytes.parse()?),
                 }
             }
-            return Ok(Spec::Simstore { plan, codec, block_size, ids });
+            return Ok(Spec::Simstore { plan, codec, block_size, ids, resident });
         }
         match name {
             "bk-tree" => Ok(Spec::BkTree),
             "scan" => Ok(Spec::Scan),
             _ => bail!(
                 "there is no index `{name}`; expected mih-BLOCKS, gaoya-BLOCKS, bk-tree, scan or \
-                 simstore:PLAN:CODEC[:BLOCK_SIZE][:ids]"
+                 simstore:PLAN:CODEC[:BLOCK_SIZE][:ids][:resident]"
             ),
         }
     }
@@ -123,8 +137,8 @@ mod tests {
                 assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
             }
         }
-        let spec: Spec = "simstore:paper-4:gap:512:ids".parse().unwrap();
-        assert_eq!(spec.to_string(), "simstore:paper-4:gap:512:ids");
+        let spec: Spec = "simstore:paper-4:gap:512:ids:resident".parse().unwrap();
+        assert_eq!(spec.to_string(), "simstore:paper-4:gap:512:ids:resident");
         assert!("simstore:auto:zip".parse::<Spec>().is_err());
         assert!("faiss".parse::<Spec>().is_err());
     }

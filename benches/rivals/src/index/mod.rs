@@ -6,6 +6,9 @@ mod mih;
 mod scan;
 mod simstore;
 
+use std::sync::Arc;
+
+use ::simstore::fs::Disk;
 use anyhow::Result;
 use rayon::prelude::*;
 
@@ -73,13 +76,14 @@ pub(crate) fn build(spec: &Spec, source: &Source, count: usize, distance: u32) -
         Spec::Gaoya { blocks } => Box::new(gaoya::Gaoya::build(source, count, *blocks, distance)?),
         Spec::BkTree => Box::new(bk_tree::BkTree::build(fingerprints, distance)),
         Spec::Scan => Box::new(scan::Scan::build(fingerprints, distance)),
-        Spec::Simstore { plan, codec, block_size, ids } => {
+        Spec::Simstore { plan, codec, block_size, ids, resident } => {
             let options = ::simstore::BuildOptions {
                 distance,
                 codec: *codec,
                 plan: plan.parse()?,
                 block_size: *block_size,
                 ids: *ids,
+                fs: Arc::new(if *resident { Disk::resident() } else { Disk::default() }),
                 ..::simstore::BuildOptions::default()
             };
             Box::new(simstore::Simstore::build(fingerprints, options)?)
