@@ -66,6 +66,28 @@ fn select_plain(mut word: u64, mut rank: u32) -> u32 {
     position
 }
 
+/// How many of the first 29 of some numbers are below `low`, and how many are at most `high`.
+#[inline(always)]
+pub(crate) fn ranks(numbers: &[u16; 32], low: u16, high: u16) -> (u32, u32) {
+    #[cfg(target_arch = "x86_64")]
+    if x86::level() >= x86::V4 {
+        // SAFETY: the processor has the features that the callee is compiled for.
+        return unsafe { x86::ranks(numbers, low, high) };
+    }
+    ranks_plain(numbers, low, high)
+}
+
+/// The numbers that [`ranks`] looks at.
+pub(crate) const RANKED: usize = 29;
+
+/// The twin of [`ranks`] without special instructions.
+#[inline(always)]
+fn ranks_plain(numbers: &[u16; 32], low: u16, high: u16) -> (u32, u32) {
+    let count =
+        |holds: &dyn Fn(u16) -> bool| numbers[..RANKED].iter().map(|&x| u16::from(holds(x))).sum::<u16>();
+    (u32::from(count(&|x| x < low)), u32::from(count(&|x| x <= high)))
+}
+
 /// Up to eight numbers of an Elias-Fano code, of which those near a query are looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Eight<'a> {
@@ -203,6 +225,18 @@ mod x86 {
     }
 
     #[inline]
+    #[target_feature(enable = "popcnt,avx512f,avx512bw")]
+    pub(super) fn ranks(numbers: &[u16; 32], low: u16, high: u16) -> (u32, u32) {
+        // SAFETY: 64 bytes are read from an array of 64.
+        let numbers = unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) };
+        let splat = |number: u16| _mm512_set1_epi16(number.cast_signed());
+        let below = _mm512_cmplt_epu16_mask(numbers, splat(low));
+        let up_to = _mm512_cmple_epu16_mask(numbers, splat(high));
+        let all = (1 << super::RANKED) - 1;
+        ((below & all).count_ones(), (up_to & all).count_ones())
+    }
+
+    #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
     pub(super) fn near(eight: &super::Eight) -> ([u64; 8], u8, u8) {
@@ -271,6 +305,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn both_ways_to_rank_count(
+            numbers in any::<[u16; 32]>(),
+            spread in prop_oneof![Just(0_u32), Just(12)],
+            low in any::<u16>(),
+            high in any::<u16>(),
+        ) {
+            // Few different numbers, too, and those at both ends.
+            let fewer = |x: u16| if spread == 0 { x } else { (x >> spread).wrapping_sub(1) };
+            let (numbers, low, high) = (numbers.map(fewer), fewer(low), fewer(high));
+            let below = numbers.iter().take(29).filter(|&&x| x < low).count() as u32;
+            let up_to = numbers.iter().take(29).filter(|&&x| x <= high).count() as u32;
+            prop_assert_eq!(ranks(&numbers, low, high), (below, up_to));
+            prop_assert_eq!(ranks_plain(&numbers, low, high), (below, up_to));
+        }
+
         #[test]
         fn both_ways_find_the_near_ones_of_eight(
             upper in any::<u64>(),

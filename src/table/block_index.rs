@@ -1,36 +1,76 @@
 //! The block index: each block's last fingerprint, and a radix directory over them.
 
-use std::ops::Range;
-
 use crate::fingerprint::Fingerprint;
 use crate::kernels;
 
-/// Finds the block of a fingerprint: a directory entry by its leading bits, then a few comparisons.
+/// Finds the block of a fingerprint: a line of the directory by its leading bits, then the bits after them.
 #[derive(Debug)]
 pub(super) struct BlockIndex<F> {
     /// The last fingerprint of each block, strictly ascending.
     last: Vec<F>,
-    /// For each value of the leading bits, the first block whose last fingerprint has it or more; one entry
-    /// more than values, the number of blocks.
-    directory: Vec<u32>,
-    shift: u32,
+    /// For each value of the leading bits, the blocks whose last fingerprint has it.
+    directory: Vec<Line>,
+    /// Number of leading bits.
+    bits: u32,
+}
+
+/// Blocks that a line has room for.
+const ROOM: usize = kernels::RANKED;
+/// In the place of the number of blocks: more than there is room for.
+const CROWDED: u16 = u16::MAX;
+/// In the place of keys that are not there: no less than any key.
+const NO_KEY: u16 = u16::MAX;
+
+/// What most look-ups need of the index, in one line of the cache: for each block the 16 bits of its last fingerprint
+/// that follow the leading ones; their number; and the first block, which is that of the next line if there is none.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line([u16; ROOM + 3]);
+
+impl Line {
+    fn new(first: u32) -> Line {
+        let mut line = Line([NO_KEY; ROOM + 3]);
+        (line.0[ROOM], line.0[ROOM + 1], line.0[ROOM + 2]) = (0, first as u16, (first >> 16) as u16);
+        line
+    }
+
+    fn push(&mut self, key: u16) {
+        let count = &mut self.0[ROOM];
+        if usize::from(*count) < ROOM {
+            *count += 1;
+            let place = usize::from(*count) - 1;
+            self.0[place] = key;
+        } else {
+            *count = CROWDED;
+        }
+    }
+
+    #[inline(always)]
+    fn is_crowded(&self) -> bool {
+        self.0[ROOM] == CROWDED
+    }
+
+    #[inline(always)]
+    fn first(&self) -> usize {
+        usize::from(self.0[ROOM + 1]) | usize::from(self.0[ROOM + 2]) << 16
+    }
 }
 
 impl<F: Fingerprint> BlockIndex<F> {
     pub(super) fn new(last: Vec<F>) -> Self {
-        // One entry for two to four blocks, which share a cache line.
-        let bits = last.len().checked_ilog2().unwrap_or(0).saturating_sub(1);
-        let shift = F::BITS - bits;
-        let mut directory = Vec::with_capacity((1 << bits) + 1);
+        // Eight to sixteen blocks a line on average: of evenly spread fingerprints hardly one line is crowded.
+        let bits = last.len().checked_ilog2().unwrap_or(0).saturating_sub(3);
+        let mut directory = Vec::with_capacity(1 << bits);
         let mut block = 0;
         for value in 0..1_u64 << bits {
-            while block < last.len() && leading(last[block], shift) < value {
+            let mut line = Line::new(block as u32);
+            while block < last.len() && leading(last[block], bits) == value {
+                line.push(key(last[block], bits));
                 block += 1;
             }
-            directory.push(block as u32);
+            directory.push(line);
         }
-        directory.push(last.len() as u32);
-        BlockIndex { last, directory, shift }
+        BlockIndex { last, directory, bits }
     }
 
     /// Number of blocks.
@@ -45,50 +85,63 @@ impl<F: Fingerprint> BlockIndex<F> {
         self.last[block]
     }
 
+    /// Asks for what [`BlockIndex::last`] reads.
+    #[inline(always)]
+    pub(super) fn prefetch_last(&self, block: usize) {
+        kernels::prefetch(&self.last, block);
+    }
+
+    /// Asks for what [`BlockIndex::find_range`] reads.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, fingerprint: F) {
+        kernels::prefetch(&self.directory, leading(fingerprint, self.bits) as usize);
+    }
+
     /// The first block whose last fingerprint is at least `fingerprint`; the number of blocks if there is none.
     #[inline(always)]
     pub(super) fn find(&self, fingerprint: F) -> usize {
-        let bucket = self.bucket(fingerprint);
-        self.find_in(bucket, fingerprint)
+        self.find_range(fingerprint, fingerprint).unwrap_or_else(|| self.find_last(fingerprint))
     }
 
-    /// Asks for what [`BlockIndex::bucket`] reads.
+    /// The first block whose last fingerprint is at least `low`, if a line of the directory is enough to tell it and
+    /// to tell that its last fingerprint is at least `high` too.
     #[inline(always)]
-    pub(super) fn prefetch(&self, fingerprint: F) {
-        kernels::prefetch(&self.directory, leading(fingerprint, self.shift) as usize);
+    pub(super) fn find_range(&self, low: F, high: F) -> Option<usize> {
+        let value = leading(low, self.bits);
+        let line = &self.directory[value as usize];
+        let (before, up_to) = kernels::ranks(&line.0, key(low, self.bits), key(high, self.bits));
+        // Where no key lies in the range, all further bits are of no consequence; behind the last block of a line the
+        // next line's first one comes.
+        let told = before == up_to && !line.is_crowded() && leading(high, self.bits) == value;
+        told.then_some(line.first() + before as usize)
     }
 
-    /// The blocks that one of directory's entries leaves to look at; asks for what [`BlockIndex::find_in`] reads.
-    #[inline(always)]
-    pub(super) fn bucket(&self, fingerprint: F) -> Range<u32> {
-        let value = leading(fingerprint, self.shift) as usize;
-        let bucket = self.directory[value]..self.directory[value + 1];
-        kernels::prefetch(&self.last, bucket.start as usize);
-        bucket
-    }
-
-    /// [`BlockIndex::find`] in the bucket of the fingerprint.
-    #[inline(always)]
-    pub(super) fn find_in(&self, bucket: Range<u32>, fingerprint: F) -> usize {
-        let from = bucket.start as usize;
-        let bucket = &self.last[from..bucket.end as usize];
-        if bucket.len() <= 8 {
-            from + bucket.iter().map(|&last| usize::from(last < fingerprint)).sum::<usize>()
-        } else {
-            from + bucket.partition_point(|&last| last < fingerprint)
-        }
+    /// [`BlockIndex::find`] by the fingerprints themselves.
+    #[inline(never)]
+    pub(super) fn find_last(&self, fingerprint: F) -> usize {
+        let value = leading(fingerprint, self.bits) as usize;
+        let from = self.directory[value].first();
+        let to = self.directory.get(value + 1).map_or(self.last.len(), Line::first);
+        from + self.last[from..to].partition_point(|&last| last < fingerprint)
     }
 
     /// Bytes in memory.
     pub(super) fn memory(&self) -> usize {
-        self.last.len() * F::BYTES + self.directory.len() * 4
+        self.last.len() * F::BYTES + self.directory.len() * size_of::<Line>()
     }
 }
 
+/// The first `bits` bits.
 #[inline(always)]
-fn leading<F: Fingerprint>(fingerprint: F, shift: u32) -> u64 {
+fn leading<F: Fingerprint>(fingerprint: F, bits: u32) -> u64 {
     // In two steps, since an index of few blocks asks to shift out all bits.
-    (fingerprint >> 1 >> (shift - 1)).low_u64()
+    (fingerprint >> 1 >> (F::BITS - 1 - bits)).low_u64()
+}
+
+/// The 16 bits after the first `bits` bits.
+#[inline(always)]
+fn key<F: Fingerprint>(fingerprint: F, bits: u32) -> u16 {
+    (fingerprint << bits >> (F::BITS - 16)).low_u64() as u16
 }
 
 #[cfg(test)]
@@ -109,6 +162,13 @@ mod tests {
             for probe in probes.into_iter().chain(last.clone()).chain([0, u64::MAX]) {
                 let expected = last.iter().position(|&l| l >= probe).unwrap_or(last.len());
                 prop_assert_eq!(index.find(probe), expected);
+                prop_assert_eq!(index.find_last(probe), expected);
+                for high in [probe, probe.saturating_add(1 << 40), u64::MAX] {
+                    if let Some(block) = index.find_range(probe, high) {
+                        prop_assert_eq!(block, expected);
+                        prop_assert!(block == last.len() || last[block] >= high);
+                    }
+                }
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Probing the tables of a segment for one query.
 //!
-//! A probe waits for memory four times: for the directory of the block index, the index itself, the head of a
-//! block, and the place in the block. So all probes of a query go through these stages together, each
-//! asking for what the next one reads, and the waits overlap.
+//! A probe waits for memory three times: for a line of the block index's directory, the head of a block, and the place
+//! in the block. So all probes of a query go through these stages together, each asking for what the next one
+//! reads, and the waits overlap.
 
 use std::marker::PhantomData;
 
@@ -98,10 +98,7 @@ struct Group<'a, F> {
     len: usize,
     table: [u8; TOGETHER],
     low: [F; TOGETHER],
-    /// First where the bucket of the block index starts, then the block.
     block: [u32; TOGETHER],
-    /// Where the bucket ends.
-    end: [u32; TOGETHER],
     bytes: [&'a [u8]; TOGETHER],
     spot: [u32; TOGETHER],
 }
@@ -112,7 +109,6 @@ impl<F: Fingerprint> Group<'_, F> {
         table: [0; TOGETHER],
         low: [F::ZERO; TOGETHER],
         block: [0; TOGETHER],
-        end: [0; TOGETHER],
         bytes: [&[]; TOGETHER],
         spot: [0; TOGETHER],
     };
@@ -150,16 +146,7 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
     fn finish(&mut self, group: &mut Group<'a, F>) -> Result<()> {
         let tables = self.tables;
         let len = group.len.min(TOGETHER);
-        for i in 0..len {
-            let bucket = tables[usize::from(group.table[i])].index().bucket(group.low[i]);
-            (group.block[i], group.end[i]) = (bucket.start, bucket.end);
-        }
-        for i in 0..len {
-            let table = &tables[usize::from(group.table[i])];
-            let block = table.index().find_in(group.block[i]..group.end[i], group.low[i]);
-            table.prefetch_head(block);
-            group.block[i] = block as u32;
-        }
+        kernels::dispatch(FindBlocks::<F, C> { tables, group, codec: PhantomData });
         for i in 0..len {
             let (table, block) = (&tables[usize::from(group.table[i])], group.block[i] as usize);
             // No block: all fingerprints of the table come before the range.
@@ -211,6 +198,40 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
     }
 }
 
+/// The stage that finds the blocks in which the ranges start.
+struct FindBlocks<'a, 'b, F, C> {
+    tables: &'b [Table<F>],
+    group: &'a mut Group<'b, F>,
+    codec: PhantomData<C>,
+}
+
+impl<F: Fingerprint, C: CodecOf<F>> Work for FindBlocks<'_, '_, F, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let group = self.group;
+        for i in 0..group.len.min(TOGETHER) {
+            let table = &self.tables[usize::from(group.table[i])];
+            let Range { low, high } = table.flips().range(group.low[i]);
+            let index = table.index();
+            let (block, spot) = match index.find_range(low, high) {
+                Some(block) => (block, ONE_BLOCK),
+                None => {
+                    let block = index.find_last(low);
+                    let one = block == table.blocks() || index.last(block) >= high;
+                    (block, if one { ONE_BLOCK } else { SEVERAL_BLOCKS })
+                }
+            };
+            table.prefetch_head(block);
+            if C::AIMS {
+                index.prefetch_last(block);
+            }
+            (group.block[i], group.spot[i]) = (block as u32, spot);
+        }
+    }
+}
+
 /// The stage that reads the heads of blocks.
 struct Locate<'a, 'b, F, C> {
     tables: &'b [Table<F>],
@@ -227,15 +248,14 @@ impl<F: Fingerprint, C: CodecOf<F>> Work for Locate<'_, '_, F, C> {
         for i in 0..group.len.min(TOGETHER) {
             let (table, bytes) = (&self.tables[usize::from(group.table[i])], group.bytes[i]);
             let range = table.flips().range(group.low[i]);
+            if group.spot[i] == SEVERAL_BLOCKS {
+                continue;
+            }
             group.spot[i] = NOTHING;
             if bytes.is_empty() {
                 continue;
             }
-            let last = table.index().last(group.block[i] as usize);
-            if last < range.high {
-                group.spot[i] = SEVERAL_BLOCKS;
-                continue;
-            }
+            let last = if C::AIMS { table.index().last(group.block[i] as usize) } else { F::MAX };
             match C::of(table).locate(bytes, range, last) {
                 Ok(Some(found)) => {
                     group.spot[i] = found.index;
@@ -317,5 +337,7 @@ impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for CompareBlocks<'
 
 /// In the place of a spot: no fingerprint lies in the range.
 const NOTHING: u32 = u32::MAX;
+/// In the place of a spot, until there is one: the range ends in the block in which it starts.
+const ONE_BLOCK: u32 = u32::MAX - 2;
 /// In the place of a spot: the range does not end in the block in which it starts.
 const SEVERAL_BLOCKS: u32 = u32::MAX - 1;
