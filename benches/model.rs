@@ -114,6 +114,7 @@ fn main() -> Result<ExitCode, Error> {
                     fingerprints: stats.fingerprints,
                     codec,
                     block_size: Some(segment.tables()[0].header().block_size),
+                    span: None,
                     medium: Medium::Memory,
                 };
                 let measured = measure(&store, count)?;

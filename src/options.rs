@@ -64,6 +64,9 @@ pub struct BuildOptions {
     pub plan: PlanChoice,
     /// Block size in bytes, a power of two from 256 to 65536; `None` is the codec's default.
     pub block_size: Option<u32>,
+    /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256; `None` is 64. Fewer make
+    /// look-ups shorter and tables larger: 16 take about a third off the time and add some 2%.
+    pub span: Option<u16>,
     /// Memory for sorting, in bytes; beyond it, sorted runs go to temporary files in the store's folder.
     /// `None` is a quarter of the machine's memory.
     pub memory: Option<u64>,
@@ -86,6 +89,7 @@ impl Default for BuildOptions {
             codec: Codec::default(),
             plan: PlanChoice::Auto,
             block_size: None,
+            span: None,
             memory: None,
             ids: true,
             replace: false,
@@ -103,6 +107,7 @@ impl fmt::Debug for BuildOptions {
             .field("codec", &self.codec)
             .field("plan", &self.plan)
             .field("block_size", &self.block_size)
+            .field("span", &self.span)
             .field("memory", &self.memory)
             .field("ids", &self.ids)
             .field("replace", &self.replace)

@@ -193,6 +193,7 @@ impl<F: Fingerprint> Store<F> {
                     fingerprints: header.fingerprints,
                     codec: header.codec,
                     block_size: Some(header.block_size),
+                    span: Some(header.span),
                     medium: Medium::Memory,
                 };
                 estimate(segment.plan(), &workload).nanoseconds

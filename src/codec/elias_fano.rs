@@ -69,6 +69,14 @@ impl<'a, F: Fingerprint> Parts<'a, F> {
         (self.block.len() * 8).wrapping_sub(i * self.header.width as usize)
     }
 
+    /// First and last byte of the lower bits from fingerprint `i` on, taking it that there are as many as there are
+    /// zeros of the upper bits in the range.
+    #[inline(always)]
+    fn lower_bytes(&self, i: usize, zeros: u64) -> (u32, u32) {
+        let last = self.header.count.min(i + zeros.min(self.header.count as u64) as usize);
+        ((self.lower_at(last) / 8) as u32, (self.lower_at(i) / 8) as u32)
+    }
+
     /// Fingerprint `i`, from 1, whose upper bits are `upper`.
     #[inline(always)]
     fn value(&self, i: usize, upper: usize) -> F {
@@ -304,19 +312,20 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
         let parts = Parts::read(block)?;
         let first = parts.header.first;
         if low <= first {
-            let bytes = (parts.lower_at(1) / 8) as u32;
-            return Ok((high >= first).then_some(Spot { index: 0, bytes: (bytes, bytes) }));
+            let zeros = if high >= first { parts.zeros_before(high) } else { 0 };
+            return Ok((high >= first).then_some(Spot { index: 0, bytes: parts.lower_bytes(1, zeros) }));
         }
         let zeros = parts.zeros_before(low);
         let Some(at) = parts.skip(zeros) else { return Ok(None) };
         let word = parts.word(at / 64) >> (at % 64);
         // The zeros that come next, where they end in this word.
         let gap = if word == 0 { 0 } else { u64::from(word.trailing_zeros()) };
-        if gap > parts.zeros_before(high) - zeros {
+        let zeros_within = parts.zeros_before(high) - zeros;
+        if gap > zeros_within {
             return Ok(None);
         }
-        let bytes = (parts.lower_at(at - zeros as usize + 1) / 8) as u32;
-        Ok(Some(Spot { index: at as u32, bytes: (bytes, bytes) }))
+        let bytes = parts.lower_bytes(at - zeros as usize + 1, zeros_within);
+        Ok(Some(Spot { index: at as u32, bytes }))
     }
 
     #[inline(always)]

@@ -74,6 +74,8 @@ pub struct Workload {
     pub codec: Codec,
     /// Block size in bytes; `None` is the codec's default.
     pub block_size: Option<u32>,
+    /// Fingerprints from one restart point to the next; `None` is the default. Elias-Fano has none.
+    pub span: Option<u16>,
     /// What the tables are read from.
     pub medium: Medium,
 }
@@ -99,8 +101,6 @@ struct CodecCosts {
     bits: f64,
     /// A probe whose lines are in the cache, up to the place where it starts to decode, in nanoseconds.
     probe: f64,
-    /// Fingerprints that are decoded before the range: on average half a span.
-    before: f64,
     /// Decoding one fingerprint and comparing it, in nanoseconds.
     decode: f64,
     /// How many [`wait`]s each block adds: those of a group overlap, so few where a probe reads two lines; the
@@ -109,20 +109,17 @@ struct CodecCosts {
 }
 
 const fn costs(codec: Codec) -> CodecCosts {
-    let half_a_span = format::DEFAULT_SPAN as f64 / 2.0;
     match codec {
-        Codec::FirstDifference => {
-            CodecCosts { bits: 3.42, probe: 100.0, before: half_a_span, decode: 2.6, miss: 1.6 }
-        }
-        Codec::Gap => CodecCosts { bits: 1.54, probe: 100.0, before: half_a_span, decode: 2.6, miss: 1.6 },
-        Codec::EliasFano => CodecCosts { bits: 2.0, probe: 38.0, before: 0.0, decode: 0.2, miss: 0.18 },
+        Codec::FirstDifference => CodecCosts { bits: 3.42, probe: 100.0, decode: 2.6, miss: 1.6 },
+        Codec::Gap => CodecCosts { bits: 1.54, probe: 100.0, decode: 2.6, miss: 1.6 },
+        Codec::EliasFano => CodecCosts { bits: 2.0, probe: 38.0, decode: 0.2, miss: 0.18 },
     }
 }
 
-/// Probes that wait for memory together, and for how many [`wait`]s, one after the other: directory, index, head of
-/// the block, place in the block (`table/probe.rs`).
+/// Probes that wait for memory together, and for how many [`wait`]s, one after the other: index, head of the
+/// block, place in the block (`table/probe.rs`).
 const TOGETHER: f64 = 64.0;
-const STAGES: f64 = 4.5;
+const STAGES: f64 = 3.5;
 /// How many [`wait`]s each line of 64 bytes of a range adds; and from [`STREAM`] lines on, when the processor has seen
 /// that they follow one another and asks for them ahead.
 const LINE: f64 = 0.43;
@@ -138,6 +135,14 @@ const SPLIT: f64 = 110.0;
 /// map fit into, as the measurements show it.
 const L2: (f64, f64) = (4e6, 82.0);
 const L3: (f64, f64) = (390e6, 113.0);
+
+/// Fingerprints from one restart point to the next, 0 where there are none.
+fn span(workload: &Workload) -> f64 {
+    match workload.codec {
+        Codec::EliasFano => 0.0,
+        _ => workload.span.map_or(format::DEFAULT_SPAN as f64, f64::from),
+    }
+}
 
 /// How long a line of tables of so many bytes takes to come: of lines asked for at random, s / (s + c) are not in a
 /// cache of c bytes, to a smooth approximation.
@@ -156,7 +161,8 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate
     let bytes_per_fingerprint = size.bits / 8.0 * plan.tables().len() as f64;
     let wait = wait(bytes_per_fingerprint * size.fingerprints);
     let ranges = all.probes + all.parts;
-    let decoded = ranges * costs.before + all.candidates;
+    // Half a span on average before each range.
+    let decoded = ranges * span(workload) / 2.0 + all.candidates;
     let reads = (all.blocks + all.next_blocks).min(size.blocks * plan.tables().len() as f64);
     let computing = ranges * costs.probe + decoded * costs.decode + all.parts * SPLIT;
     let waiting = (all.probes / TOGETHER).max(1.0) * STAGES + all.blocks * costs.miss + all.lines;
@@ -191,7 +197,7 @@ impl Size {
         let coded = (width - fingerprints.log2() + costs(codec).bits).max(1.0);
         let per_block = 64.0 + width + (width - coded) + coded / 2.0;
         let per_block = per_block.min(fingerprints * coded + per_block);
-        let restart = if codec == Codec::EliasFano { 0.0 } else { 24.0 / format::DEFAULT_SPAN as f64 };
+        let restart = if codec == Codec::EliasFano { 0.0 } else { 24.0 / span(workload) };
         let bits = coded + restart + per_block / (block_bits / coded).min(fingerprints);
         Size { fingerprints, bits, blocks: (fingerprints * bits / block_bits).max(1.0), block_bytes }
     }
@@ -221,35 +227,45 @@ impl Counts {
     }
 
     fn of<F: Fingerprint>(table: &TablePlan<F>, distance: u32, workload: &Workload, size: &Size) -> Counts {
-        let bits = f64::from(table.probed_bits(workload.fingerprints, workload.codec));
-        let probes = combinations(bits, table.flips);
-        let blocks_each = size.blocks / bits.exp2();
-        if blocks_each >= WIDE {
-            // Down to less than one block; of the bits on the way as many are flipped as those before have left.
-            let depth = blocks_each.log2() + 1.0;
-            let flipped = |flips| {
-                combinations(bits, flips) - flips.checked_sub(1).map_or(0.0, |f| combinations(bits, f))
-            };
-            let left = |flips| combinations(depth, distance.saturating_sub(flips));
-            let parts: f64 = (0..=table.flips).map(|flips| flipped(flips) * left(flips)).sum();
-            let each = size.fingerprints / (bits + depth).exp2();
+        let bits = f64::from(table.flipped_bits(workload.fingerprints));
+        let exactly = |flips: u32| {
+            combinations(bits, flips) - flips.checked_sub(1).map_or(0.0, |fewer| combinations(bits, fewer))
+        };
+        let mut all = Counts::default();
+        for flips in 0..=table.flips {
+            let shared = if flips == table.flips { f64::from(table.prefix_bits) } else { bits };
+            all.add(&Counts::of_ranges(exactly(flips), shared, distance.saturating_sub(flips), size));
+        }
+        // Probes that differ late share blocks.
+        all.blocks = all.blocks.min(combinations(bits.min(size.blocks.log2()), table.flips));
+        all
+    }
+
+    /// Probes of ranges that share so many bits, where at most `left` more bits may differ.
+    fn of_ranges(probes: f64, shared: f64, left: u32, size: &Size) -> Counts {
+        let blocks_each = size.blocks / shared.exp2();
+        let each = size.fingerprints / shared.exp2();
+        if blocks_each < WIDE {
             return Counts {
                 probes,
-                parts,
-                blocks: parts.min(size.blocks),
-                next_blocks: 0.0,
-                candidates: (parts * each).min(size.fingerprints),
-                lines: parts * Counts::lines(each, size),
+                parts: 0.0,
+                blocks: probes,
+                next_blocks: probes * blocks_each,
+                candidates: (probes * each).min(size.fingerprints),
+                lines: probes * Counts::lines(each, size),
             };
         }
-        let each = size.fingerprints / bits.exp2();
+        // Down to less than one block; of the bits on the way as many are flipped as those before have left.
+        let depth = blocks_each.log2() + 1.0;
+        let parts = probes * combinations(depth, left);
+        let each = each / depth.exp2();
         Counts {
             probes,
-            parts: 0.0,
-            blocks: combinations(bits.min(size.blocks.log2()), table.flips),
-            next_blocks: probes * blocks_each,
-            candidates: (probes * each).min(size.fingerprints),
-            lines: probes * Counts::lines(each, size),
+            parts,
+            blocks: parts.min(size.blocks),
+            next_blocks: 0.0,
+            candidates: (parts * each).min(size.fingerprints),
+            lines: parts * Counts::lines(each, size),
         }
     }
 
@@ -312,7 +328,13 @@ mod tests {
     use super::*;
 
     fn workload(fingerprints: u64) -> Workload {
-        Workload { fingerprints, codec: Codec::default(), block_size: None, medium: Medium::Memory }
+        Workload {
+            fingerprints,
+            codec: Codec::default(),
+            block_size: None,
+            span: None,
+            medium: Medium::Memory,
+        }
     }
 
     #[test]
@@ -330,10 +352,10 @@ mod tests {
             let plan = Plan::<u64>::named(plan, 3).unwrap();
             estimate(&plan, &Workload { codec, ..workload(1 << 20) }).probes
         };
-        // Two tables with one flip of the first 18 or 23 bits; one table with one flip, two with none.
-        assert_eq!(probes("probe-2", Codec::FirstDifference), 38.0);
-        assert_eq!(probes("probe-2", Codec::EliasFano), 48.0);
-        assert_eq!(probes("probe-3", Codec::FirstDifference), 21.0);
+        // Two tables with one flip of the first 16 bits; one table with one flip, two with none.
+        assert_eq!(probes("probe-2", Codec::FirstDifference), 34.0);
+        assert_eq!(probes("probe-2", Codec::EliasFano), 34.0);
+        assert_eq!(probes("probe-3", Codec::FirstDifference), 19.0);
         assert_eq!(probes("paper-4", Codec::EliasFano), 4.0);
     }
 

@@ -10,7 +10,6 @@ mod cost;
 
 pub use self::catalogue::names;
 pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
-use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
@@ -39,14 +38,12 @@ impl<F: Fingerprint> TablePlan<F> {
         self.permutation.invert(F::prefix_mask(self.prefix_bits))
     }
 
-    /// The first bits of the prefix that probes look at, as many as tell so many fingerprints apart; more would
-    /// cost more probes than they save candidates.
-    pub(crate) fn probed_bits(&self, fingerprints: u64, codec: Codec) -> u32 {
-        let spread = fingerprints.max(1).ilog2() as i32;
-        // Where all words from a restart point on have to be decoded, a few fingerprints more cost little; where a
-        // look-up goes straight to its range, an empty range costs less than one that is read in vain.
-        let more = if codec == Codec::EliasFano { 3 } else { -2 };
-        let mut bits = self.prefix_bits.min((spread + more).max(0) as u32);
+    /// The first bits of the prefix, of which probes of a table of so many fingerprints flip up to r. A probe that flips
+    /// fewer reads all fingerprints that share these bits, some sixteen to thirty, and so finds those that differ later
+    /// in the prefix, without a probe for each of its later bits.
+    pub(crate) fn flipped_bits(&self, fingerprints: u64) -> u32 {
+        let spread = fingerprints.max(1).ilog2();
+        let mut bits = self.prefix_bits.min(spread.saturating_sub(4));
         while combinations(f64::from(bits), self.flips) > MAX_FLIPS {
             bits -= 1;
         }

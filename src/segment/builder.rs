@@ -132,6 +132,7 @@ fn write<R: Record>(
         fingerprints: entry.fingerprints,
         codec: options.codec,
         block_size: options.block_size,
+        span: options.span,
         medium: plan::Medium::Memory,
     };
     let plan = match &options.plan {
@@ -168,7 +169,8 @@ impl<R: Record> TableTask<'_, R> {
         counts: &SymbolCounts<R::Fingerprint>,
     ) -> Result<TableWriter<R::Fingerprint, NewFile>> {
         let (path, file) = self.create(&self.entry.table_name(number))?;
-        let header = TableHeader::new(plan.clone(), self.options.codec, self.options.block_size, counts)?;
+        let options = self.options;
+        let header = TableHeader::new(plan.clone(), options.codec, options.block_size, options.span, counts)?;
         TableWriter::new(file, &path, header)
     }
 

@@ -46,6 +46,7 @@ impl<F: Fingerprint> Builder<F> {
             crate::PlanChoice::Auto => Plan::<F>::named("scan", options.distance).map(|_| ())?,
         }
         crate::format::check_block_size(options.block_size)?;
+        crate::table::check_span(options.codec, options.span)?;
         let fs = options.fs.clone();
         let folder_is_new = match fs.create_dir(path) {
             Ok(()) => true,

@@ -100,20 +100,29 @@ impl<F: Fingerprint> BlockIndex<F> {
     /// The first block whose last fingerprint is at least `fingerprint`; the number of blocks if there is none.
     #[inline(always)]
     pub(super) fn find(&self, fingerprint: F) -> usize {
-        self.find_range(fingerprint, fingerprint).unwrap_or_else(|| self.find_last(fingerprint))
+        match self.find_range(fingerprint, F::BITS) {
+            Some((block, 0)) => block,
+            _ => self.find_last(fingerprint),
+        }
     }
 
-    /// The first block whose last fingerprint is at least `low`, if a line of the directory is enough to tell it and
-    /// to tell that its last fingerprint is at least `high` too.
+    /// The first block whose last fingerprint is at least `low`, and the number of blocks after it that the
+    /// fingerprints which share the first `shared` bits with `low` can go on to; `low` has zeros after these bits. `None`
+    /// if one line of the directory is not enough to tell.
     #[inline(always)]
-    pub(super) fn find_range(&self, low: F, high: F) -> Option<usize> {
+    pub(super) fn find_range(&self, low: F, shared: u32) -> Option<(usize, usize)> {
+        let high = low | !F::prefix_mask(shared);
         let value = leading(low, self.bits);
         let line = &self.directory[value as usize];
         let (before, up_to) = kernels::ranks(&line.0, key(low, self.bits), key(high, self.bits));
-        // Where no key lies in the range, all further bits are of no consequence; behind the last block of a line the
-        // next line's first one comes.
-        let told = before == up_to && !line.is_crowded() && leading(high, self.bits) == value;
-        told.then_some(line.first() + before as usize)
+        // Places without a key look like the largest ones.
+        let up_to = up_to.min(u32::from(line.0[ROOM]));
+        // Keys that lie in the range are told from those that do not where it is not narrower than a key; where there
+        // are none, all further bits are of no consequence. Behind the last block of a line the next line's first one
+        // comes.
+        let told = shared <= self.bits + 16 || before == up_to;
+        let told = told && !line.is_crowded() && shared >= self.bits;
+        told.then_some((line.first() + before as usize, (up_to - before) as usize))
     }
 
     /// [`BlockIndex::find`] by the fingerprints themselves.
@@ -163,10 +172,15 @@ mod tests {
                 let expected = last.iter().position(|&l| l >= probe).unwrap_or(last.len());
                 prop_assert_eq!(index.find(probe), expected);
                 prop_assert_eq!(index.find_last(probe), expected);
-                for high in [probe, probe.saturating_add(1 << 40), u64::MAX] {
-                    if let Some(block) = index.find_range(probe, high) {
-                        prop_assert_eq!(block, expected);
-                        prop_assert!(block == last.len() || last[block] >= high);
+                for shared in [0, 3, 20, 40, 55, 60, 64] {
+                    let low = probe & u64::prefix_mask(shared);
+                    let high = low | !u64::prefix_mask(shared);
+                    if let Some((block, more)) = index.find_range(low, shared) {
+                        prop_assert_eq!(block, index.find_last(low));
+                        let to = index.find_last(high);
+                        // One more only where the range ends with a block.
+                        let ends = last.get(to) == Some(&high);
+                        prop_assert!(block + more == to || ends && block + more == to + 1);
                     }
                 }
             }

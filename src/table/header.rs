@@ -30,17 +30,31 @@ pub struct TableHeader<F> {
     pub(crate) code: Code,
 }
 
+/// Refuses a span that tables of a codec cannot have; `None` is its default.
+pub(crate) fn check_span(codec: Codec, span: Option<u16>) -> Result<()> {
+    let message = match span {
+        Some(_) if codec == Codec::EliasFano => "elias-fano has no restart points, so no span".to_string(),
+        Some(span) if !(1..=format::MAX_SPAN).contains(&span) => {
+            format!("a span of {span} is not 1 to {}", format::MAX_SPAN)
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::BadArgument(message))
+}
+
 impl<F: Fingerprint> TableHeader<F> {
-    /// The header of a table of the counted fingerprints; a block size of `None` is the codec's default.
+    /// The header of a table of the counted fingerprints; a block size or span of `None` is the codec's default.
     pub(crate) fn new(
         plan: TablePlan<F>,
         codec: Codec,
         block_size: Option<u32>,
+        span: Option<u16>,
         counts: &SymbolCounts<F>,
     ) -> Result<Self> {
         format::check_block_size(block_size)?;
         let block_size = block_size.unwrap_or(codec.default_block_size(F::BITS));
-        let span = if codec == Codec::EliasFano { 0 } else { format::DEFAULT_SPAN as u16 };
+        check_span(codec, span)?;
+        let span = if codec == Codec::EliasFano { 0 } else { span.unwrap_or(format::DEFAULT_SPAN as u16) };
         let (fingerprints, code) = (counts.fingerprints(), counts.code());
         Ok(TableHeader { plan, codec, block_size, span, fingerprints, code })
     }

@@ -7,6 +7,7 @@ mod reader;
 mod writer;
 
 pub use self::header::TableHeader;
+pub(crate) use self::header::check_span;
 pub(crate) use self::probe::probe;
 pub use self::reader::{BlockInfo, Table, TableScan};
 pub(crate) use self::writer::{SymbolCounts, TableWriter};

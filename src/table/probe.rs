@@ -13,35 +13,33 @@ use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::kernels::{self, Work};
 
-/// The probes of a table: all ways to flip at most r of the first bits.
+/// The probes of a table: all ways to flip at most r of the first bits. With r flipped, no other bit of the prefix
+/// may differ, and the probe reads the fingerprints that share all of it; with fewer, those that share the first bits.
 #[derive(Debug)]
 pub(super) struct Flips<F> {
-    /// The first bits of the prefix, [`TablePlan::probed_bits`](crate::plan::TablePlan).
+    /// How many first bits may be flipped.
     bits: u32,
-    /// A mask of the bits after them.
-    rest: F,
-    /// Ascending, so that those that share a block follow one another.
+    /// Those with fewer than r bits flipped, then those with r: both ascending, so that probes that share a block
+    /// follow one another.
     masks: Vec<F>,
+    /// The number of masks with fewer than r bits.
+    wide: usize,
 }
 
 impl<F: Fingerprint> Flips<F> {
     pub(super) fn new(header: &TableHeader<F>) -> Self {
-        let bits = header.plan.probed_bits(header.fingerprints, header.codec);
+        let (bits, most) = (header.plan.flipped_bits(header.fingerprints), header.plan.flips);
         let mut masks = vec![F::ZERO];
-        for _ in 0..header.plan.flips {
+        for _ in 0..most {
             // Each mask with one more bit, after those that it has.
             let fewer = masks.clone();
             masks.extend(fewer.iter().flat_map(|&mask| (0..bits).map(move |bit| mask | F::bit_mask(bit))));
             masks.sort_unstable();
             masks.dedup();
         }
-        Flips { bits, rest: !F::prefix_mask(bits), masks }
-    }
-
-    /// The fingerprints that start with the bits of `low`.
-    #[inline(always)]
-    pub(super) fn range(&self, low: F) -> Range<F> {
-        Range { low, high: low | self.rest }
+        masks.sort_by_key(|mask| mask.count_ones() == most);
+        let wide = masks.partition_point(|mask| mask.count_ones() < most);
+        Flips { bits, masks, wide }
     }
 
     /// Bytes in memory.
@@ -89,28 +87,49 @@ fn search<F: Fingerprint, C: CodecOf<F>>(
 /// From this number of blocks on, a range is worth being split by more bits than the prefix has.
 const WIDE: usize = 64;
 
-/// Probes that go through a stage together.
+/// Probes that start through the stages together.
 const TOGETHER: usize = 64;
+/// For them and for the further blocks of their ranges, of at most [`FEW`] each.
+const ROOM: usize = 96;
+const FEW: usize = 4;
 
 /// Probes on their way through the stages, field by field: what one stage writes, the next reads as it is.
 #[derive(Clone, Copy)]
 struct Group<'a, F> {
     len: usize,
-    table: [u8; TOGETHER],
-    low: [F; TOGETHER],
-    block: [u32; TOGETHER],
-    bytes: [&'a [u8]; TOGETHER],
-    spot: [u32; TOGETHER],
+    table: [u8; ROOM],
+    /// How many of the first bits the range's fingerprints have in common.
+    shared: [u8; ROOM],
+    low: [F; ROOM],
+    block: [u32; ROOM],
+    bytes: [&'a [u8]; ROOM],
+    spot: [u32; ROOM],
 }
 
 impl<F: Fingerprint> Group<'_, F> {
+    #[inline(always)]
+    fn range(&self, i: usize) -> Range<F> {
+        let low = self.low[i];
+        Range { low, high: low | !F::prefix_mask(u32::from(self.shared[i])) }
+    }
+
+    /// Adds probe `i` once more, for another block of its range.
+    #[inline(always)]
+    fn repeat(&mut self, i: usize, block: usize) {
+        let next = self.len % ROOM;
+        (self.table[next], self.shared[next], self.low[next]) = (self.table[i], self.shared[i], self.low[i]);
+        (self.block[next], self.spot[next]) = (block as u32, ONE_BLOCK);
+        self.len += 1;
+    }
+
     const EMPTY: Self = Group {
         len: 0,
-        table: [0; TOGETHER],
-        low: [F::ZERO; TOGETHER],
-        block: [0; TOGETHER],
-        bytes: [&[]; TOGETHER],
-        spot: [0; TOGETHER],
+        table: [0; ROOM],
+        shared: [0; ROOM],
+        low: [F::ZERO; ROOM],
+        block: [0; ROOM],
+        bytes: [&[]; ROOM],
+        spot: [0; ROOM],
     };
 }
 
@@ -128,14 +147,18 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
         for (number, table) in self.tables.iter().enumerate() {
             let (query, flips) = (table.permute(self.query), table.flips());
             let (distance, all) = (self.distance, self.distance >= table.header().plan.flips);
-            for &mask in flips.masks.iter().filter(|mask| all || mask.count_ones() <= distance) {
-                let low = (query ^ mask) & !flips.rest;
-                table.index().prefetch(low);
-                let i = group.len % TOGETHER;
-                (group.table[i], group.low[i]) = (number as u8, low);
-                group.len += 1;
-                if group.len == TOGETHER {
-                    self.finish(&mut group)?;
+            let (wide, narrow) = flips.masks.split_at(flips.wide);
+            for (masks, shared) in [(wide, flips.bits), (narrow, table.header().plan.prefix_bits)] {
+                let prefix = F::prefix_mask(shared);
+                for &mask in masks.iter().filter(|mask| all || mask.count_ones() <= distance) {
+                    let low = (query ^ mask) & prefix;
+                    table.index().prefetch(low);
+                    let i = group.len % ROOM;
+                    (group.table[i], group.shared[i], group.low[i]) = (number as u8, shared as u8, low);
+                    group.len += 1;
+                    if group.len == TOGETHER {
+                        self.finish(&mut group)?;
+                    }
                 }
             }
         }
@@ -145,9 +168,8 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
     /// Takes a group, whose lines of the directory have been asked for, through all stages.
     fn finish(&mut self, group: &mut Group<'a, F>) -> Result<()> {
         let tables = self.tables;
-        let len = group.len.min(TOGETHER);
         kernels::dispatch(FindBlocks::<F, C> { tables, group, codec: PhantomData });
-        for i in 0..len {
+        for i in 0..group.len.min(ROOM) {
             let (table, block) = (&tables[usize::from(group.table[i])], group.block[i] as usize);
             // No block: all fingerprints of the table come before the range.
             group.bytes[i] = if block < table.blocks() { table.block(block)? } else { &[] };
@@ -211,23 +233,31 @@ impl<F: Fingerprint, C: CodecOf<F>> Work for FindBlocks<'_, '_, F, C> {
     #[inline(always)]
     fn run(self) {
         let group = self.group;
-        for i in 0..group.len.min(TOGETHER) {
+        for i in 0..group.len.min(ROOM) {
             let table = &self.tables[usize::from(group.table[i])];
-            let Range { low, high } = table.flips().range(group.low[i]);
             let index = table.index();
-            let (block, spot) = match index.find_range(low, high) {
-                Some(block) => (block, ONE_BLOCK),
+            let (block, more) = match index.find_range(group.low[i], u32::from(group.shared[i])) {
+                Some(found) => found,
                 None => {
+                    let Range { low, high } = group.range(i);
                     let block = index.find_last(low);
                     let one = block == table.blocks() || index.last(block) >= high;
-                    (block, if one { ONE_BLOCK } else { SEVERAL_BLOCKS })
+                    (block, if one { 0 } else { usize::MAX })
                 }
             };
-            table.prefetch_head(block);
-            if C::AIMS {
-                index.prefetch_last(block);
+            let several = more > FEW || group.len + more > ROOM;
+            group.block[i] = block as u32;
+            group.spot[i] = if several { SEVERAL_BLOCKS } else { ONE_BLOCK };
+            let more = if several { 0 } else { more };
+            for next in block + 1..=block + more {
+                group.repeat(i, next);
             }
-            (group.block[i], group.spot[i]) = (block as u32, spot);
+            for block in block..=block + more {
+                table.prefetch_head(block);
+                if C::AIMS {
+                    index.prefetch_last(block);
+                }
+            }
         }
     }
 }
@@ -245,9 +275,9 @@ impl<F: Fingerprint, C: CodecOf<F>> Work for Locate<'_, '_, F, C> {
     #[inline(always)]
     fn run(self) -> Result<()> {
         let group = self.group;
-        for i in 0..group.len.min(TOGETHER) {
+        for i in 0..group.len.min(ROOM) {
             let (table, bytes) = (&self.tables[usize::from(group.table[i])], group.bytes[i]);
-            let range = table.flips().range(group.low[i]);
+            let range = group.range(i);
             if group.spot[i] == SEVERAL_BLOCKS {
                 continue;
             }
@@ -284,16 +314,16 @@ impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for Compare<'_, '_,
     fn run(self) -> Result<()> {
         let (search, group) = (self.search, self.group);
         let distance = search.distance;
-        for i in 0..group.len.min(TOGETHER) {
+        for i in 0..group.len.min(ROOM) {
             if group.spot[i] == NOTHING {
                 continue;
             }
             let number = usize::from(group.table[i]);
             let table = &search.tables[number];
             let near = Near { query: table.permute(search.query), distance };
-            let range = table.flips().range(group.low[i]);
+            let range = group.range(i);
             if group.spot[i] == SEVERAL_BLOCKS {
-                search.compare_blocks(number, near, range, table.flips().bits)?;
+                search.compare_blocks(number, near, range, u32::from(group.shared[i]))?;
                 continue;
             }
             let visitor = |_, value| (search.visitor)(number, value);
@@ -337,7 +367,7 @@ impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for CompareBlocks<'
 
 /// In the place of a spot: no fingerprint lies in the range.
 const NOTHING: u32 = u32::MAX;
-/// In the place of a spot, until there is one: the range ends in the block in which it starts.
+/// In the place of a spot, until there is one: this block of the range is looked at.
 const ONE_BLOCK: u32 = u32::MAX - 2;
-/// In the place of a spot: the range does not end in the block in which it starts.
+/// In the place of a spot: the range goes on to more blocks than the group has room for.
 const SEVERAL_BLOCKS: u32 = u32::MAX - 1;

@@ -243,7 +243,7 @@ impl<F: Fingerprint> Table<F> {
             }
             previous = Some(fingerprint);
         }
-        let header = TableHeader::new(plan.clone(), codec, block_size, &counts)?;
+        let header = TableHeader::new(plan.clone(), codec, block_size, None, &counts)?;
         let mut writer = TableWriter::new(Vec::new(), Path::new("table in memory"), header)?;
         for &fingerprint in fingerprints {
             writer.push(fingerprint)?;

@@ -85,6 +85,7 @@ fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
         fingerprints: args.count,
         codec: args.codec,
         block_size: args.block_size,
+        span: None,
         medium: args.medium,
     };
     let chosen = plan::choose::<F>(args.distance, &workload)?;
