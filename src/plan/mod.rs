@@ -4,12 +4,19 @@
 //! fingerprint leaves some table whose prefix holds at most as many errors as its probes flip. A [`Plan`]
 //! that is not complete cannot be made.
 
+mod assign;
 mod catalogue;
 mod complete;
 mod cost;
+mod expected;
+mod sample;
+mod shape;
+mod variation;
 
+pub(crate) use self::assign::assign;
 pub use self::catalogue::names;
 pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
+pub(crate) use self::sample::Sample;
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -39,19 +46,23 @@ impl<F: Fingerprint> TablePlan<F> {
         self.permutation.invert(F::prefix_mask(self.prefix_bits))
     }
 
-    /// The first bits of the prefix that probes look at, as many as tell so many fingerprints apart; more would
+    /// How many of the first bits of the prefix probes look at: as many as tell so many fingerprints apart; more would
     /// cost more probes than they save candidates.
-    pub(crate) fn probed_bits(&self, fingerprints: u64, codec: Codec) -> u32 {
-        let spread = fingerprints.max(1).ilog2() as i32;
-        // Where all words from a restart point on have to be decoded, a few fingerprints more cost little; where a
-        // look-up goes straight to its range, an empty range costs less than one that is read in vain.
-        let more = if codec == Codec::EliasFano { 3 } else { -2 };
-        let mut bits = self.prefix_bits.min((spread + more).max(0) as u32);
-        while combinations(f64::from(bits), self.flips) > MAX_FLIPS {
-            bits -= 1;
-        }
-        bits
+    pub fn probed_bits(&self, fingerprints: u64, codec: Codec) -> u32 {
+        probed_bits(self.prefix_bits, self.flips, fingerprints, codec)
     }
+}
+
+fn probed_bits(prefix_bits: u32, flips: u32, fingerprints: u64, codec: Codec) -> u32 {
+    let spread = fingerprints.max(1).ilog2() as i32;
+    // Where all words from a restart point on have to be decoded, a few fingerprints more cost little; where a
+    // look-up goes straight to its range, an empty range costs less than one that is read in vain.
+    let more = if codec == Codec::EliasFano { 3 } else { -2 };
+    let mut bits = prefix_bits.min((spread + more).max(0) as u32);
+    while combinations(f64::from(bits), flips) > MAX_FLIPS {
+        bits -= 1;
+    }
+    bits
 }
 
 /// Number of ways to choose at most `most` of `bits` bits, which need not be a whole number.
