@@ -257,6 +257,9 @@ fn skewed<F: Fingerprint>(count: u64) -> Vec<(&'static str, Vec<(F, u64)>)> {
     ]
 }
 
+/// A plan, a distance, a codec, and a set with its name.
+type Case<'a, F> = (&'a str, u32, Codec, &'a (&'static str, Vec<(F, u64)>));
+
 /// Every family with bits from a sample. What was built is read again as it was.
 fn bits_from_a_sample<F: Fingerprint>() {
     let sets = skewed::<F>(12_000);
@@ -267,7 +270,7 @@ fn bits_from_a_sample<F: Fingerprint>() {
     for (plan, distance) in [("probe-4", 8), ("paper-7", 6), ("probe-2", 1), ("scan", 3), ("paper-16", 3)] {
         cases.extend(sets.iter().map(|set| (plan, distance, Codec::Gap, set)));
     }
-    let moved = cases.par_iter().filter(|&&(plan, distance, codec, (name, entries))| {
+    let moves = |&&(plan, distance, codec, (name, entries)): &&Case<F>| {
         let options = || BuildOptions { plan: plan.parse().unwrap(), ..options(distance, plan, codec) };
         check(entries, options(), 25);
         let disk: Arc<dyn Fs> = Arc::new(MemoryDisk::default());
@@ -279,8 +282,13 @@ fn bits_from_a_sample<F: Fingerprint>() {
         assert_eq!(built, prefixes(&Store::<F>::open_on(&disk, Path::new("store")).unwrap()), "{name}");
         let contiguous = BuildOptions { bits: BitAssignment::Contiguous, ..options() };
         built != prefixes(&build(entries, contiguous))
-    });
-    assert!(moved.count() >= 20, "hardly any bits were assigned from the sample");
+    };
+    let moved: Vec<_> =
+        cases.par_iter().filter(moves).map(|&(plan, distance, ..)| (plan, distance)).collect();
+    // The plans of one table and of two levels are fixed.
+    for (plan, distance, ..) in cases.iter().filter(|case| case.0 != "scan" && case.0 != "paper-16") {
+        assert!(moved.contains(&(*plan, *distance)), "{plan}: no set has bits assigned from the sample");
+    }
 }
 
 #[test]

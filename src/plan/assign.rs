@@ -18,8 +18,10 @@ const GAIN: f64 = 0.9;
 const STEP: f64 = 0.998;
 /// Steps in vain after which the search ends.
 const PATIENCE: u32 = 400;
-/// Fingerprints that the search counts for each one that there is, and at most: under a second.
+/// Fingerprints that the search counts for each one that there is, and how many at least and at most: from a seventh of
+/// a second to half a second.
 const WORK_EACH: u64 = 512;
+const LEAST_WORK: u64 = 1 << 25;
 const MOST_WORK: u64 = 1 << 27;
 
 /// The plan with the bits that suit a sample, or as it is if they would gain little.
@@ -42,7 +44,7 @@ pub(crate) fn assign<F: Fingerprint>(
     if least > cost * GAIN {
         return Ok(plan);
     }
-    let work = (workload.fingerprints * WORK_EACH).min(MOST_WORK);
+    let work = (workload.fingerprints * WORK_EACH).clamp(LEAST_WORK, MOST_WORK);
     let variation = Variation::of(&searched);
     let mut search = Search { shape: &shape, variation: &variation, expected, workload, work, random: 0 };
     let found = search.run(even.clone(), cost);
