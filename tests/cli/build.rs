@@ -216,14 +216,12 @@ fn bits_from_a_sample() {
     let folder = Folder::new();
     let mut random = Random(40);
     let fingerprints: Vec<u64> = (0..20_000).map(|_| random.next() >> 40).collect();
-    folder.write("a.txt", hex_lines(&fingerprints));
-    folder.run(&["build", "sampled", "a.txt", "--plan", "probe-2"]).ok();
-    folder.run(&["build", "contiguous", "a.txt", "--plan", "probe-2", "--contiguous"]).ok();
+    folder.write("a.hex", hex_lines(&fingerprints));
+    folder.run(&["build", "sampled", "a.hex", "--plan", "probe-2"]).ok();
+    folder.run(&["build", "contiguous", "a.hex", "--plan", "probe-2", "--contiguous"]).ok();
     let second = |store: &str| folder.run(&["inspect", store, "--json"]).json().remove(2);
     assert_eq!(second("contiguous")["prefix_bits"], 32);
-    let sampled = second("sampled");
-    assert!((8..=16).contains(&sampled["prefix_bits"].as_u64().unwrap()), "{sampled}");
-    assert_eq!(sampled["permutation"][0], 64 - sampled["prefix_bits"].as_u64().unwrap());
+    assert_ne!(second("sampled")["permutation"], second("contiguous")["permutation"]);
     let shown = folder.run(&["inspect", "contiguous", "--table", "1"]).ok();
     assert!(shown.contains("order of bits 32-63 | 0-31\n"), "{shown}");
     let dump = |store: &str| folder.run(&["dump", store]).ok();
