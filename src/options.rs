@@ -35,6 +35,17 @@ impl FromStr for PlanChoice {
     }
 }
 
+/// Which bits of the fingerprints the prefixes of a plan's tables get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BitAssignment {
+    /// Those that suit a sample of the fingerprints, where prefixes of contiguous bits would be shared by many more
+    /// than others.
+    #[default]
+    Sampled,
+    /// Blocks of contiguous bits, as [`crate::plan::Plan::named`] has them.
+    Contiguous,
+}
+
 /// How far a build has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildProgress {
@@ -62,6 +73,8 @@ pub struct BuildOptions {
     pub codec: Codec,
     /// Which tables are kept.
     pub plan: PlanChoice,
+    /// Which bits their prefixes get.
+    pub bits: BitAssignment,
     /// Block size in bytes, a power of two from 256 to 65536; `None` is the codec's default.
     pub block_size: Option<u32>,
     /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256; `None` is 64. Fewer make
@@ -88,6 +101,7 @@ impl Default for BuildOptions {
             distance: 3,
             codec: Codec::default(),
             plan: PlanChoice::Auto,
+            bits: BitAssignment::default(),
             block_size: None,
             span: None,
             memory: None,
@@ -106,6 +120,7 @@ impl fmt::Debug for BuildOptions {
             .field("distance", &self.distance)
             .field("codec", &self.codec)
             .field("plan", &self.plan)
+            .field("bits", &self.bits)
             .field("block_size", &self.block_size)
             .field("span", &self.span)
             .field("memory", &self.memory)

@@ -1,9 +1,9 @@
 //! The plans that have names.
 
+use super::shape::{Blocks, Shape, all_bits, parts, table};
 use super::{MAX_TABLES, Plan, TablePlan};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::permutation::Permutation;
 
 /// Covering designs: any three blocks lie inside one of the sets of free (non-prefix) blocks.
 ///
@@ -84,7 +84,7 @@ const MIXED_DISTANCE: u32 = 3;
 const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
 const MIXED_PREFIXES: [u32; 5] = [18, 20, 22, 24, 26];
 /// The longest prefix of a `probe` plan: more bits than log2 of the fingerprints of a table gain nothing.
-const MAX_PROBE_PREFIX: u32 = 32;
+const MAX_PROBE_PREFIX: usize = 32;
 
 /// The names of the plans that are complete for a distance, smallest number of tables first.
 ///
@@ -96,6 +96,9 @@ const MAX_PROBE_PREFIX: u32 = 32;
 /// - `mixed-N-P`: one table with a prefix of P bits of which a probe may flip one, and N - 1 tables without flips,
 ///   each with all other bits but one of N - 1 parts for its prefix; for distances up to 3. Fewer probes than
 ///   `probe-2`, for a table or two more. P should be about log2 of the fingerprints.
+///
+/// Blocks have contiguous bits, nearly equally many, unless bits are assigned from a sample of the fingerprints
+/// ([`crate::BitAssignment`]): then prefixes may also be longer or shorter than the names say.
 pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
     plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
@@ -126,6 +129,72 @@ fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     sizes
 }
 
+/// The tables of a name.
+pub(super) enum Family<F> {
+    /// These.
+    Fixed(Vec<TablePlan<F>>),
+    /// Sets of blocks, and the blocks if nothing is known of the fingerprints: of bits that follow one another.
+    Blocks(Shape, Blocks),
+}
+
+impl<F: Fingerprint> Family<F> {
+    /// The tables of a name, or nothing if it is no plan's.
+    fn find(name: &str, distance: u32) -> Result<Option<Self>> {
+        if name == "scan" {
+            return Ok(Some(Family::Fixed(vec![table(&[], 0)?])));
+        }
+        let Some((family, size)) = name.split_once('-') else { return Ok(None) };
+        let (size, prefix_bits) = match size.split_once('-') {
+            Some((size, bits)) if family == "mixed" => (size, bits.parse().ok()),
+            _ => (size, None),
+        };
+        let size = size.parse().unwrap_or(0);
+        if size == 0 || size > MAX_TABLES {
+            return Ok(None);
+        }
+        let all = all_bits::<F>();
+        let even = |shape: Shape| {
+            let blocks = parts(&all, shape.blocks);
+            Family::Blocks(shape, blocks)
+        };
+        Ok(match (family, prefix_bits) {
+            ("probe", None) if size <= distance as usize + 1 => {
+                let mut blocks = parts(&all, size);
+                blocks.iter_mut().for_each(|block| block.truncate(MAX_PROBE_PREFIX));
+                Some(Family::Blocks(Shape::of_probes(size as u32, distance), blocks))
+            }
+            ("mixed", Some(bits))
+                if distance <= MIXED_DISTANCE && size > 2 && (1..=MAX_PROBE_PREFIX).contains(&bits) =>
+            {
+                let (flipped, rest) = all.split_at(bits);
+                let blocks = [vec![flipped.to_vec()], parts(rest, size - 1)].concat();
+                Some(Family::Blocks(Shape::mixed(size), blocks))
+            }
+            ("paper", None) => match paper_sizes(distance).iter().find(|&&(tables, _)| tables == size) {
+                Some((_, 0)) => Some(Family::Fixed(nested_tables(distance as usize + 1)?)),
+                Some(&(_, blocks)) => Some(even(Shape::of_sets(blocks, &sets(blocks, blocks - distance)))),
+                None => None,
+            },
+            ("cover", None) => COVERS.iter().find(|(_, sets)| sets.len() == size).map(|(blocks, free)| {
+                let all = (1_u64 << blocks) - 1;
+                let prefixes: Vec<u64> = free.iter().map(|set| all & !set).collect();
+                even(Shape::of_sets(*blocks, &prefixes))
+            }),
+            _ => None,
+        })
+    }
+
+    /// The tables of a name, one of [`names`].
+    pub(super) fn named(name: &str, distance: u32) -> Result<Self> {
+        Family::find(name, distance)?.ok_or_else(|| {
+            Error::BadArgument(format!(
+                "there is no plan `{name}` for distance {distance}; there are auto, {}",
+                names::<F>(distance).join(", ")
+            ))
+        })
+    }
+}
+
 impl<F: Fingerprint> Plan<F> {
     /// The plan of a name, one of [`names`].
     ///
@@ -133,73 +202,15 @@ impl<F: Fingerprint> Plan<F> {
     /// [`Error::BadArgument`] if there is no plan of this name for the distance,
     /// [`Error::IncompletePlan`] if the plan would miss neighbours at this distance.
     pub fn named(name: &str, distance: u32) -> Result<Self> {
-        let unknown = || {
-            Error::BadArgument(format!(
-                "there is no plan `{name}` for distance {distance}; there are auto, {}",
-                names::<F>(distance).join(", ")
-            ))
-        };
         if distance > F::MAX_DISTANCE {
             return Plan::new(name, distance, Vec::new());
         }
-        if name == "scan" {
-            return Plan::new(name, distance, vec![table(&[], 0)?]);
-        }
-        let (family, size) = name.split_once('-').ok_or_else(unknown)?;
-        let (size, prefix_bits) = match size.split_once('-') {
-            Some((size, bits)) if family == "mixed" => (size, bits.parse().map_err(|_| unknown())?),
-            _ => (size, 0),
-        };
-        let size: usize = size.parse().map_err(|_| unknown())?;
-        if size == 0 || size > MAX_TABLES {
-            return Err(unknown());
-        }
-        let tables = match family {
-            "probe" if size <= distance as usize + 1 => probe_tables(size as u32, distance)?,
-            "mixed"
-                if distance <= MIXED_DISTANCE
-                    && size > 2
-                    && (1..=MAX_PROBE_PREFIX).contains(&prefix_bits) =>
-            {
-                mixed_tables(size, prefix_bits as usize)?
-            }
-            "paper" => {
-                let sizes = paper_sizes(distance);
-                match sizes.iter().find(|&&(tables, _)| tables == size).ok_or_else(unknown)? {
-                    (_, 0) => nested_tables(distance + 1)?,
-                    &(_, blocks) => {
-                        let prefixes = sets(blocks, blocks - distance);
-                        block_tables(blocks, &prefixes)?
-                    }
-                }
-            }
-            "cover" => {
-                let (blocks, free) =
-                    COVERS.iter().find(|(_, sets)| sets.len() == size).ok_or_else(unknown)?;
-                let all = (1_u64 << blocks) - 1;
-                let prefixes: Vec<u64> = free.iter().map(|set| all & !set).collect();
-                block_tables(*blocks, &prefixes)?
-            }
-            _ => return Err(unknown()),
+        let tables = match Family::named(name, distance)? {
+            Family::Fixed(tables) => tables,
+            Family::Blocks(shape, blocks) => shape.tables(&blocks)?,
         };
         Plan::new(name, distance, tables)
     }
-}
-
-/// A table with a prefix of these bits, in ascending order.
-fn table<F: Fingerprint>(prefix: &[u8], flips: u32) -> Result<TablePlan<F>> {
-    let rest = (0..F::BITS as u8).filter(|bit| !prefix.contains(bit));
-    let permutation = Permutation::new(prefix.iter().copied().chain(rest))?;
-    Ok(TablePlan { permutation, prefix_bits: prefix.len() as u32, flips })
-}
-
-/// The bits of part `i` of `parts` nearly equal parts of some bits.
-fn part(bits: &[u8], i: usize, parts: usize) -> &[u8] {
-    &bits[i * bits.len() / parts..(i + 1) * bits.len() / parts]
-}
-
-fn all_bits<F: Fingerprint>() -> Vec<u8> {
-    (0..F::BITS as u8).collect()
 }
 
 /// All sets of `size` out of `blocks` blocks, written as in [`COVERS`], in lexicographic order.
@@ -213,61 +224,17 @@ fn sets(blocks: u32, size: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Tables whose prefixes are sets of blocks, written as in [`COVERS`], the first block leftmost.
-fn block_tables<F: Fingerprint>(blocks: u32, prefixes: &[u64]) -> Result<Vec<TablePlan<F>>> {
-    // Any numbering of the blocks will do: this one leaves the first table as it is.
-    let mut order: Vec<u32> = (0..blocks).collect();
-    order.sort_by_key(|block| prefixes[0] >> (blocks - 1 - block) & 1 == 0);
+/// A block of `count`, and with each a part of what is left, cut the same way.
+fn nested_tables<F: Fingerprint>(count: usize) -> Result<Vec<TablePlan<F>>> {
     let bits = all_bits::<F>();
-    let in_prefix = |set: u64, i: usize| set >> (blocks - 1 - order[i]) & 1 == 1;
-    prefixes
-        .iter()
-        .map(|&set| {
-            let chosen = (0..blocks as usize).filter(|&i| in_prefix(set, i));
-            let prefix: Vec<u8> = chosen.flat_map(|i| part(&bits, i, blocks as usize)).copied().collect();
-            table(&prefix, 0)
-        })
-        .collect()
-}
-
-/// A block of `parts`, and with each a part of what is left, cut the same way.
-fn nested_tables<F: Fingerprint>(parts: u32) -> Result<Vec<TablePlan<F>>> {
-    let (bits, parts) = (all_bits::<F>(), parts as usize);
     let mut tables = Vec::new();
-    for i in 0..parts {
-        let outer = part(&bits, i, parts);
+    for outer in parts(&bits, count) {
         let rest: Vec<u8> = bits.iter().copied().filter(|bit| !outer.contains(bit)).collect();
-        for j in 0..parts {
-            tables.push(table(&[outer, part(&rest, j, parts)].concat(), 0)?);
+        for inner in parts(&rest, count) {
+            tables.push(table(&[&outer[..], &inner].concat(), 0)?);
         }
     }
     Ok(tables)
-}
-
-/// Disjoint prefixes, and as many flips as it takes: k errors cannot put more than r_i into each prefix i
-/// when the r_i + 1 add up to more than k.
-fn probe_tables<F: Fingerprint>(tables: u32, distance: u32) -> Result<Vec<TablePlan<F>>> {
-    let bits = all_bits::<F>();
-    (0..tables)
-        .map(|i| {
-            let share = (distance + 1) / tables + u32::from(i < (distance + 1) % tables);
-            let block = part(&bits, i as usize, tables as usize);
-            table(&block[..block.len().min(MAX_PROBE_PREFIX as usize)], share - 1)
-        })
-        .collect()
-}
-
-/// A prefix that may be flipped in one bit, and all other bits but each of `tables` - 1 parts.
-fn mixed_tables<F: Fingerprint>(tables: usize, prefix_bits: usize) -> Result<Vec<TablePlan<F>>> {
-    let bits = all_bits::<F>();
-    let (flipped, rest) = bits.split_at(prefix_bits);
-    let parts = tables - 1;
-    let mut plans = vec![table(flipped, 1)?];
-    for without in 0..parts {
-        let others = (0..parts).filter(|&i| i != without).flat_map(|i| part(rest, i, parts));
-        plans.push(table(&others.copied().collect::<Vec<u8>>(), 0)?);
-    }
-    Ok(plans)
 }
 
 #[cfg(test)]
@@ -360,5 +327,24 @@ mod tests {
         ] {
             assert!(Plan::<u64>::named(name, 3).is_err(), "{name}");
         }
+    }
+
+    /// Stores name their plan only in their manifest, and benchmarks cite names: a name stays what it is.
+    #[test]
+    fn names_mean_the_plans_that_they_always_meant() {
+        fn digest<F: Fingerprint>() -> u32 {
+            let mut hasher = crc32fast::Hasher::new();
+            for distance in 0..=F::MAX_DISTANCE {
+                for name in names::<F>(distance) {
+                    hasher.update(name.as_bytes());
+                    for table in Plan::<F>::named(&name, distance).unwrap().tables() {
+                        hasher.update(&[table.prefix_bits as u8, table.flips as u8]);
+                        hasher.update(table.permutation.sources());
+                    }
+                }
+            }
+            hasher.finalize()
+        }
+        assert_eq!((digest::<u64>(), digest::<u128>()), (2_814_674_069, 607_082_146));
     }
 }

@@ -127,7 +127,7 @@ const STREAM: f64 = 16.0;
 const LINE_OF_STREAM: f64 = 0.17;
 /// Blocks in a range from which on it is split bit by bit down to one block (`table/probe.rs`), and what this adds to
 /// the probe of each part, in nanoseconds.
-const WIDE: f64 = 64.0;
+pub(super) const WIDE: f64 = 64.0;
 const SPLIT: f64 = 110.0;
 
 /// Sizes of caches, in bytes, and what a line that is not there takes until it comes, in nanoseconds: the L2 caches of
@@ -174,6 +174,28 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate
         reads,
         candidates: all.candidates,
         nanoseconds: computing + waiting * wait + reading,
+    }
+}
+
+/// What probes and candidates cost, apart from waits for memory.
+pub(super) struct TableCosts {
+    costs: CodecCosts,
+    /// Fingerprints decoded before a range.
+    before: f64,
+    /// Fingerprints in a block.
+    pub(super) block: f64,
+}
+
+impl TableCosts {
+    pub(super) fn of(workload: &Workload, width: u32) -> TableCosts {
+        let size = Size::of(workload, width);
+        let before = span(workload) / 2.0;
+        TableCosts { costs: costs(workload.codec), before, block: size.fingerprints / size.blocks }
+    }
+
+    /// Nanoseconds of the probes of a table.
+    pub(super) fn nanoseconds(&self, probes: f64, candidates: f64) -> f64 {
+        probes * self.costs.probe + (probes * self.before + candidates) * self.costs.decode
     }
 }
 

@@ -4,12 +4,19 @@
 //! fingerprint leaves some table whose prefix holds at most as many errors as its probes flip. A [`Plan`]
 //! that is not complete cannot be made.
 
+mod assign;
 mod catalogue;
 mod complete;
 mod cost;
+mod expected;
+mod sample;
+mod shape;
+mod variation;
 
+pub(crate) use self::assign::assign;
 pub use self::catalogue::names;
 pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
+pub(crate) use self::sample::Sample;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
@@ -38,17 +45,21 @@ impl<F: Fingerprint> TablePlan<F> {
         self.permutation.invert(F::prefix_mask(self.prefix_bits))
     }
 
-    /// The first bits of the prefix, of which probes of a table of so many fingerprints flip up to r. A probe that flips
-    /// fewer reads all fingerprints that share these bits, some sixteen to thirty, and so finds those that differ later
-    /// in the prefix, without a probe for each of its later bits.
-    pub(crate) fn flipped_bits(&self, fingerprints: u64) -> u32 {
-        let spread = fingerprints.max(1).ilog2();
-        let mut bits = self.prefix_bits.min(spread.saturating_sub(4));
-        while combinations(f64::from(bits), self.flips) > MAX_FLIPS {
-            bits -= 1;
-        }
-        bits
+    /// How many of the first bits of the prefix probes of a table of so many fingerprints flip, up to r of them. A probe
+    /// that flips fewer reads all fingerprints that share these bits, some sixteen to thirty, and so finds those that
+    /// differ later in the prefix, without a probe for each of its later bits.
+    pub fn flipped_bits(&self, fingerprints: u64) -> u32 {
+        flipped_bits(self.prefix_bits, self.flips, fingerprints)
     }
+}
+
+fn flipped_bits(prefix_bits: u32, flips: u32, fingerprints: u64) -> u32 {
+    let spread = fingerprints.max(1).ilog2();
+    let mut bits = prefix_bits.min(spread.saturating_sub(4));
+    while combinations(f64::from(bits), flips) > MAX_FLIPS {
+        bits -= 1;
+    }
+    bits
 }
 
 /// Number of ways to choose at most `most` of `bits` bits, which need not be a whole number.

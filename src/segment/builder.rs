@@ -13,8 +13,8 @@ use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
 use crate::fs::NewFile;
 use crate::manifest::SegmentEntry;
-use crate::options::{BuildOptions, BuildProgress, PlanChoice};
-use crate::plan::{self, Plan, TablePlan, Workload};
+use crate::options::{BitAssignment, BuildOptions, BuildProgress, PlanChoice};
+use crate::plan::{self, Plan, Sample, TablePlan, Workload};
 use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{SymbolCounts, TableHeader, TableWriter};
 
@@ -117,11 +117,13 @@ fn write<R: Record>(
     records: &Sorted<R>,
 ) -> Result<SegmentEntry> {
     let mut counts = SymbolCounts::<R::Fingerprint>::new(options.codec);
+    let mut sample = Sample::new();
     let mut previous = None;
     records.visit(|record| {
         if previous != Some(record.fingerprint()) {
             previous = Some(record.fingerprint());
             counts.push(record.fingerprint());
+            sample.push(record.fingerprint());
         }
         entry.ids += u64::from(record.id().is_some());
         Ok(())
@@ -135,10 +137,13 @@ fn write<R: Record>(
         span: options.span,
         medium: plan::Medium::Memory,
     };
-    let plan = match &options.plan {
+    let mut plan = match &options.plan {
         PlanChoice::Auto => plan::choose(options.distance, &workload)?,
         PlanChoice::Named(name) => Plan::named(name, options.distance)?,
     };
+    if options.bits == BitAssignment::Sampled {
+        plan = plan::assign(plan, sample, &workload)?;
+    }
     entry.plan = plan.name().to_string();
     entry.tables = plan.tables().len() as u32;
 

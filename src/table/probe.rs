@@ -314,13 +314,18 @@ impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for Compare<'_, '_,
     fn run(self) -> Result<()> {
         let (search, group) = (self.search, self.group);
         let distance = search.distance;
+        // The probes of a table follow one another: the query is permuted once for them.
+        let mut permuted = (usize::MAX, search.query);
         for i in 0..group.len.min(ROOM) {
             if group.spot[i] == NOTHING {
                 continue;
             }
             let number = usize::from(group.table[i]);
             let table = &search.tables[number];
-            let near = Near { query: table.permute(search.query), distance };
+            if permuted.0 != number {
+                permuted = (number, table.permute(search.query));
+            }
+            let near = Near { query: permuted.1, distance };
             let range = group.range(i);
             if group.spot[i] == SEVERAL_BLOCKS {
                 search.compare_blocks(number, near, range, u32::from(group.shared[i]))?;

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use simstore::corpus::InputKind;
 use simstore::plan::Plan;
-use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Store};
+use simstore::{BitAssignment, BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Store};
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, count_of};
@@ -61,6 +61,9 @@ pub(crate) struct BuildArgs {
     /// Which tables are kept: auto, or a name as listed by `simstore plan`
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
+    /// Give tables prefixes of contiguous bits, not of those that suit a sample of the fingerprints
+    #[arg(long)]
+    contiguous: bool,
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
     #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
@@ -124,6 +127,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         distance: args.distance,
         codec: args.codec,
         plan: args.plan.clone(),
+        bits: if args.contiguous { BitAssignment::Contiguous } else { BitAssignment::Sampled },
         block_size: args.block_size,
         span: args.span,
         memory: args.memory,

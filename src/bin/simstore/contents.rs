@@ -1,6 +1,7 @@
 //! What tables and blocks hold: for `simstore inspect`.
 
 use serde::Serialize;
+use simstore::plan::TablePlan;
 use simstore::{BlockInfo, Codec, Fingerprint, Segment, Store, Table, floor_bits_per_fingerprint};
 
 use crate::failure::{Failure, Outcome};
@@ -105,7 +106,7 @@ pub(crate) fn print_table<F: Fingerprint>(
         segment.plan().name()
     ))?;
     output.line(format_args!("  fingerprints  {} of {} bits", grouped(header.fingerprints), F::BITS))?;
-    output.line(format_args!("  order of bits {}", runs(header.plan.permutation.sources())))?;
+    output.line(format_args!("  order of bits {}", order_of_bits(&header.plan)))?;
     output.line(format_args!(
         "  prefix        {} bits, of which a probe flips at most {}",
         header.plan.prefix_bits, header.plan.flips
@@ -184,8 +185,14 @@ pub(crate) fn print_block<F: Fingerprint>(
     Ok(())
 }
 
-/// The order of bits with successive ones drawn together: `32-63 0-31`.
-pub(crate) fn runs(sources: &[u8]) -> String {
+/// The bits of the prefix, then the others, with successive ones drawn together: `32-63 | 0-31`.
+pub(crate) fn order_of_bits<F: Fingerprint>(plan: &TablePlan<F>) -> String {
+    let (prefix, rest) = plan.permutation.sources().split_at(plan.prefix_bits as usize);
+    let parts = [prefix, rest].into_iter().filter(|bits| !bits.is_empty());
+    parts.map(runs).collect::<Vec<_>>().join(" | ")
+}
+
+fn runs(sources: &[u8]) -> String {
     let successive = sources.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let run = |run: &[u8]| match run {
         [first, .., last] => format!("{first}-{last}"),

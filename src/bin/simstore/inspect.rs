@@ -258,6 +258,6 @@ fn print_row<F: Fingerprint>(output: &mut Output, table: &Table<F>, number: usiz
         grouped(table.file_len()),
         if floor > 0.0 { each / floor } else { 0.0 },
         bytes(table.memory() as u64),
-        contents::runs(header.plan.permutation.sources())
+        contents::order_of_bits(&header.plan)
     ))
 }
