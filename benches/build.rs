@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use memory::{peak_memory, reset_peak_memory};
 use random::random;
+use rayon::prelude::*;
 use simstore::{BuildOptions, Builder, Codec, floor_bits_per_fingerprint};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "| codec | ids | plan | build, s | peak memory, MiB | tables, bytes each | floor | ids, bytes each | one query, warm, median of 5 rounds, us |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
+    let mut plans = Vec::new();
     for (codec, ids) in
         [(Codec::FirstDifference, false), (Codec::EliasFano, false), (Codec::FirstDifference, true)]
     {
@@ -77,6 +79,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             each(stats.id_bytes),
             times[times.len() / 2],
         );
+        plans.push(store.segments()[0].plan().clone());
+    }
+
+    println!(
+        "\nSorting alone, without building: the fingerprints under the permutation of each table, in memory\n"
+    );
+    println!("| plan | tables | sort, s |");
+    println!("|---|---|---|");
+    plans.dedup();
+    let mut state = 1;
+    let fingerprints: Vec<u64> = (0..count).map(|_| random(&mut state)).collect();
+    for plan in plans {
+        let mut seconds = 0.0;
+        for table in plan.tables() {
+            let mut permuted: Vec<u64> =
+                fingerprints.par_iter().map(|&x| table.permutation.apply(x)).collect();
+            let start = Instant::now();
+            permuted.par_sort_unstable();
+            seconds += start.elapsed().as_secs_f64();
+            black_box(&permuted);
+        }
+        println!("| {} | {} | {seconds:.1} |", plan.name(), plan.tables().len());
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ pub struct Bytes(Source);
 #[derive(Debug)]
 enum Source {
     Mapped(Mmap),
+    Read(Mmap),
     Buffer(Vec<u8>),
 }
 
@@ -51,7 +52,7 @@ impl Bytes {
         #[cfg(target_os = "linux")]
         let _ = map.advise(Advice::HugePage);
         file.read_exact(&mut map)?;
-        Ok(Bytes(Source::Mapped(map.make_read_only()?)))
+        Ok(Bytes(Source::Read(map.make_read_only()?)))
     }
 }
 
@@ -69,7 +70,7 @@ impl AsRef<[u8]> for Bytes {
     #[inline]
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
-            Source::Mapped(map) => map,
+            Source::Mapped(map) | Source::Read(map) => map,
             Source::Buffer(buffer) => buffer,
         }
     }

@@ -170,6 +170,9 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
         let tables = self.tables;
         kernels::dispatch(FindBlocks::<F, C> { tables, group, codec: PhantomData });
         for i in 0..group.len.min(ROOM) {
+            tables[usize::from(group.table[i])].fetch(group.block[i] as usize);
+        }
+        for i in 0..group.len.min(ROOM) {
             let (table, block) = (&tables[usize::from(group.table[i])], group.block[i] as usize);
             // No block: all fingerprints of the table come before the range.
             group.bytes[i] = if block < table.blocks() { table.block(block)? } else { &[] };

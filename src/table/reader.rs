@@ -70,11 +70,20 @@ impl Blocks {
     #[inline(always)]
     fn get(&self, block: usize) -> Result<&[u8]> {
         let bytes = &self.bytes.as_ref()[self.range(block)];
-        let sound = self.sound.as_raw_slice()[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1;
-        if sound == 0 {
+        if !self.is_verified(block) {
             self.verify(block, bytes)?;
         }
         Ok(bytes)
+    }
+
+    #[inline(always)]
+    fn is_verified(&self, block: usize) -> bool {
+        self.sound.as_raw_slice()[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
+    }
+
+    #[cold]
+    fn will_need(&self, block: usize) {
+        self.bytes.will_need(self.range(block));
     }
 
     #[cold]
@@ -396,6 +405,15 @@ impl<F: Fingerprint> Table<F> {
     #[inline(always)]
     pub(super) fn block(&self, block: usize) -> Result<&[u8]> {
         self.blocks.get(block)
+    }
+
+    /// Has the operating system read a block, unless it has been read before: the blocks of a query then come from
+    /// the disk together instead of one after the other.
+    #[inline(always)]
+    pub(super) fn fetch(&self, block: usize) {
+        if block < self.blocks() && !self.blocks.is_verified(block) {
+            self.blocks.will_need(block);
+        }
     }
 
     /// Asks for the first line of a block.

@@ -20,7 +20,14 @@ pub(crate) enum Spec {
     /// All fingerprints, one after the other.
     Scan,
     /// A store.
-    Simstore { plan: String, codec: Codec, block_size: Option<u32>, ids: bool, resident: bool },
+    Simstore {
+        plan: String,
+        codec: Codec,
+        block_size: Option<u32>,
+        ids: bool,
+        resident: bool,
+        span: Option<u16>,
+    },
 }
 
 impl Spec {
@@ -43,6 +50,7 @@ impl Spec {
                     block_size: None,
                     ids: false,
                     resident: false,
+                    span: None,
                 });
             }
         }
@@ -53,6 +61,7 @@ impl Spec {
             block_size: None,
             ids: true,
             resident: false,
+            span: None,
         });
         specs
     }
@@ -65,10 +74,13 @@ impl fmt::Display for Spec {
             Spec::Gaoya { blocks } => write!(f, "gaoya-{blocks}"),
             Spec::BkTree => f.write_str("bk-tree"),
             Spec::Scan => f.write_str("scan"),
-            Spec::Simstore { plan, codec, block_size, ids, resident } => {
+            Spec::Simstore { plan, codec, block_size, ids, resident, span } => {
                 write!(f, "simstore:{plan}:{codec}")?;
                 if let Some(bytes) = block_size {
                     write!(f, ":{bytes}")?;
+                }
+                if let Some(span) = span {
+                    write!(f, ":span-{span}")?;
                 }
                 f.write_str(if *ids { ":ids" } else { "" })?;
                 f.write_str(if *resident { ":resident" } else { "" })
@@ -91,22 +103,25 @@ impl FromStr for Spec {
             let mut settings = settings.split(':');
             let plan = settings.next().unwrap_or_default().to_string();
             let codec = settings.next().unwrap_or("first-difference").parse()?;
-            let (mut block_size, mut ids, mut resident) = (None, false, false);
+            let (mut block_size, mut ids, mut resident, mut span) = (None, false, false, None);
             for setting in settings {
                 match setting {
                     "ids" => ids = true,
                     "resident" => resident = true,
-                    bytes => block_size = Some(bytes.parse()?),
+                    setting => match setting.strip_prefix("span-") {
+                        Some(count) => span = Some(count.parse()?),
+                        None => block_size = Some(setting.parse()?),
+                    },
                 }
             }
-            return Ok(Spec::Simstore { plan, codec, block_size, ids, resident });
+            return Ok(Spec::Simstore { plan, codec, block_size, ids, resident, span });
         }
         match name {
             "bk-tree" => Ok(Spec::BkTree),
             "scan" => Ok(Spec::Scan),
             _ => bail!(
                 "there is no index `{name}`; expected mih-BLOCKS, gaoya-BLOCKS, bk-tree, scan or \
-                 simstore:PLAN:CODEC[:BLOCK_SIZE][:ids][:resident]"
+                 simstore:PLAN:CODEC[:BLOCK_SIZE][:span-COUNT][:ids][:resident]"
             ),
         }
     }
@@ -137,8 +152,8 @@ mod tests {
                 assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
             }
         }
-        let spec: Spec = "simstore:paper-4:gap:512:ids:resident".parse().unwrap();
-        assert_eq!(spec.to_string(), "simstore:paper-4:gap:512:ids:resident");
+        let spec: Spec = "simstore:paper-4:gap:512:span-16:ids:resident".parse().unwrap();
+        assert_eq!(spec.to_string(), "simstore:paper-4:gap:512:span-16:ids:resident");
         assert!("simstore:auto:zip".parse::<Spec>().is_err());
         assert!("faiss".parse::<Spec>().is_err());
     }

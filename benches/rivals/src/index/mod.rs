@@ -76,12 +76,13 @@ pub(crate) fn build(spec: &Spec, source: &Source, count: usize, distance: u32) -
         Spec::Gaoya { blocks } => Box::new(gaoya::Gaoya::build(source, count, *blocks, distance)?),
         Spec::BkTree => Box::new(bk_tree::BkTree::build(fingerprints, distance)),
         Spec::Scan => Box::new(scan::Scan::build(fingerprints, distance)),
-        Spec::Simstore { plan, codec, block_size, ids, resident } => {
+        Spec::Simstore { plan, codec, block_size, ids, resident, span } => {
             let options = ::simstore::BuildOptions {
                 distance,
                 codec: *codec,
                 plan: plan.parse()?,
                 block_size: *block_size,
+                span: *span,
                 ids: *ids,
                 fs: Arc::new(if *resident { Disk::resident() } else { Disk::default() }),
                 ..::simstore::BuildOptions::default()
