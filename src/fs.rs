@@ -28,6 +28,8 @@ pub trait Fs: Debug + Send + Sync {
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// The names of a folder's entries.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// Makes what is in a file durable, whoever wrote it.
+    fn sync_file(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Takes the exclusive lock of a file that is created if need be; `None` if another process has it.
@@ -38,6 +40,14 @@ pub trait Fs: Debug + Send + Sync {
 pub trait WriteFile: Write + Send {
     /// Makes all that was written durable.
     fn sync(&mut self) -> io::Result<()>;
+    /// Another handle of the file, which makes what has been written durable while more is being written.
+    fn sync_handle(&self) -> io::Result<Box<dyn SyncFile>>;
+}
+
+/// A file to be made durable.
+pub trait SyncFile: Send + Sync {
+    /// Makes all that was written before this call durable.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// A lock that is held until it is dropped or its process ends.
@@ -114,6 +124,11 @@ impl Fs for Disk {
         fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        // Some systems sync only through a handle that may write.
+        OpenOptions::new().write(true).open(path)?.sync_all()
+    }
+
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
     }
@@ -152,6 +167,16 @@ fn is_still_at(_: &File, _: &Path) -> io::Result<bool> {
 impl WriteFile for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_all()
+    }
+
+    fn sync_handle(&self) -> io::Result<Box<dyn SyncFile>> {
+        Ok(Box::new(self.try_clone()?))
+    }
+}
+
+impl SyncFile for File {
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
     }
 }
 

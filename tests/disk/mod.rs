@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use simstore::Bytes;
-use simstore::fs::{Fs, Lock, WriteFile};
+use simstore::fs::{Fs, Lock, SyncFile, WriteFile};
 
 #[derive(Debug, Default)]
 struct State {
@@ -93,6 +93,19 @@ impl WriteFile for MemoryFile {
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    fn sync_handle(&self) -> io::Result<Box<dyn SyncFile>> {
+        Ok(Box::new(Kept))
+    }
+}
+
+/// Memory needs no sync.
+struct Kept;
+
+impl SyncFile for Kept {
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Fs for MemoryDisk {
@@ -143,6 +156,10 @@ impl Fs for MemoryDisk {
         }
         let here = state.files.keys().filter(|file| file.parent() == Some(path));
         Ok(here.map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect())
+    }
+
+    fn sync_file(&self, _: &Path) -> io::Result<()> {
+        Ok(())
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
