@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use random::random;
-use simstore::{BitAssignment, BuildOptions, Builder, Codec, Fingerprint, Match, Store};
+use simstore::{BitAssignment, BuildOptions, Builder, Codec, Fingerprint, Match, Snapshot};
 
 const PLANS: &str = "probe-2,probe-3,mixed-3-20,paper-4,cover-6";
 const CODECS: &str = "first-difference,elias-fano";
@@ -47,7 +47,7 @@ fn queries(fingerprints: &[u64]) -> Vec<u64> {
 }
 
 struct Built {
-    store: Store<u64>,
+    store: Snapshot<u64>,
     seconds: f64,
     /// Of each round, in microseconds: the median, and what one query in a hundred exceeds.
     rounds: Vec<(f64, f64)>,

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use random::random;
-use simstore::{BuildOptions, Builder, Store};
+use simstore::{BuildOptions, Builder, Snapshot};
 
 const DISTANCE: u32 = 3;
 const QUERIES: usize = 300;
@@ -75,7 +75,7 @@ fn main() -> Result<(), Error> {
 
             drop_page_cache(&path)?;
             let start = Instant::now();
-            let store = Store::<u64>::open(&path)?;
+            let store = Snapshot::<u64>::open(&path)?;
             let open = start.elapsed().as_secs_f64() * 1e3;
             let (before, mut state) = (bytes_read(), 99);
             let (mut times, mut matches) = (Vec::new(), Vec::new());

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use random::random;
 use simstore::plan::{Medium, Workload, estimate};
-use simstore::{BuildOptions, Builder, Codec, Match, Store};
+use simstore::{BuildOptions, Builder, Codec, Match, Snapshot};
 
 const PLANS: &str = "scan,probe-1,probe-2,probe-3,paper-4,cover-5,cover-6,cover-10";
 const CODECS: &str = "first-difference,elias-fano";
@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 1.3;
 
 type Error = Box<dyn std::error::Error>;
 
-fn build(count: u64, plan: &str, codec: Codec, folder: &tempfile::TempDir) -> Result<Store<u64>, Error> {
+fn build(count: u64, plan: &str, codec: Codec, folder: &tempfile::TempDir) -> Result<Snapshot<u64>, Error> {
     let options = BuildOptions { codec, ids: false, plan: plan.parse()?, ..BuildOptions::default() };
     let mut builder = Builder::<u64>::create(&folder.path().join("store"), options)?;
     let mut state = 1;
@@ -64,7 +64,7 @@ fn processor_time(start: Instant) -> f64 {
 }
 
 /// Nanoseconds of each of some queries.
-fn ask(store: &Store<u64>, queries: &[u64], matches: &mut Vec<Match<u64>>) -> Result<f64, Error> {
+fn ask(store: &Snapshot<u64>, queries: &[u64], matches: &mut Vec<Match<u64>>) -> Result<f64, Error> {
     let start = Instant::now();
     let before = processor_time(start);
     for &query in queries {
@@ -74,7 +74,7 @@ fn ask(store: &Store<u64>, queries: &[u64], matches: &mut Vec<Match<u64>>) -> Re
     Ok((processor_time(start) - before) / queries.len() as f64)
 }
 
-fn measure(store: &Store<u64>, count: u64) -> Result<f64, Error> {
+fn measure(store: &Snapshot<u64>, count: u64) -> Result<f64, Error> {
     let (queries, mut matches) = (queries(count), Vec::new());
     let (trial, rest) = queries.split_at(50);
     let each = ask(store, trial, &mut matches)?;

@@ -3,9 +3,10 @@
 
     python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
+    python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
 
 Slow and strict: decodes every table, checks every checksum, compares all parts with one another. Python 3.8 or
-newer, standard library only. As a library: `Store(path)`, `Table(path)`; what is wrong with a file is a `Damaged`.
+newer, standard library only. As a library: `Store(path)`, `Table(path)`, `Log(path)`; what is wrong with a file is a `Damaged`.
 """
 
 import os
@@ -380,13 +381,25 @@ class Manifest(File):
         data = self.data
         self.check_crc(u32(data, self.footer), data[: self.footer], "manifest")
         self.at = 12
-        self.bits, self.distance, codec, reserved, segments = self.take("<BBBBI")
+        self.bits, self.distance, codec, flags = self.take("<BBBB")
         self.check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
         self.check(self.distance <= self.bits // 4, "distance %d" % self.distance)
         self.check(codec < 3, "codec number %d" % codec)
-        self.check(reserved == 0, "reserved byte 15 is not zero")
-        self.codec = CODECS[codec]
-        self.profile = self.text()
+        self.check(flags < 2, "flags %d" % flags)
+        self.codec, self.has_ids = CODECS[codec], flags == 1
+        block_size, span, reserved = self.take("<IHH")
+        self.check(block_size in [0] + [1 << i for i in range(8, 17)], "block size %d" % block_size)
+        self.check(span <= 256, "span %d" % span)
+        self.check(reserved == 0, "reserved bytes 22 and 23 are not zero")
+        self.next_number, self.first_log, self.sequence, self.highest_id = self.take("<QQQQ")
+        self.check(1 <= self.next_number <= 1 << 48, "next number %d" % self.next_number)
+        self.check(self.first_log < self.next_number, "first log %d" % self.first_log)
+        segments, marks = self.take("<II")
+        self.profile, self.plan = self.text(), self.text()
+        marks = [(self.text(), self.take("<Q")[0]) for _ in range(marks)]
+        self.marks = dict(marks)
+        keys = [key.encode("utf-8") for key, _ in marks]
+        self.check(ascending(keys), "the keys of marks do not ascend")
         self.segments = [self.segment() for _ in range(segments)]
         self.check(self.at == self.footer, "bytes after the last segment")
         numbers = [segment["number"] for segment in self.segments]
@@ -409,24 +422,46 @@ class Manifest(File):
             self.check(False, "a text is not UTF-8")
 
     def segment(self):
-        number, fingerprints, ids, names, tables, flags = self.take("<QQQQII")
-        self.check(number < 1 << 48, "segment number %d" % number)
+        number, fingerprints, ids, names, tombstones, tables, flags = self.take("<QQQQQII")
+        self.check(number < self.next_number, "segment number %d" % number)
         self.check(1 <= tables <= 64, "%d tables" % tables)
-        self.check(flags <= 3, "flags %d" % flags)
+        self.check(flags <= 7, "flags %d" % flags)
+        self.check((flags & 1 > 0) == self.has_ids, "flags %d, the store's say otherwise of ids" % flags)
         self.check(ids >= fingerprints if flags & 1 else ids == 0, "%d ids" % ids)
         self.check((names > 0) == (flags & 2 > 0), "%d names" % names)
         files = ["%06d-%02d.table" % (number, table) for table in range(tables)]
-        files += ["%06d.ids" % number] * (flags & 1) + ["%06d.names" % number] * (flags >> 1)
+        self.check((tombstones > 0) == (flags & 4 > 0), "%d tombstones" % tombstones)
+        kinds = [kind for bit, kind in enumerate(["ids", "names", "tombstones"]) if flags >> bit & 1]
+        files += ["%06d.%s" % (number, kind) for kind in kinds]
         footers = dict(zip(files, self.take("<%dI" % len(files))))
         return {
             "number": number,
             "fingerprints": fingerprints,
             "ids": ids,
             "names": names,
+            "tombstones": tombstones,
             "files": files,
             "footers": footers,
             "plan": self.text(),
         }
+
+
+class Tombstones(File):
+    """Pairs of fingerprint and id that were deleted from older segments."""
+
+    def __init__(self, path, bits):
+        File.__init__(self, path, b"simstomb", 12)
+        data = self.data
+        self.footer_crc = u32(data, self.footer)
+        self.check_crc(self.footer_crc, data[: self.footer], "tombstones")
+        self.check(self.footer >= 24, "cut short")
+        self.check(data[12] == bits, "fingerprints of %d bits" % data[12])
+        self.check_zero(13, 16, "header")
+        size = bits // 8 + 8
+        self.check(24 + u64(data, 16) * size == self.footer, "%d tombstones do not fit" % u64(data, 16))
+        at = range(24, self.footer, size)
+        self.pairs = [(int.from_bytes(data[i : i + size - 8], "little"), u64(data, i + size - 8)) for i in at]
+        self.check(ascending(self.pairs), "tombstones do not ascend")
 
 
 class Store:
@@ -437,14 +472,45 @@ class Store:
         self.manifest = Manifest(os.path.join(path, "MANIFEST"))
         entries = set()
         names = {}
+        self.marks = dict(self.manifest.marks)
         for segment in self.manifest.segments:
-            entries.update(self.read_segment(segment, names))
+            added, deleted = self.read_segment(segment, names)
+            entries.difference_update(deleted)
+            entries.update(added)
+        self.read_logs(entries, names)
+        if not self.manifest.has_ids:
+            entries = {(value, None) for value, _ in entries}
         self.entries = sorted(entries, key=lambda entry: (entry[0], -1 if entry[1] is None else entry[1]))
         self.entries = [(value, identifier, names.get(identifier)) for value, identifier in self.entries]
 
+    def read_logs(self, entries, names):
+        """Does what the logs say, in order."""
+        first, sequence = self.manifest.first_log, self.manifest.sequence
+        logs = sorted(int(name[:-4]) for name in os.listdir(self.path) if name.endswith(".log")) if first else []
+        logs = [number for number in logs if number >= first]
+        if first and logs[:1] != [first]:
+            raise Damaged("%s: log %d is missing" % (self.path, first))
+        for number in logs:
+            log = Log(os.path.join(self.path, "%06d.log" % number))
+            if log.first_sequence is None:
+                continue
+            log.check(log.bits == self.manifest.bits, "fingerprints of %d bits" % log.bits)
+            log.check(log.first_sequence == sequence, "does not follow what comes before")
+            for sequence, operations in log.records:
+                for kind, *fields in operations:
+                    if kind == "mark":
+                        self.marks[fields[0]] = fields[1]
+                    elif kind == "delete":
+                        entries.discard(tuple(fields))
+                    else:
+                        entries.add(tuple(fields[:2]))
+                        if len(fields) > 2:
+                            names[fields[1]] = fields[2]
+            sequence = log.first_sequence + len(log.records)
+
     def read_segment(self, segment, all_names):
-        """The (fingerprint, id or None) pairs of a segment; adds its names to `all_names`."""
-        tables, ids, names = [], None, None
+        """The pairs of a segment, and those it deletes, id 0 where there are none; adds its names to `all_names`."""
+        tables, ids, names, deleted = [], None, None, []
         for name in segment["files"]:
             path = os.path.join(self.path, name)
             if name.endswith(".table"):
@@ -459,6 +525,10 @@ class Store:
             elif name.endswith(".ids"):
                 file = ids = Ids(path, tables[0])
                 file.check(ids.ids == segment["ids"], "%d ids, the manifest says otherwise" % ids.ids)
+            elif name.endswith(".tombstones"):
+                file = Tombstones(path, self.manifest.bits)
+                deleted = file.pairs
+                file.check(len(deleted) == segment["tombstones"], "%d tombstones, the manifest says otherwise" % len(deleted))
             else:
                 file = names = Names(path)
                 sound = len(names.names) == segment["names"]
@@ -467,8 +537,126 @@ class Store:
             file.check(sound, "is not the file that the manifest names")
         if names:
             all_names.update(names.names)
-        lists = ids.lists if ids else [[None]] * len(tables[0].permuted)
-        return [(value, each) for value, of_value in zip(tables[0].permuted, lists) for each in of_value]
+        lists = ids.lists if ids else [[0]] * len(tables[0].permuted)
+        return [(value, each) for value, of_value in zip(tables[0].permuted, lists) for each in of_value], deleted
+
+
+# Logs: log.md
+
+RECORD_MAGIC = b"\xf7rec"
+
+
+class Log(File):
+    """The operations of a log: `records` are (sequence, operations); `first_sequence` is None if the header is torn."""
+
+    def __init__(self, path):
+        self.path = path
+        self.data = data = read_file(path)
+        digits = os.path.basename(path).split(".")[0]
+        self.check(digits.isdigit(), "the name of a log is its number and .log")
+        self.number = int(digits)
+        self.records, self.sound, self.bits, self.first_sequence = [], 0, None, None
+        if self.read_header():
+            self.sound = 40
+            sequence = self.first_sequence
+            while self.sound < len(data):
+                at = self.sound
+                record = self.record_at(at)
+                if record is None or record[0] != sequence:
+                    self.refuse_if_synced(at, sequence + 1)
+                    break
+                self.records.append((sequence, self.read_record(at, record)))
+                self.sound += record[2]
+                sequence += 1
+        self.torn = len(data) - self.sound
+
+    def read_header(self):
+        """Whether the header is whole."""
+        data = self.data
+        if data[:8] == b"simstlog" and len(data) >= 12:
+            self.check(u32(data, 8) == VERSION, "format version %d, not %d" % (u32(data, 8), VERSION))
+        if len(data) < 40:
+            return False
+        torn = data[:8] == b"simstlog" and zlib.crc32(data[:36]) != u32(data, 36)
+        if torn or not any(data[:40]):
+            self.refuse_if_synced(0, 0)
+            return False
+        self.check(data[:8] == b"simstlog", "starts with %r, not with b'simstlog'" % data[:8])
+        self.bits, number, first = data[12], u64(data, 16), u64(data, 24)
+        self.check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
+        self.check_zero(13, 16, "header")
+        self.check_zero(32, 36, "header")
+        self.check(number == self.number, "is log %d, not the one of its name" % number)
+        self.check(first <= 1 << 63, "first sequence number %d" % first)
+        self.first_sequence = first
+        return True
+
+    def record_at(self, at):
+        """(sequence, durable, length, length of the payload) of the record at a position, None if it is not sound."""
+        data = self.data
+        if len(data) - at < 32 or data[at : at + 4] != RECORD_MAGIC:
+            return None
+        payload = u32(data, at + 8)
+        length = 32 + -(-payload // 8) * 8
+        if length > len(data) - at:
+            return None
+        place = struct.pack("<QQ", self.number, at)
+        if zlib.crc32(data[at + 8 : at + length], zlib.crc32(place)) != u32(data, at + 4):
+            return None
+        return u64(data, at + 16), u64(data, at + 24), length, payload
+
+    def refuse_if_synced(self, at, least):
+        """Refuses what is not sound, if a later record says that it was synced: no crash explains that."""
+        data = self.data
+        problem = "what is at offset %d was synced, and is not sound" % at
+        left = 4 * (len(data) - at)
+        for later in range(at + 8, len(data) - 31, 8):
+            if data[later : later + 4] != RECORD_MAGIC:
+                continue
+            length = 32 + -(-u32(data, later + 8) // 8) * 8
+            sequence, durable = u64(data, later + 16), u64(data, later + 24)
+            fits = length <= len(data) - later and durable <= later
+            if fits and sequence >= least and durable > at:
+                self.check(length <= left and self.record_at(later) is None, problem)
+                left -= length
+
+    def read_record(self, at, record):
+        _, durable, length, payload = record
+        end = at + 32 + payload
+        self.check_zero(at + 12, at + 16, "record")
+        self.check_zero(end, at + length, "padding of a record")
+        self.check(durable <= at, "offset %d: durable is %d" % (at, durable))
+        self.check(payload > 0, "offset %d: a record without operations" % at)
+        self.at, self.end, self.start = at + 32, end, at
+        operations = []
+        while self.at < end:
+            operations.append(self.operation())
+        return operations
+
+    def take(self, length):
+        self.check(self.at + length <= self.end, "the record at offset %d: an operation is cut short" % self.start)
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def text(self, limit):
+        length = u32(self.take(4), 0)
+        self.check(length <= limit, "the record at offset %d: a text of %d bytes" % (self.start, length))
+        try:
+            return self.take(length).decode("utf-8")
+        except UnicodeDecodeError:
+            self.check(False, "the record at offset %d: a text is not UTF-8" % self.start)
+
+    def operation(self):
+        (kind,) = self.take(1)
+        self.check(1 <= kind <= 4, "the record at offset %d: an operation of kind %d" % (self.start, kind))
+        if kind == 4:
+            key = self.text(1 << 12)
+            return "mark", key, u64(self.take(8), 0)
+        fingerprint = int.from_bytes(self.take(self.bits // 8), "little")
+        identifier = u64(self.take(8), 0)
+        if kind == 3:
+            return "delete", fingerprint, identifier
+        return "insert", fingerprint, identifier, self.text(1 << 16) if kind == 2 else None
 
 
 def escape(name):
@@ -497,11 +685,28 @@ def print_table(path, out):
         out.write(table.hex(value) + "\n")
 
 
+def print_log(path, out):
+    log = Log(path)
+    for field in ["number", "bits", "first_sequence", "sound", "torn"]:
+        out.write("%s: %s\n" % (field.replace("_", " "), getattr(log, field)))
+    for sequence, operations in log.records:
+        for operation in operations:
+            columns = [str(sequence), operation[0]]
+            if operation[0] == "mark":
+                columns += [escape(operation[1]), str(operation[2])]
+            else:
+                columns += ["%0*x" % (log.bits // 4, operation[1]), str(operation[2])]
+                columns += [escape(name) for name in operation[3:] if name is not None]
+            out.write("\t".join(columns) + "\n")
+
+
 def main(arguments):
     if len(arguments) == 1 and not arguments[0].startswith("-"):
         command, path = print_store, arguments[0]
     elif len(arguments) == 2 and arguments[0] == "--table":
         command, path = print_table, arguments[1]
+    elif len(arguments) == 2 and arguments[0] == "--log":
+        command, path = print_log, arguments[1]
     else:
         sys.stderr.write(__doc__)
         return 2

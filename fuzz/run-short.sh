@@ -13,6 +13,8 @@ seed() {
 }
 mkdir -p corpus/table corpus/huffman
 for store in "$golden"/*/; do
+    # Some folders hold a log and no store.
+    [ -f "${store}MANIFEST" ] || continue
     for table in "$store"*.table; do
         cp "$table" "corpus/table/$(basename "$store")-$(basename "$table")"
         seed block '\000' "$table"

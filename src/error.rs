@@ -56,6 +56,32 @@ pub enum Error {
         /// What was found instead.
         reason: String,
     },
+    /// The store has another setting than the one asked for.
+    #[error(
+        "{}: the store has {setting} {has}, not {asked}; leave the setting out, or make another store",
+        .path.display()
+    )]
+    Setting {
+        /// The store.
+        path: PathBuf,
+        /// Which setting.
+        setting: &'static str,
+        /// What the store has.
+        has: String,
+        /// What was asked for.
+        asked: String,
+    },
+    /// A write failed earlier, and what is on the disk is not known: nothing more is written.
+    #[error(
+        "{}: nothing more is written, since this failed: {reason}; open the store again, which recovers what is durable",
+        .path.display()
+    )]
+    Poisoned {
+        /// The store.
+        path: PathBuf,
+        /// The failure.
+        reason: String,
+    },
     /// There is a store, or something else, where one should be created.
     #[error("{}: {reason}", .path.display())]
     AlreadyExists {

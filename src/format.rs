@@ -15,8 +15,12 @@ pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
 pub(crate) const IDS_MAGIC: [u8; 8] = *b"simst-id";
 /// First and last bytes of a name file.
 pub(crate) const NAMES_MAGIC: [u8; 8] = *b"simnames";
+/// First and last bytes of a tombstone file.
+pub(crate) const TOMBSTONES_MAGIC: [u8; 8] = *b"simstomb";
 /// First and last bytes of a manifest.
 pub(crate) const MANIFEST_MAGIC: [u8; 8] = *b"simstore";
+/// First bytes of a log.
+pub(crate) const LOG_MAGIC: [u8; 8] = *b"simstlog";
 
 /// Smallest and largest block of a table, in bytes; sizes are powers of two.
 pub(crate) const BLOCK_SIZES: std::ops::RangeInclusive<u32> = 256..=65536;
@@ -114,6 +118,37 @@ pub(crate) mod chunks_footer {
     pub(crate) const FOOTER_CRC: usize = 20;
     pub(crate) const LEN: usize = 32;
 }
+
+/// The header of a log (`format-spec/log.md`).
+pub(crate) mod log_header {
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const BITS: usize = 12;
+    pub(crate) const NUMBER: usize = 16;
+    pub(crate) const FIRST_SEQUENCE: usize = 24;
+    pub(crate) const CRC: usize = 36;
+    pub(crate) const LEN: usize = 40;
+}
+
+/// A record of a log: these fields, then the payload.
+pub(crate) mod log_record {
+    /// No text holds its first byte: it is none of UTF-8.
+    pub(crate) const MAGIC: [u8; 4] = *b"\xf7rec";
+    pub(crate) const CRC: usize = 4;
+    pub(crate) const PAYLOAD_LEN: usize = 8;
+    pub(crate) const RESERVED: usize = 12;
+    pub(crate) const SEQUENCE: usize = 16;
+    pub(crate) const DURABLE: usize = 24;
+    pub(crate) const LEN: usize = 32;
+    /// Records start at multiples of this.
+    pub(crate) const ALIGNMENT: usize = 8;
+}
+
+/// The longest payload of a log's record, in bytes.
+pub(crate) const MAX_PAYLOAD: usize = 1 << 30;
+/// The longest key of a mark, in bytes.
+pub(crate) const MAX_KEY: usize = 1 << 12;
+/// The largest sequence number that a log may start with: counting on never overflows.
+pub(crate) const MAX_FIRST_SEQUENCE: u64 = 1 << 63;
 
 /// The longest name of a document, in bytes.
 pub(crate) const MAX_NAME: usize = 1 << 16;

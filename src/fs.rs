@@ -76,13 +76,13 @@ impl Disk {
     /// ```
     /// use std::sync::Arc;
     /// use simstore::fs::{Disk, Fs};
-    /// use simstore::{BuildOptions, Builder, Store};
+    /// use simstore::{BuildOptions, Builder, Snapshot};
     ///
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("pages");
     /// # Builder::<u64>::create(&path, BuildOptions::default())?.finish()?;
     /// let fs: Arc<dyn Fs> = Arc::new(Disk::resident());
-    /// let store = Store::<u64>::open_on(&fs, &path)?;
+    /// let store = Snapshot::<u64>::open_on(&fs, &path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn resident() -> Disk {

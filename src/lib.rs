@@ -8,7 +8,7 @@
 //! # Building and asking
 //!
 //! ```
-//! use simstore::{BuildOptions, Builder, Store};
+//! use simstore::{BuildOptions, Builder, Snapshot};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("pages");
@@ -18,15 +18,15 @@
 //! builder.insert_named(0xbb67_ae85_84ca_a73b, 3, "https://example.org/b")?;
 //! builder.finish()?;
 //!
-//! let store = Store::<u64>::open(&path)?;
+//! let store = Snapshot::<u64>::open(&path)?;
 //! let matches = store.query(0x6a09_e667_f3bc_c909, 3)?;
 //! assert_eq!(matches.len(), 2);
 //! assert_eq!(store.name(matches[0].id.unwrap())?.as_deref(), Some("https://example.org/a"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Store::batch_query`] asks for many fingerprints at once, by reading the store once whatever their number.
-//! A [`Store`] is `Send + Sync`, and its reads are concurrent. A [`Builder`] takes any number of fingerprints
+//! [`Snapshot::batch_query`] asks for many fingerprints at once, by reading the store once whatever their number.
+//! A [`Snapshot`] is `Send + Sync`, and its reads are concurrent. A [`Builder`] takes any number of fingerprints
 //! in bounded memory; the store appears when it is complete and durable, or not at all.
 //!
 //! # Texts
@@ -43,6 +43,7 @@
 mod batch;
 mod bits;
 mod codec;
+mod compaction;
 #[cfg(feature = "corpus")]
 pub mod corpus;
 mod error;
@@ -54,6 +55,7 @@ pub mod join;
 mod kernels;
 mod manifest;
 mod map;
+mod memtable;
 mod options;
 mod permutation;
 pub mod plan;
@@ -64,17 +66,20 @@ mod store;
 mod table;
 #[cfg(feature = "text")]
 pub mod text;
+mod wal;
 
 pub use crate::batch::{BatchMatch, BatchMethod};
 pub use crate::codec::Codec;
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;
 pub use crate::map::Bytes;
-pub use crate::options::{BitAssignment, BuildOptions, BuildProgress, PlanChoice, ProgressCallback};
+pub use crate::options::{BitAssignment, BuildOptions, BuildProgress, Options, PlanChoice, ProgressCallback};
 pub use crate::permutation::Permutation;
 pub use crate::plan::floor_bits_per_fingerprint;
 pub use crate::segment::{Entry, Match, Segment, Stats};
-pub use crate::store::{Builder, Iter, Store, stored_bits};
+pub use crate::store::{
+    Batch, Builder, Durability, Insertion, Iter, Load, Snapshot, Store, Written, stored_bits,
+};
 pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
 
 /// The examples of the README, run as tests.

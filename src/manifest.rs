@@ -1,6 +1,6 @@
 //! The manifest: what a store consists of (`format-spec/manifest.md`).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,16 +15,39 @@ use crate::fs::{Fs, NewFile};
 /// The name of the manifest in a store's folder.
 pub(crate) const MANIFEST: &str = "MANIFEST";
 
-/// The settings of a store and its segments.
+/// What is the same in all of a store, and settled when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Manifest {
+pub(crate) struct Settings {
     /// Width of the fingerprints, in bits.
     pub(crate) bits: u32,
     /// Largest distance of a query, in bits.
     pub(crate) distance: u32,
     pub(crate) codec: Codec,
+    /// Whether ids are kept.
+    pub(crate) ids: bool,
+    pub(crate) block_size: Option<u32>,
+    pub(crate) span: Option<u16>,
     /// How texts become fingerprints; empty if they do not.
     pub(crate) profile: String,
+    /// The name of the plan of each segment, or `auto`.
+    pub(crate) plan: String,
+}
+
+/// The settings of a store and what it consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) settings: Settings,
+    /// For the next segment or log.
+    pub(crate) next_number: u64,
+    /// Operations from this log on are not in the segments; 0 if there are no logs.
+    pub(crate) first_log: u64,
+    /// How many records came before the first log.
+    pub(crate) sequence: u64,
+    /// The largest id that was ever stored in segments.
+    pub(crate) highest_id: u64,
+    /// Small numbers that the writer keeps, by key.
+    pub(crate) marks: BTreeMap<String, u64>,
+    /// The oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
 
@@ -39,6 +62,8 @@ pub(crate) struct SegmentEntry {
     pub(crate) ids: u64,
     /// Names; 0 if it has none.
     pub(crate) names: u64,
+    /// Pairs deleted from older segments.
+    pub(crate) tombstones: u64,
     pub(crate) tables: u32,
     pub(crate) has_ids: bool,
     pub(crate) has_names: bool,
@@ -50,8 +75,13 @@ pub(crate) struct SegmentEntry {
 
 const HAS_IDS: u8 = 1;
 const HAS_NAMES: u8 = 2;
-/// Magic, checksum, and the fields up to the profile.
-const MIN_LEN: usize = 8 + 4 + 4 + 4 + 4 + 4 + 8;
+const HAS_TOMBSTONES: u8 = 4;
+/// In the flags of the store.
+const KEEPS_IDS: u8 = 1;
+/// The fields up to the profile.
+const FIXED_LEN: usize = 64;
+/// These, the lengths of two texts, checksum and magic.
+const MIN_LEN: usize = FIXED_LEN + 4 + 4 + 4 + 8;
 
 impl SegmentEntry {
     pub(crate) fn table_name(&self, table: u32) -> String {
@@ -66,13 +96,29 @@ impl SegmentEntry {
         format!("{:06}.names", self.number)
     }
 
+    pub(crate) fn tombstones_name(&self) -> String {
+        format!("{:06}.tombstones", self.number)
+    }
+
     /// The names of all files of the segment.
     pub(crate) fn files(&self) -> Vec<String> {
         let mut files: Vec<String> = (0..self.tables).map(|table| self.table_name(table)).collect();
         files.extend(self.has_ids.then(|| self.ids_name()));
         files.extend(self.has_names.then(|| self.names_name()));
+        files.extend((self.tombstones > 0).then(|| self.tombstones_name()));
         files
     }
+}
+
+/// The name of a log.
+pub(crate) fn log_name(number: u64) -> String {
+    format!("{number:06}.log")
+}
+
+/// The number of a log by its name.
+pub(crate) fn log_number(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".log")?.parse().ok()?;
+    (log_name(number) == name).then_some(number)
 }
 
 /// Whether a file of a store's folder is one that simstore made: those may be removed when no manifest names
@@ -92,7 +138,7 @@ pub(crate) fn is_store_file(name: &str) -> bool {
     let temporary = ending.starts_with('.') && ending.ends_with(".tmp");
     match table {
         _ if number < 6 => false,
-        0 => rest == ending && (temporary || ending == ".ids" || ending == ".names"),
+        0 => rest == ending && (temporary || [".ids", ".names", ".tombstones", ".log"].contains(&ending)),
         _ => table == 2 && (temporary || ending == ".table"),
     }
 }
@@ -101,15 +147,36 @@ impl Manifest {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = format::MANIFEST_MAGIC.to_vec();
         bytes.extend_from_slice(&format::VERSION.to_le_bytes());
-        bytes.extend_from_slice(&[self.bits as u8, self.distance as u8, self.codec.number(), 0]);
+        let settings = &self.settings;
+        let flags = u8::from(settings.ids) * KEEPS_IDS;
+        bytes.extend_from_slice(&[
+            settings.bits as u8,
+            settings.distance as u8,
+            settings.codec.number(),
+            flags,
+        ]);
+        bytes.extend_from_slice(&settings.block_size.unwrap_or(0).to_le_bytes());
+        bytes.extend_from_slice(&u32::from(settings.span.unwrap_or(0)).to_le_bytes());
+        for field in [self.next_number, self.first_log, self.sequence, self.highest_id] {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
         bytes.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
-        write_string(&mut bytes, &self.profile);
+        bytes.extend_from_slice(&(self.marks.len() as u32).to_le_bytes());
+        write_string(&mut bytes, &settings.profile);
+        write_string(&mut bytes, &settings.plan);
+        for (key, value) in &self.marks {
+            write_string(&mut bytes, key);
+            bytes.extend_from_slice(&value.to_le_bytes());
+        }
         for segment in &self.segments {
-            for field in [segment.number, segment.fingerprints, segment.ids, segment.names] {
+            let counts = [segment.fingerprints, segment.ids, segment.names, segment.tombstones];
+            for field in [segment.number].iter().chain(&counts) {
                 bytes.extend_from_slice(&field.to_le_bytes());
             }
             bytes.extend_from_slice(&segment.tables.to_le_bytes());
-            let flags = (u8::from(segment.has_ids) * HAS_IDS) | (u8::from(segment.has_names) * HAS_NAMES);
+            let flags = (u8::from(segment.has_ids) * HAS_IDS)
+                | (u8::from(segment.has_names) * HAS_NAMES)
+                | (u8::from(segment.tombstones > 0) * HAS_TOMBSTONES);
             bytes.extend_from_slice(&u32::from(flags).to_le_bytes());
             segment.footers.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
             write_string(&mut bytes, &segment.plan);
@@ -146,33 +213,61 @@ impl Manifest {
                 Damage::Field { name: "codec", found: number, expected: "0, 1 or 2" },
             ));
         };
-        format::check_reserved(path, 15, &bytes[15..16])?;
-        let count = LittleEndian::read_u32(&bytes[16..]);
-        let mut rest = Fields { path, bytes: &bytes[..footer], at: 20 };
-        let profile = rest.string()?;
+        let flags = u64::from(bytes[15]);
+        field(15, "flags", flags, "0 or 1", flags <= 1)?;
+        let keeps_ids = flags == u64::from(KEEPS_IDS);
+        let block_size = LittleEndian::read_u32(&bytes[16..]);
+        let block_size = (block_size > 0).then_some(block_size);
+        let expected = "0, or a power of two from 256 to 65536";
+        let found = u64::from(block_size.unwrap_or(0));
+        field(16, "block size", found, expected, format::check_block_size(block_size).is_ok())?;
+        let span = LittleEndian::read_u16(&bytes[20..]);
+        field(20, "span", u64::from(span), "0 to 256", span <= format::MAX_SPAN)?;
+        format::check_reserved(path, 22, &bytes[22..24])?;
+        let [next_number, first_log, sequence, highest_id] =
+            [24, 32, 40, 48].map(|at| LittleEndian::read_u64(&bytes[at..]));
+        let [count, marks_count] = [56, 60].map(|at| LittleEndian::read_u32(&bytes[at..]));
+        field(24, "next number", next_number, "1 to 2^48", (1..=1 << 48).contains(&next_number))?;
+        field(32, "first log", first_log, "less than the next number", first_log < next_number)?;
+        let mut rest = Fields { path, bytes: &bytes[..footer], at: FIXED_LEN };
+        let (profile, plan) = (rest.string()?, rest.string()?);
+        let mut marks = BTreeMap::new();
+        for _ in 0..marks_count {
+            let start = rest.at;
+            let (key, value) = (rest.string()?, rest.u64()?);
+            let ascends = marks.last_key_value().is_none_or(|(last, _)| *last < key);
+            field(start, "mark", value, "keys that ascend", ascends)?;
+            marks.insert(key, value);
+        }
         let mut segments = Vec::new();
         let mut numbers = HashSet::new();
         for _ in 0..count {
             let start = rest.at;
-            let (number, fingerprints, ids, names) = (rest.u64()?, rest.u64()?, rest.u64()?, rest.u64()?);
+            let (number, fingerprints, ids) = (rest.u64()?, rest.u64()?, rest.u64()?);
+            let (names, tombstones) = (rest.u64()?, rest.u64()?);
             let (tables, flags) = (rest.u32()?, rest.u32()?);
             let limit = crate::plan::MAX_TABLES as u32;
-            field(start + 32, "tables", u64::from(tables), "1 to 64", (1..=limit).contains(&tables))?;
-            field(start + 36, "flags", u64::from(flags), "0 to 3", flags <= 3)?;
-            let (has_ids, has_names) = (flags as u8 & HAS_IDS != 0, flags as u8 & HAS_NAMES != 0);
+            field(start + 40, "tables", u64::from(tables), "1 to 64", (1..=limit).contains(&tables))?;
+            field(start + 44, "flags", u64::from(flags), "0 to 7", flags <= 7)?;
+            let has = |flag| flags as u8 & flag != 0;
+            let (has_ids, has_names) = (has(HAS_IDS), has(HAS_NAMES));
             let sound = if has_ids { ids >= fingerprints } else { ids == 0 };
             field(start + 16, "ids", ids, "one a fingerprint at least, or none without an id file", sound)?;
+            field(start + 44, "flags", u64::from(flags), "ids as the store has them", has_ids == keeps_ids)?;
             let expected = "1 at least, or none without a name file";
             field(start + 24, "names", names, expected, has_names == (names > 0))?;
-            let expected = "a number below 2^48 that no other segment has";
-            field(start, "number", number, expected, number < 1 << 48 && numbers.insert(number))?;
-            let files = tables + u32::from(has_ids) + u32::from(has_names);
+            let expected = "1 at least, or none without a tombstone file";
+            field(start + 32, "tombstones", tombstones, expected, has(HAS_TOMBSTONES) == (tombstones > 0))?;
+            let expected = "a number below the next one that no other segment has";
+            field(start, "number", number, expected, number < next_number && numbers.insert(number))?;
+            let files = tables + flags.count_ones();
             let footers = (0..files).map(|_| rest.u32()).collect::<Result<_>>()?;
             segments.push(SegmentEntry {
                 number,
                 fingerprints,
                 ids,
                 names,
+                tombstones,
                 tables,
                 has_ids,
                 has_names,
@@ -182,7 +277,9 @@ impl Manifest {
         }
         let left = (footer - rest.at) as u64;
         field(rest.at, "bytes after the last segment", left, "none", left == 0)?;
-        Ok(Manifest { bits, distance, codec, profile, segments })
+        let span = (span > 0).then_some(span);
+        let settings = Settings { bits, distance, codec, ids: keeps_ids, block_size, span, profile, plan };
+        Ok(Manifest { settings, next_number, first_log, sequence, highest_id, marks, segments })
     }
 
     /// Whether a folder's manifest is one of simstore's, sound or not.
@@ -274,17 +371,30 @@ mod tests {
             fingerprints: 5,
             ids: 7,
             names: u64::from(number == 1),
+            tombstones: number / 9 * 3,
             tables: 2,
             has_ids: true,
             has_names: number == 1,
-            footers: vec![7; 3 + usize::from(number == 1)],
+            footers: vec![7; 4],
             plan: plan.to_string(),
         };
-        Manifest {
+        let settings = Settings {
             bits: 64,
             distance: 3,
             codec: Codec::Gap,
+            ids: true,
+            block_size: Some(512),
+            span: None,
             profile: "words-2".to_string(),
+            plan: "auto".to_string(),
+        };
+        Manifest {
+            settings,
+            next_number: 12,
+            first_log: 11,
+            sequence: 77,
+            highest_id: 5,
+            marks: [("a".to_string(), 1), ("b/c".to_string(), 2)].into(),
             segments: vec![segment(1, "probe-2"), segment(9, "é")],
         }
     }
@@ -325,7 +435,15 @@ mod tests {
 
     #[test]
     fn only_files_of_a_store_are_ever_removed() {
-        let made = ["000001-00.table", "000001.ids", "000012.names", "1000000-63.table", "MANIFEST.tmp"];
+        let made = [
+            "000001.log",
+            "000001.tombstones",
+            "000001-00.table",
+            "000001.ids",
+            "000012.names",
+            "1000000-63.table",
+            "MANIFEST.tmp",
+        ];
         for name in made.into_iter().chain(["000001.ids.tmp", "000001.0.tmp", "000001-01.12.tmp"]) {
             assert!(is_store_file(name), "{name}");
         }

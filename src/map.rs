@@ -30,7 +30,7 @@ impl Bytes {
         // SAFETY: the map is read-only and private to this value. A reference into it is only sound while
         // nobody changes the file; simstore never writes to a file that has been given its final name, it
         // only replaces or removes it, which leaves the mapped file as it was. What else may run on the
-        // machine is asked, in the documentation of `Store::open`, to do the same.
+        // machine is asked, in the documentation of `Snapshot::open`, to do the same.
         let map = unsafe { Mmap::map(file)? };
         // Only a hint: look-ups touch single blocks, reading ahead would fetch what nobody asked for.
         let _ = map.advise(Advice::Random);

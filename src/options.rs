@@ -131,6 +131,159 @@ impl fmt::Debug for BuildOptions {
     }
 }
 
+/// How a store is opened to be written to, and the settings of one that is made.
+///
+/// Settings of the store that are not asked for are those that it has, or the defaults for a new one; one that is asked
+/// for and is not the store's is an error.
+///
+/// ```
+/// use simstore::{Codec, Options};
+///
+/// let options = Options::default().distance(3).codec(Codec::EliasFano).memtable(256 << 20);
+/// ```
+#[derive(Clone)]
+pub struct Options {
+    pub(crate) create: bool,
+    pub(crate) distance: Option<u32>,
+    pub(crate) codec: Option<Codec>,
+    pub(crate) plan: Option<PlanChoice>,
+    pub(crate) ids: Option<bool>,
+    pub(crate) block_size: Option<u32>,
+    pub(crate) span: Option<u16>,
+    pub(crate) profile: Option<String>,
+    pub(crate) memtable: u64,
+    pub(crate) memory: Option<u64>,
+    pub(crate) compaction: bool,
+    pub(crate) fanout: usize,
+    pub(crate) compaction_rate: Option<u64>,
+    pub(crate) fs: Arc<dyn Fs>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            create: true,
+            distance: None,
+            codec: None,
+            plan: None,
+            ids: None,
+            block_size: None,
+            span: None,
+            profile: None,
+            memtable: 64 << 20,
+            memory: None,
+            compaction: true,
+            fanout: 4,
+            compaction_rate: None,
+            fs: Arc::new(Disk::default()),
+        }
+    }
+}
+
+impl Options {
+    /// Whether a store is made where there is none; it is by default.
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// The largest distance that queries will ask for, in bits; 3 for a new store.
+    pub fn distance(mut self, distance: u32) -> Self {
+        self.distance = Some(distance);
+        self
+    }
+
+    /// How tables are coded; `first-difference` for a new store.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = Some(codec);
+        self
+    }
+
+    /// Which tables each segment gets; for a new store what suits the segment's size.
+    pub fn plan(mut self, plan: PlanChoice) -> Self {
+        self.plan = Some(plan);
+        self
+    }
+
+    /// Whether ids are kept; they are in a new store. Where they are not, all ids count as one.
+    pub fn ids(mut self, ids: bool) -> Self {
+        self.ids = Some(ids);
+        self
+    }
+
+    /// Bytes of a block, see [`BuildOptions::block_size`].
+    pub fn block_size(mut self, bytes: u32) -> Self {
+        self.block_size = Some(bytes);
+        self
+    }
+
+    /// Fingerprints from one restart point to the next, see [`BuildOptions::span`].
+    pub fn span(mut self, span: u16) -> Self {
+        self.span = Some(span);
+        self
+    }
+
+    /// How texts become fingerprints: kept with the store.
+    pub fn profile(mut self, profile: &str) -> Self {
+        self.profile = Some(profile.to_string());
+        self
+    }
+
+    /// Memory for what is not in segments yet, in bytes, 64 MiB by default: at this size it becomes a segment, while
+    /// writing goes on into another one; there are three at most.
+    pub fn memtable(mut self, bytes: u64) -> Self {
+        self.memtable = bytes;
+        self
+    }
+
+    /// Memory for sorting when segments are written, see [`BuildOptions::memory`].
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// Whether segments are merged in the background; they are by default.
+    pub fn compaction(mut self, automatic: bool) -> Self {
+        self.compaction = automatic;
+        self
+    }
+
+    /// How many segments of about one size are merged into one, 4 by default and 2 at least: more of them write less
+    /// and slow queries down.
+    pub fn fanout(mut self, segments: usize) -> Self {
+        self.fanout = segments.max(2);
+        self
+    }
+
+    /// How much compaction in the background may write, in bytes a second; not limited by default.
+    pub fn compaction_rate(mut self, bytes_per_second: u64) -> Self {
+        self.compaction_rate = Some(bytes_per_second.max(1));
+        self
+    }
+
+    /// Where the store is: on the real disk by default.
+    pub fn fs(mut self, fs: Arc<dyn Fs>) -> Self {
+        self.fs = fs;
+        self
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("create", &self.create)
+            .field("distance", &self.distance)
+            .field("codec", &self.codec)
+            .field("plan", &self.plan)
+            .field("ids", &self.ids)
+            .field("profile", &self.profile)
+            .field("memtable", &self.memtable)
+            .field("compaction", &self.compaction)
+            .field("fanout", &self.fanout)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Less memory than this would make more runs than files can be open.
 const LEAST_MEMORY: u64 = 16 << 20;
 /// What is taken where the machine does not say how much memory it has.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use disk::MemoryDisk;
-use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Store};
+use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Snapshot};
 
 fn options() -> BuildOptions {
     BuildOptions { plan: PlanChoice::Named("probe-2".into()), ..BuildOptions::default() }
@@ -21,7 +21,7 @@ fn fill(builder: &mut Builder<u64>, count: u64) -> Result<(), Error> {
 
 /// The store's fingerprints, or `None` if it cannot be opened.
 fn fingerprints(disk: &MemoryDisk, path: &Path) -> Option<Vec<u64>> {
-    let store = Store::<u64>::open_on(&(Arc::new(disk.clone()) as Arc<_>), path).ok()?;
+    let store = Snapshot::<u64>::open_on(&(Arc::new(disk.clone()) as Arc<_>), path).ok()?;
     Some(store.iter().map(|entry| entry.unwrap().fingerprint).collect())
 }
 
@@ -85,7 +85,7 @@ fn what_a_killed_build_left_is_removed_by_the_next() {
     for name in ["LOCK", "000001.0.tmp", "000001-01.table", "000001.ids.tmp", "MANIFEST.tmp"] {
         fs::write(path.join(name), "left over").unwrap();
     }
-    let error = Store::<u64>::open(&path).unwrap_err().to_string();
+    let error = Snapshot::<u64>::open(&path).unwrap_err().to_string();
     assert!(error.contains("if a build was cut off, run it again"), "{error}");
     let mut builder = Builder::create(&path, options()).unwrap();
     fill(&mut builder, 10).unwrap();
@@ -121,7 +121,7 @@ fn what_is_no_store_is_left_alone() {
     }
     assert_eq!(fs::read_to_string(&note).unwrap(), "mine");
     for path in [&note, folder.path(), &folder.path().join("missing")] {
-        assert!(Store::<u64>::open(path).is_err());
+        assert!(Snapshot::<u64>::open(path).is_err());
     }
 }
 

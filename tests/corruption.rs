@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use simstore::plan::{Plan, TablePlan};
 use simstore::{
     BatchMatch, BatchMethod, BuildOptions, Builder, Codec, Entry, Fingerprint, Match, Permutation,
-    PlanChoice, Result, Store,
+    PlanChoice, Result, Snapshot,
 };
 use tempfile::TempDir;
 
@@ -60,7 +60,7 @@ struct Answers<F> {
     names: Vec<Result<Option<String>, String>>,
 }
 
-fn answers<F: Fingerprint>(store: &Store<F>, documents: &[Document<F>]) -> Answers<F> {
+fn answers<F: Fingerprint>(store: &Snapshot<F>, documents: &[Document<F>]) -> Answers<F> {
     let text = |error: simstore::Error| error.to_string();
     let queries = || documents.iter().map(|document| document.0);
     let flipped = queries().map(|query| query ^ F::bit_mask(3) ^ F::bit_mask(F::BITS - 2));
@@ -144,7 +144,7 @@ impl<F: Fingerprint> Sample<F> {
     /// `damaged`.
     fn check(&self, store: &Path, damaged: bool, what: &str) {
         let checked = catch_unwind(AssertUnwindSafe(|| {
-            let Ok(store) = Store::<F>::open(store) else { return };
+            let Ok(store) = Snapshot::<F>::open(store) else { return };
             check_answers(&answers(&store, &self.documents), &self.answers, what);
             assert!(!damaged || store.verify(|_| ()) > 0, "{what}: not found by verify");
         }));
@@ -167,14 +167,14 @@ impl<F: Fingerprint> Sample<F> {
                 put(bit / 8, sound[bit / 8]);
             }
             put(sound.len(), 0);
-            assert!(Store::<F>::open(&store).is_err(), "{name} with a byte more");
+            assert!(Snapshot::<F>::open(&store).is_err(), "{name} with a byte more");
             for len in (0..sound.len()).rev() {
                 file.set_len(len as u64).unwrap();
-                assert!(Store::<F>::open(&store).is_err(), "{name} cut to {len} bytes");
+                assert!(Snapshot::<F>::open(&store).is_err(), "{name} cut to {len} bytes");
             }
             fs::write(&path, sound).unwrap();
         }
-        assert_eq!(Store::<F>::open(&store).unwrap().verify(|error| panic!("{error}")), 0);
+        assert_eq!(Snapshot::<F>::open(&store).unwrap().verify(|error| panic!("{error}")), 0);
     }
 
     /// Changes some bytes, makes the checksums right, and asks: there is no right answer, but one has to come
@@ -192,7 +192,7 @@ impl<F: Fingerprint> Sample<F> {
             let start = Instant::now();
             LARGEST.set(0);
             let asked = catch_unwind(AssertUnwindSafe(|| {
-                let Ok(store) = Store::<F>::open(&store) else { return false };
+                let Ok(store) = Snapshot::<F>::open(&store) else { return false };
                 store.verify(|_| ());
                 answers(&store, &self.documents);
                 store.stats();
@@ -207,7 +207,7 @@ impl<F: Fingerprint> Sample<F> {
             asked.unwrap()
         });
         let opened = opened.count();
-        assert!(opened > rounds / 20, "only {opened} of {rounds} stores got past Store::open");
+        assert!(opened > rounds / 20, "only {opened} of {rounds} stores got past Snapshot::open");
     }
 }
 
@@ -261,13 +261,13 @@ fn swapped_and_missing_files_are_refused() {
         for (i, &name) in names.iter().enumerate() {
             let mut files = sample.files.clone();
             files.remove(name);
-            assert!(Store::<u64>::open(&sample.write("other", &files)).is_err(), "without {name}");
+            assert!(Snapshot::<u64>::open(&sample.write("other", &files)).is_err(), "without {name}");
             for &other in &names[..i] {
                 let mut files = sample.files.clone();
                 files.insert(name.clone(), sample.files[other].clone());
                 files.insert(other.clone(), sample.files[name].clone());
                 let store = sample.write("other", &files);
-                assert!(Store::<u64>::open(&store).is_err(), "{name} and {other} swapped");
+                assert!(Snapshot::<u64>::open(&store).is_err(), "{name} and {other} swapped");
             }
         }
     }
@@ -293,7 +293,7 @@ fn files_of_another_store_are_refused() {
             let mut files = sample.files.clone();
             files.insert(name.clone(), fs::read(store.path().join(name)).unwrap());
             let mixed = sample.write("mixed", &files);
-            let error = Store::<u64>::open(&mixed).expect_err(name).to_string();
+            let error = Snapshot::<u64>::open(&mixed).expect_err(name).to_string();
             assert!(name == "MANIFEST" || error.contains(&name[..]), "{error}");
         }
     }

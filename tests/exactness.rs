@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use simstore::fs::Fs;
 use simstore::{
     BatchMatch, BatchMethod, BitAssignment, BuildOptions, Builder, Codec, Fingerprint, Match, PlanChoice,
-    Store, plan,
+    Snapshot, plan,
 };
 
 /// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014): the same numbers on every machine.
@@ -79,7 +79,7 @@ fn all_equal<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
     (0..count).map(|id| (F::from_u128(0x5555), id * 3)).collect()
 }
 
-fn build<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions) -> Store<F> {
+fn build<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions) -> Snapshot<F> {
     let options = BuildOptions { fs: Arc::new(MemoryDisk::default()), ..options };
     let mut builder = Builder::create(Path::new("store"), options).unwrap();
     entries.iter().for_each(|&(fingerprint, id)| builder.insert(fingerprint, id).unwrap());
@@ -222,7 +222,7 @@ fn a_crowded_prefix() {
 }
 
 /// The prefix bits of each table, in their order.
-fn prefixes<F: Fingerprint>(store: &Store<F>) -> Vec<Vec<u8>> {
+fn prefixes<F: Fingerprint>(store: &Snapshot<F>) -> Vec<Vec<u8>> {
     let plans = store.segments()[0].plan().tables();
     plans.iter().map(|table| table.permutation.sources()[..table.prefix_bits as usize].to_vec()).collect()
 }
@@ -279,7 +279,7 @@ fn bits_from_a_sample<F: Fingerprint>() {
         entries.iter().rev().for_each(|&(fingerprint, id)| builder.insert(fingerprint, id).unwrap());
         let built = prefixes(&builder.finish().unwrap());
         assert_eq!(built, prefixes(&build(entries, options())), "{name}: the order matters");
-        assert_eq!(built, prefixes(&Store::<F>::open_on(&disk, Path::new("store")).unwrap()), "{name}");
+        assert_eq!(built, prefixes(&Snapshot::<F>::open_on(&disk, Path::new("store")).unwrap()), "{name}");
         let contiguous = BuildOptions { bits: BitAssignment::Contiguous, ..options() };
         built != prefixes(&build(entries, contiguous))
     };

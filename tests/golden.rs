@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Store};
+use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
 
 mod samples;
 use samples::{Document, Random, build, documents};
@@ -163,7 +163,7 @@ fn contents<F: Fingerprint>(documents: &[Document<F>], ids: bool) -> Contents<'_
 
 fn check_contents<F: Fingerprint>(store: &Path, golden: &Golden<F>) {
     let name = golden.name;
-    let store = Store::<F>::open(store).unwrap();
+    let store = Snapshot::<F>::open(store).unwrap();
     assert_eq!(store.verify(|error| panic!("{name}: {error}")), 0);
     let (entries, names) = contents(&golden.documents, golden.options.ids);
     let found: Vec<_> = store.iter().map(Result::unwrap).map(|e| (e.fingerprint, e.id)).collect();
@@ -238,7 +238,7 @@ fn check_golden<F: Fingerprint>(golden: &[Golden<F>]) {
 /// in hexadecimal, without gaps but where a line is `...`.
 #[test]
 fn the_pages_quote_golden_files() {
-    for page in ["README.md", "table.md", "ids.md", "names.md", "manifest.md"] {
+    for page in ["README.md", "table.md", "ids.md", "names.md", "manifest.md", "log.md"] {
         let text = fs::read_to_string(folder().parent().unwrap().join(page)).unwrap();
         let examples: Vec<&str> = text.split("```").skip(1).step_by(2).map(str::trim).collect();
         let examples = examples.iter().filter(|example| example.starts_with("golden/"));

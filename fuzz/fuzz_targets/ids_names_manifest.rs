@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use libfuzzer_sys::fuzz_target;
-use simstore::{BuildOptions, Builder, PlanChoice, Store};
+use simstore::{BuildOptions, Builder, PlanChoice, Snapshot};
 use tempfile::TempDir;
 
 #[path = "../../tests/seal/mod.rs"]
@@ -56,7 +56,7 @@ fuzz_target!(|data: &[u8]| {
         seal::seal_store(&mut files);
         fs::write(path.join(name), &files[name]).unwrap();
         fs::write(path.join("MANIFEST"), &files["MANIFEST"]).unwrap();
-        if let Ok(store) = Store::<u64>::open(path) {
+        if let Ok(store) = Snapshot::<u64>::open(path) {
             store.verify(|_| ());
             // As many as the chunks have bits.
             assert!(store.iter().count() <= 200 + files["000001.ids"].len() * 8);

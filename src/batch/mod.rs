@@ -2,7 +2,7 @@
 //!
 //! The queries are indexed in memory under a plan of their own, and the first table of each segment is streamed
 //! past them once, in parallel: each stored fingerprint is decoded once, whatever the number of queries. For few
-//! queries looking each up is cheaper; [`Store::batch_method`] says which it will be.
+//! queries looking each up is cheaper; [`Snapshot::batch_method`] says which it will be.
 
 mod index;
 mod plan;
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
 use crate::segment::Match;
-use crate::store::Store;
+use crate::store::Snapshot;
 
 /// How a batch of queries is answered. The answer is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,7 +31,7 @@ pub enum BatchMethod {
     /// The first table of each segment is read once, and every fingerprint compared with the queries that may
     /// be near.
     Stream,
-    /// Each query is looked up by itself, as by [`Store::query`].
+    /// Each query is looked up by itself, as by [`Snapshot::query`].
     LookUp,
 }
 
@@ -68,9 +68,9 @@ pub struct BatchMatch<F> {
 /// Queries that are looked up before their matches are handed on.
 const LOOK_UPS: usize = 256;
 
-impl<F: Fingerprint> Store<F> {
+impl<F: Fingerprint> Snapshot<F> {
     /// All stored fingerprints within `distance` bits of each query: the matches of the first query, those of
-    /// the second, and so on, each as by [`Store::query`].
+    /// the second, and so on, each as by [`Snapshot::query`].
     ///
     /// Uses all threads of the current rayon pool. Besides the matches it takes memory for the queries: some 30
     /// bytes each at distance 3, and no more than 30 for each bit of the distance; and about 2 MiB a thread.
@@ -92,15 +92,15 @@ impl<F: Fingerprint> Store<F> {
     /// ```
     ///
     /// # Errors
-    /// As [`Store::query`]; [`Error::BadArgument`] for 2^32 queries or more.
+    /// As [`Snapshot::query`]; [`Error::BadArgument`] for 2^32 queries or more.
     pub fn batch_query(&self, queries: &[F], distance: u32) -> Result<Vec<BatchMatch<F>>> {
         self.batch_query_by(queries, distance, BatchMethod::Auto)
     }
 
-    /// [`Store::batch_query`] by a method of the caller's choice.
+    /// [`Snapshot::batch_query`] by a method of the caller's choice.
     ///
     /// # Errors
-    /// As [`Store::batch_query`].
+    /// As [`Snapshot::batch_query`].
     pub fn batch_query_by(
         &self,
         queries: &[F],
@@ -126,7 +126,7 @@ impl<F: Fingerprint> Store<F> {
     /// segments may come several times.
     ///
     /// # Errors
-    /// As [`Store::batch_query`]; some matches may have been visited then.
+    /// As [`Snapshot::batch_query`]; some matches may have been visited then.
     pub fn batch_visit(
         &self,
         queries: &[F],
@@ -160,7 +160,33 @@ impl<F: Fingerprint> Store<F> {
         visitor: &(impl Fn(&[BatchMatch<F>]) + Sync),
     ) -> Result<()> {
         let index = QueryIndex::new(queries, plan, distance)?;
-        self.segments().iter().try_for_each(|segment| stream::stream(segment, &index, visitor))
+        for (i, segment) in self.segments().iter().enumerate() {
+            if self.has_newer_tombstones(i) {
+                let visitor = |found: &[BatchMatch<F>]| {
+                    let is_visible = |m: &&BatchMatch<F>| !self.is_hidden(i, &m.found);
+                    visitor(&found.iter().filter(is_visible).copied().collect::<Vec<_>>());
+                };
+                stream::stream(segment, &index, &visitor)?;
+            } else {
+                stream::stream(segment, &index, visitor)?;
+            }
+        }
+        if !self.has_recent() {
+            return Ok(());
+        }
+        queries.par_chunks(LOOK_UPS).enumerate().for_each_init(
+            || (Vec::new(), Vec::new()),
+            |(matches, all), (chunk, queries)| {
+                all.clear();
+                for (query, &fingerprint) in (chunk * LOOK_UPS..).zip(queries) {
+                    matches.clear();
+                    self.query_recent(fingerprint, distance, matches);
+                    all.extend(matches.iter().map(|&found| BatchMatch { query, found }));
+                }
+                visitor(all);
+            },
+        );
+        Ok(())
     }
 
     fn look_up_all(

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{BuildOptions, Builder, Codec, PlanChoice};
 
-fn build<F: Fingerprint>(stored: &[F], ids: bool, codec: Codec) -> (tempfile::TempDir, Store<F>) {
+fn build<F: Fingerprint>(stored: &[F], ids: bool, codec: Codec) -> (tempfile::TempDir, Snapshot<F>) {
     let folder = tempfile::tempdir().unwrap();
     let plan = PlanChoice::Named("scan".to_string());
     let options = BuildOptions {
@@ -46,7 +46,7 @@ fn sort<F: Fingerprint>(matches: &mut [BatchMatch<F>]) {
 
 /// Each match is visited once.
 fn check_plan<F: Fingerprint>(
-    store: &Store<F>,
+    store: &Snapshot<F>,
     queries: &[F],
     distance: u32,
     plan: &QueryPlan,

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::ids::IdsWriter;
 use super::names::NamesWriter;
+use super::tombstones;
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -26,6 +27,7 @@ pub(crate) struct SegmentBuilder<F> {
     records: Records<F>,
     names: Option<NamesWriter<NewFile>>,
     named: u64,
+    tombstones: Vec<(F, u64)>,
 }
 
 enum Records<F> {
@@ -43,7 +45,15 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         } else {
             Records::Plain(Sorter::new(&options.fs, &path, memory))
         };
-        SegmentBuilder { options, store: store.to_path_buf(), number, records, names: None, named: 0 }
+        SegmentBuilder {
+            options,
+            store: store.to_path_buf(),
+            number,
+            records,
+            names: None,
+            named: 0,
+            tombstones: Vec::new(),
+        }
     }
 
     pub(crate) fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
@@ -65,12 +75,18 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         Ok(())
     }
 
+    /// Pairs that are deleted from older segments, ascending.
+    pub(crate) fn tombstones(&mut self, pairs: Vec<(F, u64)>) {
+        self.tombstones = pairs;
+    }
+
     fn entry(&self) -> SegmentEntry {
         SegmentEntry {
             number: self.number,
             fingerprints: 0,
             ids: 0,
             names: self.named,
+            tombstones: self.tombstones.len() as u64,
             tables: 0,
             has_ids: self.options.ids,
             has_names: self.named > 0,
@@ -83,6 +99,12 @@ impl<F: Fingerprint> SegmentBuilder<F> {
     pub(crate) fn finish(mut self) -> Result<SegmentEntry> {
         if let Some(names) = self.names.take() {
             names.finish()?.commit()?;
+        }
+        if !self.tombstones.is_empty() {
+            let path = self.store.join(self.entry().tombstones_name());
+            let mut file = NewFile::create(&self.options.fs, &path)?;
+            tombstones::write(&mut file, &path, &self.tombstones)?;
+            file.commit()?;
         }
         let (entry, options, store) = (self.entry(), self.options, self.store);
         match self.records {

@@ -4,6 +4,7 @@ mod builder;
 mod chunks;
 mod ids;
 mod names;
+mod tombstones;
 mod verify;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::path::Path;
 pub(crate) use self::builder::SegmentBuilder;
 use self::ids::Ids;
 use self::names::Names;
+use self::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
@@ -48,6 +50,10 @@ pub struct Stats {
     pub ids: u64,
     /// Names of documents.
     pub names: u64,
+    /// Pairs deleted from older segments.
+    pub tombstones: u64,
+    /// Pairs in memory that are not in segments yet.
+    pub memtable_entries: u64,
     /// Segments.
     pub segments: usize,
     /// Tables of all segments.
@@ -60,6 +66,8 @@ pub struct Stats {
     pub id_bytes: u64,
     /// Bytes of the name files.
     pub name_bytes: u64,
+    /// Bytes of the tombstone files.
+    pub tombstone_bytes: u64,
     /// Bytes in memory besides the maps of the files: block indexes, which blocks are verified.
     pub memory: u64,
 }
@@ -72,6 +80,7 @@ pub struct Segment<F> {
     tables: Vec<Table<F>>,
     ids: Option<Ids>,
     names: Option<Names>,
+    tombstones: Option<Tombstones<F>>,
 }
 
 impl<F: Fingerprint> Segment<F> {
@@ -122,7 +131,20 @@ impl<F: Fingerprint> Segment<F> {
             }
             false => None,
         };
-        Ok(Segment { entry, plan, tables, ids, names })
+        let tombstones = match entry.tombstones {
+            0 => None,
+            count => {
+                let (path, bytes, footer) = map(entry.tombstones_name())?;
+                let tombstones = Tombstones::open(&path, bytes.as_ref())?;
+                check_footer(&path, footer)?;
+                if tombstones.pairs().len() as u64 != count {
+                    let what = "the number of tombstones and the manifest";
+                    return Err(Error::corrupt(&path, 0, Damage::Mismatch { what }));
+                }
+                Some(tombstones)
+            }
+        };
+        Ok(Segment { entry, plan, tables, ids, names, tombstones })
     }
 
     /// The number that the names of its files start with.
@@ -146,19 +168,24 @@ impl<F: Fingerprint> Segment<F> {
         let id_bytes = self.ids.as_ref().map_or(0, Ids::file_len);
         let name_bytes = self.names.as_ref().map_or(0, Names::file_len);
         let table_memory: usize = self.tables.iter().map(Table::memory).sum();
+        let tombstone_bytes = self.tombstones.as_ref().map_or(0, Tombstones::file_len);
         let memory = table_memory
             + self.ids.as_ref().map_or(0, Ids::memory)
-            + self.names.as_ref().map_or(0, Names::memory);
+            + self.names.as_ref().map_or(0, Names::memory)
+            + self.tombstones.as_ref().map_or(0, Tombstones::memory);
         Stats {
             fingerprints: self.entry.fingerprints,
             ids: self.entry.ids,
             names: self.entry.names,
+            tombstones: self.entry.tombstones,
+            memtable_entries: 0,
             segments: 1,
             tables: self.tables.len(),
-            bytes: table_bytes + id_bytes + name_bytes,
+            bytes: table_bytes + id_bytes + name_bytes + tombstone_bytes,
             table_bytes,
             id_bytes,
             name_bytes,
+            tombstone_bytes,
             memory: memory as u64,
         }
     }
@@ -224,6 +251,32 @@ impl<F: Fingerprint> Segment<F> {
                 Ok(())
             }
         }
+    }
+
+    /// The manifest's entry.
+    pub(crate) fn entry(&self) -> &SegmentEntry {
+        &self.entry
+    }
+
+    /// Pairs that were deleted from older segments, ascending.
+    pub(crate) fn tombstones(&self) -> &[(F, u64)] {
+        self.tombstones.as_ref().map_or(&[], Tombstones::pairs)
+    }
+
+    /// Whether a pair of older segments was deleted; where ids are not kept, the id is 0.
+    #[inline]
+    pub(crate) fn hides(&self, fingerprint: F, id: u64) -> bool {
+        self.tombstones.as_ref().is_some_and(|tombstones| tombstones.contains(fingerprint, id))
+    }
+
+    /// Number of chunks of names.
+    pub(crate) fn name_chunks(&self) -> usize {
+        self.names.as_ref().map_or(0, Names::chunks)
+    }
+
+    /// Appends the ids and names of a chunk, ascending.
+    pub(crate) fn names(&self, chunk: usize, all: &mut impl Extend<(u64, String)>) -> Result<()> {
+        self.names.as_ref().map_or(Ok(()), |names| names.read(chunk, all))
     }
 
     /// The name of a document.

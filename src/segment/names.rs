@@ -161,6 +161,23 @@ impl Names {
         if rest.is_empty() { Ok(()) } else { Err(self.malformed(chunk)) }
     }
 
+    pub(super) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Appends the ids and names of a chunk, ascending.
+    pub(super) fn read(&self, chunk: usize, all: &mut impl Extend<(u64, String)>) -> Result<()> {
+        let mut is_text = true;
+        self.visit(chunk, |id, name| {
+            match std::str::from_utf8(name) {
+                Ok(name) => all.extend([(id, name.to_string())]),
+                Err(_) => is_text = false,
+            }
+            is_text
+        })?;
+        if is_text { Ok(()) } else { Err(self.malformed(chunk)) }
+    }
+
     /// Reads everything; calls `damaged` with each error. Returns the number of names read.
     pub(super) fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
         let (mut count, mut previous) = (0, None);

@@ -1,20 +1,18 @@
 //! Building a store in one go.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Store, remove_litter};
+use super::{LOCK, Snapshot, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, Lock};
-use crate::manifest::{MANIFEST, Manifest, SegmentEntry, is_store_file};
+use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file};
 use crate::options::BuildOptions;
 use crate::plan::Plan;
 use crate::segment::SegmentBuilder;
-
-/// The file whose lock a writer holds.
-const LOCK: &str = "LOCK";
 
 /// Builds a store from fingerprints in any order.
 ///
@@ -23,7 +21,10 @@ const LOCK: &str = "LOCK";
 pub struct Builder<F: Fingerprint> {
     store: PathBuf,
     options: BuildOptions,
+    /// Of the segment.
+    number: u64,
     segment: Option<SegmentBuilder<F>>,
+    highest_id: u64,
     /// Whether anything has been inserted.
     inserted: bool,
     /// The files that stay when what this build made is removed: those of the store that it replaces.
@@ -56,14 +57,16 @@ impl<F: Fingerprint> Builder<F> {
         let mut builder = Builder {
             store: path.to_path_buf(),
             options: options.clone(),
+            number: 0,
             segment: None,
+            highest_id: 0,
             inserted: false,
             keep: Vec::new(),
             folder_is_new,
             lock: None,
         };
-        let number = builder.take_folder(&*fs)?;
-        builder.segment = Some(SegmentBuilder::new(path, number, options));
+        builder.number = builder.take_folder(&*fs)?;
+        builder.segment = Some(SegmentBuilder::new(path, builder.number, options));
         Ok(builder)
     }
 
@@ -82,7 +85,7 @@ impl<F: Fingerprint> Builder<F> {
         if names.iter().any(|name| name == MANIFEST) {
             match Manifest::load(fs, &self.store) {
                 Ok(old) => {
-                    number = old.segments.iter().map(|segment| segment.number).max().unwrap_or(0) + 1;
+                    number = old.next_number;
                     self.keep = old.segments.iter().flat_map(|segment| segment.files()).collect();
                 }
                 // A store that cannot be read is replaced all the same; until then nothing of it is touched.
@@ -130,6 +133,7 @@ impl<F: Fingerprint> Builder<F> {
     /// [`Error::Io`] if a sorted run cannot be written.
     pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
         self.inserted = true;
+        self.highest_id = self.highest_id.max(id);
         match &mut self.segment {
             Some(segment) => segment.insert(fingerprint, id),
             None => Ok(()),
@@ -153,7 +157,7 @@ impl<F: Fingerprint> Builder<F> {
     /// # Errors
     /// [`Error::Io`]; then there is no new store, and one that was to be replaced is as it was. Only if the
     /// very last sync fails is the new store there, but perhaps not after a loss of power.
-    pub fn finish(mut self) -> Result<Store<F>> {
+    pub fn finish(mut self) -> Result<Snapshot<F>> {
         let entries = self.segment.take().map(SegmentBuilder::finish).transpose()?;
         self.publish(entries.into_iter().collect())
     }
@@ -182,7 +186,7 @@ impl<F: Fingerprint> Builder<F> {
     pub fn finish_sorted(
         mut self,
         source: impl Fn(&mut dyn FnMut(&[F]) -> Result<()>) -> Result<()> + Send + Sync + 'static,
-    ) -> Result<Store<F>> {
+    ) -> Result<Snapshot<F>> {
         if self.options.ids || self.inserted {
             let message =
                 "fingerprints of a source have no ids, and none are inserted beside them".to_string();
@@ -194,7 +198,7 @@ impl<F: Fingerprint> Builder<F> {
     }
 
     /// Makes the files of these segments durable, and the store visible.
-    fn publish(mut self, segments: Vec<SegmentEntry>) -> Result<Store<F>> {
+    fn publish(mut self, segments: Vec<SegmentEntry>) -> Result<Snapshot<F>> {
         let fs: Arc<dyn Fs> = self.options.fs.clone();
         fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))?;
         if self.folder_is_new {
@@ -202,11 +206,24 @@ impl<F: Fingerprint> Builder<F> {
             let parent = parent.unwrap_or(Path::new("."));
             fs.sync_dir(parent).map_err(Error::io(parent, "sync"))?;
         }
-        let manifest = Manifest {
+        let options = &self.options;
+        let settings = Settings {
             bits: F::BITS,
-            distance: self.options.distance,
-            codec: self.options.codec,
-            profile: self.options.profile.clone(),
+            distance: options.distance,
+            codec: options.codec,
+            ids: options.ids,
+            block_size: options.block_size,
+            span: options.span,
+            profile: options.profile.clone(),
+            plan: options.plan.to_string(),
+        };
+        let manifest = Manifest {
+            settings,
+            next_number: self.number + 1,
+            first_log: 0,
+            sequence: 0,
+            highest_id: self.highest_id,
+            marks: BTreeMap::new(),
             segments,
         };
         let files: Vec<String> = manifest.segments.iter().flat_map(|segment| segment.files()).collect();
@@ -227,7 +244,7 @@ impl<F: Fingerprint> Builder<F> {
         self.keep = files;
         // What cannot be removed now is removed by the next build; the store is complete without it.
         let _ = remove_litter(&*fs, &self.store, &self.keep);
-        Store::open_on(&fs, &self.store)
+        Snapshot::open_on(&fs, &self.store)
     }
 }
 

@@ -1,9 +1,10 @@
 use std::path::Path;
 
 use super::*;
+use crate::fingerprint::Fingerprint;
 use crate::{BuildOptions, PlanChoice};
 
-fn build<F: Fingerprint>(path: &Path, entries: &[(F, u64)], options: BuildOptions) -> Store<F> {
+fn build<F: Fingerprint>(path: &Path, entries: &[(F, u64)], options: BuildOptions) -> Snapshot<F> {
     let mut builder = Builder::create(path, options).unwrap();
     entries.iter().for_each(|&(fingerprint, id)| builder.insert(fingerprint, id).unwrap());
     builder.finish().unwrap()
@@ -27,5 +28,5 @@ fn a_small_store() {
         [u64::MAX, 1, 2, 0]
     );
     assert_eq!(stored_bits(&path).unwrap(), 64);
-    assert!(matches!(Store::<u128>::open(&path), Err(Error::Width { expected: 128, found: 64, .. })));
+    assert!(matches!(Snapshot::<u128>::open(&path), Err(Error::Width { expected: 128, found: 64, .. })));
 }

@@ -5,8 +5,21 @@ use std::process::Command;
 
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 10] =
-    ["build", "query", "dedup", "fingerprint", "inspect", "verify", "dump", "plan", "compression", "synth"];
+const COMMANDS: [&str; 13] = [
+    "build",
+    "add",
+    "delete",
+    "compact",
+    "query",
+    "dedup",
+    "fingerprint",
+    "inspect",
+    "verify",
+    "dump",
+    "plan",
+    "compression",
+    "synth",
+];
 
 fn examples(help: &str) -> Vec<String> {
     let (_, examples) = help.rsplit_once("Example").unwrap();

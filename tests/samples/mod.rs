@@ -1,6 +1,6 @@
 //! Documents for tests, the same on every run.
 
-use simstore::{Builder, Fingerprint, Store};
+use simstore::{Builder, Fingerprint, Snapshot};
 
 /// SplitMix64: G. L. Steele Jr., D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014.
@@ -60,7 +60,7 @@ fn name(i: usize) -> String {
 }
 
 /// Fills and finishes a store.
-pub(crate) fn build<F: Fingerprint>(mut builder: Builder<F>, documents: &[Document<F>]) -> Store<F> {
+pub(crate) fn build<F: Fingerprint>(mut builder: Builder<F>, documents: &[Document<F>]) -> Snapshot<F> {
     for (fingerprint, id, name) in documents {
         match name {
             Some(name) => builder.insert_named(*fingerprint, *id, name).unwrap(),

@@ -91,18 +91,24 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
 pub(crate) fn seal_store(files: &mut Files) {
     files.iter_mut().for_each(|(name, bytes)| seal_file(name, bytes));
     let Some(mut manifest) = files.remove("MANIFEST") else { return };
-    let mut at = 24 + u32_at(&manifest, 20);
-    for _ in 0..u32_at(&manifest, 16) {
+    // Two texts, then marks: a text and a number each.
+    let mut at = 68 + u32_at(&manifest, 64);
+    at += 4 + u32_at(&manifest, at);
+    for _ in 0..u32_at(&manifest, 60).min(manifest.len()) {
+        at += 4 + u32_at(&manifest, at) + 8;
+    }
+    for _ in 0..u32_at(&manifest, 56) {
         if at >= manifest.len() {
             break;
         }
         let (number, tables, flags) =
-            (u64_at(&manifest, at), u32_at(&manifest, at + 32), u32_at(&manifest, at + 36));
-        at += 40;
+            (u64_at(&manifest, at), u32_at(&manifest, at + 40), u32_at(&manifest, at + 44));
+        at += 48;
         let mut names: Vec<String> =
             (0..tables.min(64)).map(|table| format!("{number:06}-{table:02}.table")).collect();
         names.extend((flags & 1 > 0).then(|| format!("{number:06}.ids")));
         names.extend((flags & 2 > 0).then(|| format!("{number:06}.names")));
+        names.extend((flags & 4 > 0).then(|| format!("{number:06}.tombstones")));
         for name in names {
             if let Some(file) = files.get(&name) {
                 put(&mut manifest, at, u32_at(file, file.len().saturating_sub(12)) as u32);

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use simstore::corpus::InputKind;
 use simstore::plan::Plan;
-use simstore::{BitAssignment, BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Store};
+use simstore::{BitAssignment, BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, count_of};
@@ -179,7 +179,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
 
 fn report<F: Fingerprint>(
     args: &BuildArgs,
-    store: &Store<F>,
+    store: &Snapshot<F>,
     counts: Counts,
     progress: &Progress,
 ) -> Outcome {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use simstore::plan::TablePlan;
-use simstore::{BlockInfo, Codec, Fingerprint, Segment, Store, Table, floor_bits_per_fingerprint};
+use simstore::{BlockInfo, Codec, Fingerprint, Segment, Snapshot, Table, floor_bits_per_fingerprint};
 
 use crate::failure::{Failure, Outcome};
 use crate::histogram;
@@ -34,8 +34,8 @@ struct Value {
 }
 
 /// A segment by its number from 0.
-pub(crate) fn segment_of<F: Fingerprint>(store: &Store<F>, segment: usize) -> Outcome<&Segment<F>> {
-    store.segments().get(segment).ok_or_else(|| {
+pub(crate) fn segment_of<F: Fingerprint>(store: &Snapshot<F>, segment: usize) -> Outcome<&Segment<F>> {
+    store.segments().get(segment).map(|segment| &**segment).ok_or_else(|| {
         let (path, count) = (store.path().display(), count_of(store.segments().len() as u64, "segment"));
         Failure::Failed(format!("{path}: has {count}, numbered from 0; there is no segment {segment}"))
     })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Entry, Fingerprint, Store, Table};
+use simstore::{Entry, Fingerprint, Snapshot, Table};
 
 use crate::contents::{segment_of, table_of};
 use crate::failure::Outcome;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &DumpArgs) -> Outcome {
 }
 
 fn dump<F: Fingerprint>(args: &DumpArgs) -> Outcome {
-    let store = Store::<F>::open(&args.store)?;
+    let store = Snapshot::<F>::open(&args.store)?;
     let table = match args.table {
         Some(table) => Some(table_of(segment_of(&store, args.segment)?, table)?),
         None => None,
@@ -88,7 +88,7 @@ fn dump_table<F: Fingerprint>(table: &Table<F>, args: &DumpArgs, output: &mut Ou
     Ok(())
 }
 
-fn dump_entries<F: Fingerprint>(store: &Store<F>, args: &DumpArgs, output: &mut Output) -> Outcome {
+fn dump_entries<F: Fingerprint>(store: &Snapshot<F>, args: &DumpArgs, output: &mut Output) -> Outcome {
     let named = store.stats().names > 0 && !args.raw;
     let mut previous = None;
     for entry in store.iter() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Fingerprint, Segment, Store, Table, floor_bits_per_fingerprint};
+use simstore::{Fingerprint, Segment, Snapshot, Table, floor_bits_per_fingerprint};
 
 use crate::contents;
 use crate::failure::Outcome;
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &InspectArgs) -> Outcome {
 }
 
 fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
-    let store = Store::<F>::open(&args.store)?;
+    let store = Snapshot::<F>::open(&args.store)?;
     let mut output = Output::stdout();
     if let Some(number) = args.table {
         let segment = contents::segment_of(&store, args.segment)?;
@@ -138,7 +138,7 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
     output.finish()
 }
 
-fn print_json<F: Fingerprint>(output: &mut Output, store: &Store<F>) -> Outcome {
+fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
     let stats = store.stats();
     output.json(&StoreLine {
         fingerprints: stats.fingerprints,
@@ -193,7 +193,7 @@ fn table_line<'a, F: Fingerprint>(
     }
 }
 
-fn print_store<F: Fingerprint>(output: &mut Output, store: &Store<F>) -> Outcome {
+fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
     let stats = store.stats();
     let floor = floor_bits_per_fingerprint(F::BITS, stats.fingerprints);
     let part = |name: &str, size: u64| {

@@ -8,11 +8,14 @@ use clap::{Args, Parser, Subcommand};
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
 
+mod add;
 mod build;
+mod compact;
 mod compression;
 mod contents;
 mod corpus;
 mod dedup;
+mod delete;
 mod dump;
 mod failure;
 mod fingerprint;
@@ -54,6 +57,7 @@ const EXAMPLES: &str = "\
 Examples:
   simstore dedup samples/en.jsonl                    near-duplicate clusters of a corpus
   simstore build pages.simstore samples/en.jsonl     a store of its fingerprints
+  simstore add --if-new pages.simstore samples/zh.jsonl   more, unless there is one like it
   simstore query pages.simstore --file page.md       which documents are nearly this one
   simstore inspect pages.simstore                    what is in the store, and how small it is
 
@@ -72,6 +76,9 @@ struct Common {
 #[derive(Debug, Subcommand)]
 enum Command {
     Build(build::BuildArgs),
+    Add(add::AddArgs),
+    Delete(delete::DeleteArgs),
+    Compact(compact::CompactArgs),
     Query(query::QueryArgs),
     Dedup(dedup::DedupArgs),
     Fingerprint(fingerprint::FingerprintArgs),
@@ -97,6 +104,9 @@ fn run(cli: Cli) -> Outcome {
     let progress = Progress::new(cli.common.quiet);
     match cli.command {
         Command::Build(args) => build::run(&args, &progress),
+        Command::Add(args) => add::run(&args, &progress),
+        Command::Delete(args) => delete::run(&args, &progress),
+        Command::Compact(args) => compact::run(&args, &progress),
         Command::Query(args) => query::run(&args, &progress),
         Command::Dedup(args) => dedup::run(&args, &progress),
         Command::Fingerprint(args) => fingerprint::run(&args, &progress),

@@ -6,7 +6,7 @@ use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
 use simstore::text::Profile;
-use simstore::{BatchMatch, BatchMethod, Fingerprint, Match, Store};
+use simstore::{BatchMatch, BatchMethod, Fingerprint, Match, Snapshot};
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::visit_fingerprints;
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &QueryArgs, progress: &Progress) -> Outcome {
 
 /// What prints answers.
 struct Answers<'a, F> {
-    store: &'a Store<F>,
+    store: &'a Snapshot<F>,
     distance: u32,
     named: bool,
     json: bool,
@@ -102,7 +102,7 @@ struct Answers<'a, F> {
 }
 
 fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
-    let store = Store::<F>::open(&args.store)?;
+    let store = Snapshot::<F>::open(&args.store)?;
     let is_fingerprint =
         |query: &str| matches!(query.len(), 16 | 32) && query.bytes().all(|b| b.is_ascii_hexdigit());
     let texts = usize::from(args.text.is_some()) + usize::from(args.file.is_some());
@@ -164,7 +164,7 @@ fn read_text(path: &Path) -> Outcome<String> {
 }
 
 /// How texts become fingerprints: as is asked for, or as those of the store's documents.
-fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Store<F>) -> Outcome<Profile> {
+fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<Profile> {
     if let Some(profile) = args.profile {
         return Ok(profile);
     }

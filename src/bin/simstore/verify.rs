@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Error, Fingerprint, Stats, Store};
+use simstore::{Error, Fingerprint, Snapshot, Stats};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Outcome {
 }
 
 fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
-    let store = Store::<F>::open(&args.store)?;
+    let store = Snapshot::<F>::open(&args.store)?;
     let mut output = Output::stdout();
     let mut printed = Ok(());
     let problems = store.verify(|error| {

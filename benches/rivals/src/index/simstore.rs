@@ -1,14 +1,14 @@
 //! simstore itself.
 
 use anyhow::{Result, ensure};
-use simstore::{BuildOptions, Builder, Match, PlanChoice, Store};
+use simstore::{BuildOptions, Builder, Match, PlanChoice, Snapshot};
 use tempfile::TempDir;
 
 use super::{Index, Searcher};
 use crate::data::Fingerprints;
 
 pub(super) struct Simstore {
-    store: Store<u64>,
+    store: Snapshot<u64>,
     ids: bool,
     auto: bool,
     // Removed with the index.
@@ -64,7 +64,7 @@ impl Index for Simstore {
 }
 
 struct StoreSearcher<'a> {
-    store: &'a Store<u64>,
+    store: &'a Snapshot<u64>,
     matches: Vec<Match<u64>>,
 }
 

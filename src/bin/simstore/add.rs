@@ -1,0 +1,340 @@
+//! `simstore add`: documents or fingerprints into a store that may be there already.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use simstore::corpus::InputKind;
+use simstore::{
+    Batch, Codec, Durability, Fingerprint, Insertion, Match, Options, PlanChoice, Snapshot, Store,
+};
+
+use crate::failure::{Failure, Outcome};
+use crate::fingerprint::JsonId;
+use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, Item, count_of};
+use crate::naming::Naming;
+use crate::numbers::{parse_bytes, rounded};
+use crate::output::{Output, column};
+use crate::progress::Progress;
+use crate::width::{Bits, by_width};
+
+const EXAMPLES: &str = "\
+With --if-new, a line of output is a document that was not added: ID<TAB>EARLIER<TAB>DISTANCE, the nearest earlier
+one first. With --json, a line is an object: for each such document
+  id, duplicate_of      the document, and what it is a duplicate of: id, name, distance
+and at the end
+  store, documents      what was read
+  added, duplicates     documents stored, and not stored under --if-new
+  carried_on            documents that an earlier run, which was cut off, had already read
+  empty, short, bad     as by `simstore build`
+  seconds               time taken
+
+Examples:
+  simstore add pages.simstore samples/en.jsonl
+  simstore add --if-new pages.simstore samples/en.jsonl
+  simstore add --durability sync pages.simstore samples/zh.jsonl
+  cat samples/zh.jsonl | simstore add --if-new pages.simstore -";
+
+/// How durable what was added is when it counts as added
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DurabilityArg {
+    /// The operating system has it: it survives a crash of simstore
+    Os,
+    /// It is on the disk: it survives a loss of power
+    Sync,
+}
+
+/// Add documents or fingerprints to a store
+///
+/// The store is made if there is none. A run that was cut off, by Ctrl-C, a crash or a loss of power, carries on where it
+/// was when it is started again with the same inputs: how far each file has been read is kept with the store. So a file
+/// that has grown gives only what is new.
+///
+/// Ids are numbers or names, as in the store; a new store decides by the first document. Names are numbered after the
+/// highest id.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
+pub(crate) struct AddArgs {
+    /// The store: a folder; made if there is none
+    store: PathBuf,
+    /// Documents or fingerprints; `-` is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Add only what is within no stored fingerprint's distance, and print what is
+    #[arg(long)]
+    if_new: bool,
+    /// When what was added counts as added
+    #[arg(long, value_enum, default_value = "os")]
+    durability: DurabilityArg,
+    /// Read files from their beginning, also if they have been read before
+    #[arg(long)]
+    again: bool,
+    /// The largest distance that the store can answer [default: 3 for a new store]
+    #[arg(long, short, value_name = "K")]
+    distance: Option<u32>,
+    /// Width of fingerprints of a new store [default: 64]
+    #[arg(long, value_enum)]
+    bits: Option<Bits>,
+    /// How fingerprints are compressed [default: first-difference for a new store]
+    #[arg(long)]
+    codec: Option<Codec>,
+    /// Which tables segments get [default: auto for a new store]
+    #[arg(long, value_name = "NAME")]
+    plan: Option<PlanChoice>,
+    /// Memory for what is not in segments yet, like 64M
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memtable: Option<u64>,
+    /// Take every id as a name, also numbers
+    #[arg(long)]
+    names: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    documents: DocumentArgs,
+}
+
+#[derive(Serialize)]
+struct Duplicate<'a> {
+    id: JsonId<'a>,
+    duplicate_of: Vec<Earlier>,
+}
+
+#[derive(Serialize)]
+struct Earlier {
+    id: Option<u64>,
+    name: Option<String>,
+    distance: u32,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    store: &'a str,
+    documents: u64,
+    added: u64,
+    duplicates: u64,
+    carried_on: u64,
+    empty: u64,
+    short: u64,
+    bad: u64,
+    seconds: f64,
+}
+
+pub(crate) fn run(args: &AddArgs, progress: &Progress) -> Outcome {
+    let bits = if args.store.join("MANIFEST").exists() { Bits::of_store(&args.store)? } else { Bits::Narrow };
+    let bits = args.bits.unwrap_or(bits);
+    by_width!(bits, add(args, progress))
+}
+
+/// Documents that are written at once where nobody waits for each.
+const BATCH: usize = 1024;
+
+struct Adding<'a, F: Fingerprint> {
+    store: &'a Store<F>,
+    args: &'a AddArgs,
+    output: Output,
+    naming: Naming,
+    /// For a document that has a name.
+    next_id: u64,
+    added: u64,
+    duplicates: u64,
+    carried_on: u64,
+}
+
+fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
+    let kind = inputs::detect_kind(&args.inputs)?;
+    let exists = args.store.join("MANIFEST").exists();
+    let mut options = Options::default();
+    if let Some(distance) = args.distance {
+        crate::width::check_distance::<F>(distance)?;
+        options = options.distance(distance);
+    }
+    if let Some(codec) = args.codec {
+        options = options.codec(codec);
+    }
+    if let Some(plan) = &args.plan {
+        options = options.plan(plan.clone());
+    }
+    if let Some(bytes) = args.memtable {
+        options = options.memtable(bytes);
+    }
+    // How fingerprints were made only the user can know; of texts, one store has one profile.
+    match (kind, &args.documents.profile) {
+        (_, Some(profile)) => options = options.profile(&profile.to_string()),
+        (InputKind::Documents, None) if !exists => {
+            options = options.profile(&args.documents.profile().to_string());
+        }
+        (InputKind::Documents, None) => {
+            let stored = Snapshot::<F>::open(&args.store)?;
+            let default = args.documents.profile().to_string();
+            if stored.profile() != default {
+                return Err(Failure::Usage(format!(
+                    "{}: its texts were read with profile `{}`; say --profile {}",
+                    args.store.display(),
+                    stored.profile(),
+                    if stored.profile().is_empty() { "NAME as it was" } else { stored.profile() }
+                )));
+            }
+        }
+        (InputKind::Fingerprints, None) => {}
+    }
+    let store = Store::<F>::open(&args.store, options)?;
+    let snapshot = store.snapshot();
+    let stats = snapshot.stats();
+    let naming = if args.names || stats.names > 0 {
+        Naming::Names
+    } else if snapshot.is_empty() {
+        Naming::Undecided
+    } else {
+        Naming::Numbers
+    };
+    let next_id = snapshot.highest_id().map_or(0, |id| id.saturating_add(1));
+    drop(snapshot);
+    let mut adding = Adding {
+        store: &store,
+        args,
+        output: Output::stdout(),
+        naming,
+        next_id,
+        added: 0,
+        duplicates: 0,
+        carried_on: 0,
+    };
+    let mut counts = Counts::default();
+    for input in &args.inputs {
+        let of_input = adding.add(input, kind, progress)?;
+        counts.read += of_input.read;
+        counts.empty += of_input.empty;
+        counts.short += of_input.short;
+        counts.bad += of_input.bad;
+    }
+    store.sync()?;
+    counts.warn(kind, progress);
+    adding.report(counts, progress)
+}
+
+/// The key under which it is kept how much of an input has been read; none for what can be read only once.
+fn mark_of(input: &Path) -> Option<String> {
+    if inputs::is_read_once(input) {
+        return None;
+    }
+    let path = input.canonicalize().ok()?;
+    let key = format!("add {}", path.to_string_lossy());
+    (key.len() <= 4096).then_some(key)
+}
+
+impl<F: Fingerprint> Adding<'_, F> {
+    fn durability(&self) -> Durability {
+        match self.args.durability {
+            DurabilityArg::Os => Durability::Os,
+            DurabilityArg::Sync => Durability::Group(Duration::ZERO),
+        }
+    }
+
+    fn add(&mut self, input: &PathBuf, kind: InputKind, progress: &Progress) -> Outcome<Counts> {
+        let store = self.store;
+        let mark = mark_of(input);
+        let skip = mark.as_deref().filter(|_| !self.args.again).and_then(|key| store.snapshot().mark(key));
+        let skip = skip.unwrap_or(0);
+        let (mut batch, mut in_batch, mut end) = (store.batch(), 0, 0);
+        let counts =
+            inputs::visit::<F>(std::slice::from_ref(input), kind, &self.args.documents, progress, |item| {
+                end = item.position + 1;
+                if item.position < skip {
+                    self.carried_on += 1;
+                    return Ok(());
+                }
+                let (id, name) =
+                    self.naming.assign(item.id.clone(), self.next_id).map_err(|reason| item.bad(reason))?;
+                if let Some(key) = &mark {
+                    batch.mark(key, end)?;
+                }
+                let Some(fingerprint) = item.fingerprint else { return Ok(()) };
+                if name.is_some() {
+                    self.next_id += 1;
+                }
+                match &name {
+                    Some(name) => batch.insert_named(fingerprint, id, name)?,
+                    None => batch.insert(fingerprint, id),
+                }
+                in_batch += 1;
+                if self.args.if_new {
+                    let batch = std::mem::replace(&mut batch, store.batch());
+                    self.add_if_new(batch, &item, fingerprint, name.is_some())?;
+                } else if in_batch >= BATCH {
+                    std::mem::replace(&mut batch, store.batch()).commit(self.durability())?;
+                    self.added += in_batch as u64;
+                    in_batch = 0;
+                }
+                Ok(())
+            })?;
+        if !self.args.if_new {
+            self.added += in_batch as u64;
+        }
+        if let Some(key) = &mark
+            && end > skip
+        {
+            batch.mark(key, end)?;
+        }
+        batch.commit(self.durability())?;
+        Ok(counts)
+    }
+
+    fn add_if_new(&mut self, batch: Batch<'_, F>, item: &Item<F>, fingerprint: F, named: bool) -> Outcome {
+        match batch.commit_if_new(fingerprint, self.durability())? {
+            Insertion::Inserted => self.added += 1,
+            Insertion::DuplicateOf(matches) => {
+                self.duplicates += 1;
+                self.next_id -= u64::from(named);
+                self.print(item, &matches)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, item: &Item<F>, matches: &[Match<F>]) -> Outcome {
+        let snapshot = self.store.snapshot();
+        let name = |found: &Match<F>| found.id.map_or(Ok(None), |id| snapshot.name(id));
+        if self.args.json {
+            let earlier =
+                |found: &Match<F>| Ok(Earlier { id: found.id, name: name(found)?, distance: found.distance });
+            let duplicate_of = matches.iter().map(earlier).collect::<Result<_, simstore::Error>>()?;
+            return self.output.json(&Duplicate { id: JsonId::from(&item.id), duplicate_of });
+        }
+        for found in matches {
+            let id = found.id.map_or_else(|| found.fingerprint.to_hex(), |id| id.to_string());
+            let earlier = name(found)?.unwrap_or(id);
+            let id = item.id.to_string();
+            self.output.line(format_args!("{}\t{}\t{}", column(&id), column(&earlier), found.distance))?;
+        }
+        Ok(())
+    }
+
+    fn report(mut self, counts: Counts, progress: &Progress) -> Outcome {
+        if self.args.json {
+            self.output.json(&Summary {
+                store: &self.args.store.to_string_lossy(),
+                documents: counts.read,
+                added: self.added,
+                duplicates: self.duplicates,
+                carried_on: self.carried_on,
+                empty: counts.empty,
+                short: counts.short,
+                bad: counts.bad,
+                seconds: rounded(progress.seconds()),
+            })?;
+        } else {
+            let mut line =
+                format!("{}: {} added", self.args.store.display(), count_of(self.added, "document"));
+            if self.args.if_new {
+                line += &format!(", {} not", count_of(self.duplicates, "duplicate"));
+            }
+            if self.carried_on > 0 {
+                line += &format!(", {} read before", count_of(self.carried_on, "document"));
+            }
+            progress.say(&format!("{line}, {:.1} s", progress.seconds()));
+        }
+        self.output.finish()
+    }
+}

@@ -1,0 +1,95 @@
+//! `simstore compact`: a store's segments become one.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use simstore::{Fingerprint, Options, Store};
+
+use crate::failure::{Failure, Outcome};
+use crate::inputs::count_of;
+use crate::numbers::{bytes, rounded};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::width::{Bits, by_width};
+
+/// Merge a store's segments into one
+///
+/// Queries then look into one set of tables, and what was deleted takes no space any more. With --distance, the store
+/// answers queries up to a larger distance from then on.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+With --json, one object is printed at the end: store, segments, fingerprints, ids, bytes, distance, seconds.
+
+Examples:
+  simstore compact pages.simstore
+  simstore compact --distance 6 pages.simstore")]
+pub(crate) struct CompactArgs {
+    /// The store
+    store: PathBuf,
+    /// The largest distance that the store can answer from then on: no smaller than now
+    #[arg(long, short, value_name = "K")]
+    distance: Option<u32>,
+    /// Print a summary as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Compacted<'a> {
+    store: &'a str,
+    segments: usize,
+    fingerprints: u64,
+    ids: u64,
+    bytes: u64,
+    distance: u32,
+    seconds: f64,
+}
+
+pub(crate) fn run(args: &CompactArgs, progress: &Progress) -> Outcome {
+    by_width!(Bits::of_store(&args.store)?, compact(args, progress))
+}
+
+fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
+    if let Some(distance) = args.distance {
+        crate::width::check_distance::<F>(distance)?;
+    }
+    let store = Store::<F>::open(&args.store, Options::default().create(false).compaction(false))?;
+    let before = store.snapshot().stats().bytes;
+    match args.distance {
+        Some(distance) if distance < store.snapshot().distance() => {
+            let has = store.snapshot().distance();
+            return Err(Failure::Usage(format!(
+                "{}: the store is kept for distance {has}; it can be raised, not lowered to {distance}",
+                args.store.display()
+            )));
+        }
+        Some(distance) => store.compact_to(distance)?,
+        None => store.compact()?,
+    }
+    let snapshot = store.snapshot();
+    let stats = snapshot.stats();
+    if args.json {
+        let mut output = Output::stdout();
+        output.json(&Compacted {
+            store: &args.store.to_string_lossy(),
+            segments: stats.segments,
+            fingerprints: stats.fingerprints,
+            ids: stats.ids,
+            bytes: stats.bytes,
+            distance: snapshot.distance(),
+            seconds: rounded(progress.seconds()),
+        })?;
+        return output.finish();
+    }
+    progress.say(&format!(
+        "{}: {} in {}, {} (before: {}), {:.1} s",
+        args.store.display(),
+        count_of(stats.fingerprints, "fingerprint"),
+        count_of(stats.segments as u64, "segment"),
+        bytes(stats.bytes),
+        bytes(before),
+        progress.seconds()
+    ));
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Which segments are merged: those of about one size, once there are enough of them.
+//!
+//! A segment's *tier* is how often its size can be divided by the fanout T down to the size of a flushed memtable. When T
+//! segments of a tier are there, they and all newer ones are merged into one of the next tier. So n pairs, flushed m at a
+//! time, are in at most (T - 1) log_T(n / m) + T segments, and each pair is written about 1 + log_T(n / m) times: the
+//! *tiered* compaction of P. O'Neil, E. Cheng, D. Gawlick, E. O'Neil, "The log-structured merge-tree", Acta Informatica
+//! 33 (1996), with the merges of J. L. Bentley, J. B. Saxe, "Decomposable searching problems", J. Algorithms 1 (1980).
+
+use std::ops::Range;
+
+/// Sizes of a segment: pairs in it, and pairs that it deletes from older ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) pairs: u64,
+    pub(crate) tombstones: u64,
+}
+
+/// When so many pairs in a hundred are deleted, all segments are merged, which gives their space back.
+const MOST_DELETED: u64 = 25;
+
+/// The segments to merge next, of some that are given the oldest first; `None` if it is well as it is.
+pub(crate) fn choose(sizes: &[Size], fanout: usize) -> Option<Range<usize>> {
+    let (pairs, deleted) =
+        sizes.iter().fold((0, 0), |(pairs, deleted), size| (pairs + size.pairs, deleted + size.tombstones));
+    if sizes.len() > 1 && deleted > 0 && deleted * 100 >= pairs * MOST_DELETED {
+        return Some(0..sizes.len());
+    }
+    let base = sizes.iter().map(|size| size.pairs.max(1)).min()?;
+    let tier = |size: &Size| (size.pairs.max(1) / base).ilog(fanout as u64);
+    let tiers: Vec<u32> = sizes.iter().map(tier).collect();
+    let highest = tiers.iter().max()?;
+    // The widest merge that is due: what it takes along is not merged twice.
+    (0..=*highest).rev().find_map(|tier| {
+        let newer = tiers.iter().rev().take_while(|&&other| other <= tier).count();
+        let first = sizes.len() - newer;
+        let of_tier = tiers[first..].iter().filter(|&&other| other == tier).count();
+        (of_tier >= fanout).then_some(first..sizes.len())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(pairs: &[u64]) -> Vec<Size> {
+        pairs.iter().map(|&pairs| Size { pairs, tombstones: 0 }).collect()
+    }
+
+    #[test]
+    fn enough_of_one_size_are_merged_with_all_newer_ones() {
+        assert_eq!(choose(&sizes(&[]), 4), None);
+        assert_eq!(choose(&sizes(&[7]), 4), None);
+        assert_eq!(choose(&sizes(&[10, 10, 10]), 4), None);
+        assert_eq!(choose(&sizes(&[10, 10, 10, 10]), 4), Some(0..4));
+        assert_eq!(choose(&sizes(&[1000, 10, 10, 10, 10]), 4), Some(1..5));
+        assert_eq!(choose(&sizes(&[1000, 40, 40, 40, 10, 10, 10]), 4), None);
+        assert_eq!(choose(&sizes(&[1000, 40, 40, 40, 40, 10]), 4), Some(1..6));
+        assert_eq!(choose(&sizes(&[10, 10]), 2), Some(0..2));
+    }
+
+    #[test]
+    fn many_tombstones_merge_all() {
+        let mut all = sizes(&[1000, 10]);
+        all[1].tombstones = 100;
+        assert_eq!(choose(&all, 4), None);
+        all[1].tombstones = 300;
+        assert_eq!(choose(&all, 4), Some(0..2));
+    }
+
+    /// Flushes of one size: how many segments there are at most, and how often each pair is written.
+    fn run(flushes: u64, fanout: usize) -> (usize, f64) {
+        let (mut segments, mut most, mut written) = (Vec::new(), 0, 0);
+        for _ in 0..flushes {
+            segments.push(Size { pairs: 100, tombstones: 0 });
+            written += 100;
+            while let Some(range) = choose(&segments, fanout) {
+                let pairs = segments[range.clone()].iter().map(|size| size.pairs).sum();
+                written += pairs;
+                segments.splice(range, [Size { pairs, tombstones: 0 }]);
+            }
+            most = most.max(segments.len());
+        }
+        (most, written as f64 / (flushes * 100) as f64)
+    }
+
+    #[test]
+    fn segments_and_writing_stay_within_the_formula() {
+        for fanout in [2, 3, 4, 8] {
+            for flushes in [1, 10, 100, 1000] {
+                let depth = (flushes as f64).log(fanout as f64);
+                let (segments, written) = run(flushes, fanout);
+                let most = (fanout - 1) as f64 * depth.ceil() + fanout as f64;
+                assert!(segments as f64 <= most, "{segments} segments, fanout {fanout}");
+                assert!(written <= depth + 1.01, "written {written} times, fanout {fanout}, {flushes}");
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The memtable: recent inserts and deletes, in memory, which answers queries itself.
+//!
+//! One thread writes, any number read, and none waits for another: all is append-only, in arrays that grow by
+//! chunks (`growing`), and what readers may see is written before the number that leads them to it. Operations are
+//! numbered; each pair has the number of the one that inserted it and of the one that deleted it, so that a version,
+//! which is a number of operations, always shows the same.
+
+mod bands;
+mod growing;
+mod marks;
+mod names;
+mod pairs;
+#[cfg(test)]
+mod tests;
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use self::bands::Bands;
+use self::marks::Marks;
+use self::names::Names;
+use self::pairs::{Pair, Pairs};
+use crate::fingerprint::Fingerprint;
+use crate::kernels::{Work, dispatch};
+use crate::segment::Match;
+
+/// The most chains of a hash table, as a power of two.
+const MAX_CHAIN_BITS: u32 = 24;
+
+/// Recent inserts and deletes.
+///
+/// A delete ends the pair here, and leaves a tombstone, which hides the pair in all older places for good: a pair
+/// that is inserted again is a new entry, live here, and its tombstone stays. Names belong to ids, and stay when
+/// pairs are deleted. At most 2^32 - 256 pairs.
+pub(crate) struct Memtable<F> {
+    pairs: Pairs<F>,
+    bands: Bands<F>,
+    tombstones: Pairs<F>,
+    names: Names,
+    marks: Marks,
+    distance: u32,
+    /// Operations so far. The lock only makes sure that there is one writer.
+    operations: Mutex<u64>,
+    published: AtomicU64,
+}
+
+impl<F: Fingerprint> Memtable<F> {
+    /// For queries of up to `distance` bits (a wider one compares with all); `bytes` is about how large it is
+    /// expected to get.
+    pub(crate) fn new(distance: u32, bytes: u64) -> Self {
+        let each = Pairs::<F>::BYTES + Bands::<F>::bytes_each(distance);
+        let expected = bytes / each as u64;
+        let chain_bits = expected.max(1).ilog2().min(MAX_CHAIN_BITS);
+        Memtable {
+            pairs: Pairs::new(chain_bits),
+            bands: Bands::new(distance, expected),
+            tombstones: Pairs::new(chain_bits),
+            names: Names::new(chain_bits),
+            marks: Marks::default(),
+            distance,
+            operations: Mutex::new(0),
+            published: AtomicU64::new(0),
+        }
+    }
+
+    /// A poisoned lock is as good as any: the number in it is always whole.
+    fn operations(&self) -> MutexGuard<'_, u64> {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a pair, which changes nothing if it is live here, and a name. Visible once published.
+    pub(crate) fn insert(&self, fingerprint: F, id: u64, name: Option<&str>) {
+        let mut operation = self.operations();
+        *operation += 1;
+        if self.pairs.live(fingerprint, id).is_none() {
+            let number = self.pairs.push(fingerprint, id, *operation);
+            self.bands.insert(fingerprint, number);
+        }
+        if let Some(name) = name {
+            self.names.add(id, name, *operation);
+        }
+    }
+
+    /// Removes a pair from here, and hides it in all older places. Visible once published.
+    pub(crate) fn delete(&self, fingerprint: F, id: u64) {
+        let mut operation = self.operations();
+        *operation += 1;
+        if let Some(number) = self.pairs.live(fingerprint, id) {
+            self.pairs.end(number, *operation);
+        }
+        // One tombstone hides for good.
+        if self.tombstones.live(fingerprint, id).is_none() {
+            self.tombstones.push(fingerprint, id, *operation);
+        }
+    }
+
+    /// Keeps a number under a key. Visible once published.
+    pub(crate) fn set_mark(&self, key: &str, value: u64) {
+        let mut operation = self.operations();
+        *operation += 1;
+        self.marks.set(key, value, *operation);
+    }
+
+    /// Makes all operations so far visible at once; returns the version that shows them.
+    pub(crate) fn publish(&self) -> u64 {
+        let operations = self.operations();
+        self.published.store(*operations, Ordering::Release);
+        *operations
+    }
+
+    /// The newest published version.
+    pub(crate) fn version(&self) -> u64 {
+        self.published.load(Ordering::Acquire)
+    }
+
+    /// Appends a match for each live pair within the distance, unsorted; none twice.
+    pub(crate) fn query(&self, version: u64, query: F, distance: u32, matches: &mut Vec<Match<F>>) {
+        if !self.bands.serves(distance) {
+            return self.query_since(0, version, query, distance, matches);
+        }
+        dispatch(Search { memtable: self, version, query, distance, matches });
+    }
+
+    /// The same among the pairs inserted after the version `since`, at a cost that grows with their number.
+    pub(crate) fn query_since(
+        &self,
+        since: u64,
+        version: u64,
+        query: F,
+        distance: u32,
+        matches: &mut Vec<Match<F>>,
+    ) {
+        dispatch(Scan { memtable: self, since, version, query, distance, matches });
+    }
+
+    /// Whether a pair is live (`Some(true)`) or deleted (`Some(false)`) here; `None` if nothing is known here.
+    pub(crate) fn state(&self, version: u64, fingerprint: F, id: u64) -> Option<bool> {
+        if self.pairs.is_there(version, fingerprint, id) {
+            return Some(true);
+        }
+        self.hides(version, fingerprint, id).then_some(false)
+    }
+
+    /// Whether a pair is hidden in older places by a tombstone.
+    pub(crate) fn hides(&self, version: u64, fingerprint: F, id: u64) -> bool {
+        self.tombstones.is_there(version, fingerprint, id)
+    }
+
+    /// Whether a fingerprint has a live id.
+    pub(crate) fn contains(&self, version: u64, fingerprint: F) -> bool {
+        if !self.bands.serves(0) {
+            return self.pairs.iter(version).any(|pair| pair.fingerprint == fingerprint);
+        }
+        let visitor = |_, number| match self.pairs.get(number).is_there(version) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        self.bands.search(fingerprint, 0, visitor).is_break()
+    }
+
+    /// The newest name of an id.
+    pub(crate) fn name(&self, version: u64, id: u64) -> Option<String> {
+        self.names.find(id, version).map(str::to_string)
+    }
+
+    /// The number kept under a key.
+    pub(crate) fn mark(&self, version: u64, key: &str) -> Option<u64> {
+        self.marks.get(key, version)
+    }
+
+    /// All numbers kept, ascending by key.
+    pub(crate) fn marks(&self, version: u64) -> Vec<(String, u64)> {
+        self.marks.all(version)
+    }
+
+    /// The largest id that was inserted, deleted or not; takes as long as there are pairs.
+    pub(crate) fn highest_id(&self, version: u64) -> Option<u64> {
+        self.pairs.highest_id(version)
+    }
+
+    /// The distance that queries are answered for without comparing with all, in bits.
+    pub(crate) fn distance(&self) -> u32 {
+        self.distance
+    }
+
+    /// Live pairs, ascending.
+    pub(crate) fn entries(&self, version: u64) -> Vec<(F, u64)> {
+        self.pairs.sorted(version)
+    }
+
+    /// Tombstones, ascending.
+    pub(crate) fn tombstones(&self, version: u64) -> Vec<(F, u64)> {
+        self.tombstones.sorted(version)
+    }
+
+    /// The newest name of each id, ascending by id.
+    pub(crate) fn names(&self, version: u64) -> Vec<(u64, String)> {
+        self.names.sorted(version)
+    }
+
+    /// Number of live pairs.
+    pub(crate) fn len(&self, version: u64) -> u64 {
+        self.pairs.count(version)
+    }
+
+    /// Whether there is a tombstone, published or not.
+    pub(crate) fn has_tombstones(&self) -> bool {
+        !self.tombstones.is_empty()
+    }
+
+    /// Memory, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.pairs.bytes()
+            + self.bands.bytes()
+            + self.tombstones.bytes()
+            + self.names.bytes()
+            + self.marks.bytes()
+    }
+}
+
+/// [`Memtable::query`] by bands.
+struct Search<'a, F> {
+    memtable: &'a Memtable<F>,
+    version: u64,
+    query: F,
+    distance: u32,
+    matches: &'a mut Vec<Match<F>>,
+}
+
+impl<F: Fingerprint> Work for Search<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Search { memtable, version, query, distance, matches } = self;
+        let _ = memtable.bands.search(query, distance, |fingerprint, number| {
+            let pair = memtable.pairs.get(number);
+            if pair.is_there(version) {
+                matches.push(Match { fingerprint, distance: query.distance(fingerprint), id: Some(pair.id) });
+            }
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// [`Memtable::query_since`].
+struct Scan<'a, F> {
+    memtable: &'a Memtable<F>,
+    since: u64,
+    version: u64,
+    query: F,
+    distance: u32,
+    matches: &'a mut Vec<Match<F>>,
+}
+
+impl<F: Fingerprint> Work for Scan<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Scan { memtable, since, version, query, distance, matches } = self;
+        memtable.pairs.scan(since, version, query, distance, |Pair { fingerprint, id, .. }| {
+            matches.push(Match { fingerprint, distance: query.distance(fingerprint), id: Some(id) });
+        });
+    }
+}
+
+impl<F> std::fmt::Debug for Memtable<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memtable").field("published", &self.published).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,379 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Operation<F> {
+    Insert(F, u64, Option<String>),
+    Delete(F, u64),
+}
+
+/// What a memtable shows at one version.
+#[derive(Clone, Debug)]
+struct Model<F> {
+    live: BTreeSet<(F, u64)>,
+    tombstones: BTreeSet<(F, u64)>,
+    names: BTreeMap<u64, String>,
+}
+
+impl<F: Fingerprint> Model<F> {
+    fn new() -> Self {
+        Model { live: BTreeSet::new(), tombstones: BTreeSet::new(), names: BTreeMap::new() }
+    }
+
+    fn apply(&mut self, operation: &Operation<F>) {
+        match operation {
+            Operation::Insert(fingerprint, id, name) => {
+                self.live.insert((*fingerprint, *id));
+                if let Some(name) = name {
+                    self.names.insert(*id, name.clone());
+                }
+            }
+            Operation::Delete(fingerprint, id) => {
+                self.live.remove(&(*fingerprint, *id));
+                self.tombstones.insert((*fingerprint, *id));
+            }
+        }
+    }
+
+    fn query(&self, query: F, distance: u32) -> Vec<(F, u64)> {
+        self.live.iter().copied().filter(|pair| pair.0.distance(query) <= distance).collect()
+    }
+}
+
+fn apply<F: Fingerprint>(memtable: &Memtable<F>, operation: &Operation<F>) {
+    match operation {
+        Operation::Insert(fingerprint, id, name) => memtable.insert(*fingerprint, *id, name.as_deref()),
+        Operation::Delete(fingerprint, id) => memtable.delete(*fingerprint, *id),
+    }
+}
+
+/// The pairs of matches, ascending, after a look at their distances.
+fn pairs<F: Fingerprint>(query: F, mut matches: Vec<Match<F>>) -> Vec<(F, u64)> {
+    matches.sort_by_key(|found| (found.fingerprint, found.id));
+    assert!(matches.iter().all(|found| found.distance == query.distance(found.fingerprint)));
+    matches.iter().map(|found| (found.fingerprint, found.id.unwrap())).collect()
+}
+
+fn query<F: Fingerprint>(memtable: &Memtable<F>, version: u64, query: F, distance: u32) -> Vec<(F, u64)> {
+    let mut matches = Vec::new();
+    memtable.query(version, query, distance, &mut matches);
+    pairs(query, matches)
+}
+
+fn since<F: Fingerprint>(
+    memtable: &Memtable<F>,
+    since: u64,
+    version: u64,
+    query: F,
+    distance: u32,
+) -> Vec<(F, u64)> {
+    let mut matches = Vec::new();
+    memtable.query_since(since, version, query, distance, &mut matches);
+    pairs(query, matches)
+}
+
+/// Few fingerprints, most of them near others, up to the ends of the range; pairs of them and of few ids.
+fn fingerprint<F: Fingerprint>() -> impl Strategy<Value = F> {
+    let few = prop::sample::select(vec![0, u128::MAX, 0x0123_4567_89ab_cdef_0246_8ace_1357_9bdf]);
+    let bits = prop::collection::vec(0..F::BITS, 0..4);
+    (few, bits).prop_map(|(base, bits)| {
+        bits.into_iter().fold(F::from_u128(base), |fingerprint, bit| fingerprint ^ F::bit_mask(bit))
+    })
+}
+
+fn operation<F: Fingerprint>() -> impl Strategy<Value = (Operation<F>, bool)> {
+    let id = prop_oneof![0_u64..4, Just(u64::MAX)];
+    let name = prop::option::of("[ab]{0,1}");
+    (0..3, fingerprint(), id, name, prop::bool::weighted(0.3)).prop_map(
+        |(kind, fingerprint, id, name, publish)| {
+            let operation = match kind {
+                0 => Operation::Delete(fingerprint, id),
+                _ => Operation::Insert(fingerprint, id, name),
+            };
+            (operation, publish)
+        },
+    )
+}
+
+fn same_as_model<F: Fingerprint>(
+    distance: u32,
+    bytes: u64,
+    operations: &[(Operation<F>, bool)],
+    queries: &[F],
+) {
+    let memtable = Memtable::new(distance, bytes);
+    let mut model = Model::new();
+    let mut versions = vec![(0, model.clone())];
+    for (operation, publish) in operations {
+        apply(&memtable, operation);
+        model.apply(operation);
+        assert_eq!(memtable.version(), versions.last().unwrap().0);
+        if *publish {
+            versions.push((memtable.publish(), model.clone()));
+        }
+    }
+    assert_eq!(memtable.has_tombstones(), !model.tombstones.is_empty());
+    let ids = [0, 1, 2, 3, 4, u64::MAX];
+    for (version, model) in &versions {
+        assert_eq!(memtable.entries(*version), model.live.iter().copied().collect::<Vec<_>>());
+        assert_eq!(memtable.tombstones(*version), model.tombstones.iter().copied().collect::<Vec<_>>());
+        assert_eq!(memtable.names(*version), model.names.clone().into_iter().collect::<Vec<_>>());
+        assert_eq!(memtable.len(*version), model.live.len() as u64);
+        for id in ids {
+            assert_eq!(memtable.name(*version, id), model.names.get(&id).cloned());
+        }
+        for &one in queries {
+            for asked in [0, 1, distance / 2, distance, distance + 2] {
+                assert_eq!(query(&memtable, *version, one, asked), model.query(one, asked));
+            }
+            assert_eq!(memtable.contains(*version, one), !model.query(one, 0).is_empty());
+            for id in ids {
+                let hidden = model.tombstones.contains(&(one, id));
+                let state =
+                    if model.live.contains(&(one, id)) { Some(true) } else { hidden.then_some(false) };
+                assert_eq!(memtable.state(*version, one, id), state);
+                assert_eq!(memtable.hides(*version, one, id), hidden);
+            }
+        }
+    }
+    since_as_model(&memtable, operations, &versions, queries);
+}
+
+/// What was inserted after one version and is live at another.
+fn since_as_model<F: Fingerprint>(
+    memtable: &Memtable<F>,
+    operations: &[(Operation<F>, bool)],
+    versions: &[(u64, Model<F>)],
+    queries: &[F],
+) {
+    for (old, _) in versions.iter().step_by(3) {
+        for (version, model) in versions.iter().step_by(2) {
+            // When each pair that is live at the version was inserted.
+            let mut inserted = BTreeMap::new();
+            for (number, (operation, _)) in (1..=*version).zip(operations) {
+                match operation {
+                    Operation::Insert(fingerprint, id, _) => {
+                        inserted.entry((*fingerprint, *id)).or_insert(number);
+                    }
+                    Operation::Delete(fingerprint, id) => {
+                        inserted.remove(&(*fingerprint, *id));
+                    }
+                }
+            }
+            for &one in queries {
+                let mut expected = model.query(one, 2);
+                expected.retain(|pair| inserted[pair] > *old);
+                assert_eq!(since(memtable, *old, *version, one, 2), expected);
+            }
+        }
+    }
+}
+
+fn operations<F: Fingerprint>() -> impl Strategy<Value = Vec<(Operation<F>, bool)>> {
+    prop::collection::vec(operation(), 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn same_as_model_64(
+        operations in operations::<u64>(),
+        queries in prop::collection::vec(fingerprint(), 1..8),
+        distance in prop::sample::select(vec![0, 1, 3, 6, 9, 16]),
+        bytes in prop::sample::select(vec![0, 5_000, 1 << 22]),
+    ) {
+        same_as_model(distance, bytes, &operations, &queries);
+    }
+
+    #[test]
+    fn same_as_model_128(
+        operations in operations::<u128>(),
+        queries in prop::collection::vec(fingerprint(), 1..8),
+        distance in prop::sample::select(vec![0, 1, 3, 16, 32]),
+        bytes in prop::sample::select(vec![0, 5_000, 1 << 22]),
+    ) {
+        same_as_model(distance, bytes, &operations, &queries);
+    }
+}
+
+/// Numbers that look random, the same each time.
+fn random(number: u64) -> u64 {
+    growing::mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+#[test]
+fn every_neighbour_is_found() {
+    fn check<F: Fingerprint>(distance: u32, bytes: u64) {
+        let memtable = Memtable::<F>::new(distance, bytes);
+        let one = F::from_u128(0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
+        memtable.insert(one, u64::MAX, None);
+        // As many flipped bits as may be, in a row and spread out.
+        for start in 0..F::BITS {
+            let row =
+                |step: u32| (0..distance).fold(one, |x, i| x ^ F::bit_mask((start + i * step) % F::BITS));
+            memtable.insert(row(1), u64::from(start), None);
+            memtable.insert(row((F::BITS / (distance + 1)) | 1), u64::from(start), None);
+            memtable.insert(row(1) ^ F::bit_mask((start + distance) % F::BITS), 1000, None);
+        }
+        let version = memtable.publish();
+        let expected: Vec<_> =
+            memtable.entries(version).into_iter().filter(|pair| pair.0.distance(one) <= distance).collect();
+        assert!(expected.len() > distance as usize);
+        assert_eq!(query(&memtable, version, one, distance), expected);
+    }
+    for bytes in [0, 1 << 26] {
+        for distance in 0..=16 {
+            check::<u64>(distance, bytes);
+        }
+        for distance in 0..=32 {
+            check::<u128>(distance, bytes);
+        }
+    }
+}
+
+#[test]
+fn all_equal_takes_no_longer() {
+    for fingerprint in [0, u64::MAX] {
+        let memtable = Memtable::new(3, 1 << 20);
+        // With a scan of a bucket for each, this would take minutes.
+        for id in 0..200_000 {
+            memtable.insert(fingerprint, id, None);
+            memtable.insert(fingerprint, id, None);
+        }
+        // The same pair again and again.
+        for _ in 0..100_000 {
+            memtable.delete(fingerprint, 7);
+            memtable.insert(fingerprint, 7, Some("seven"));
+        }
+        let version = memtable.publish();
+        assert_eq!(memtable.len(version), 200_000);
+        assert_eq!(query(&memtable, version, fingerprint ^ 5, 3).len(), 200_000);
+        assert!(memtable.contains(version, fingerprint) && !memtable.contains(version, !fingerprint));
+        assert_eq!(memtable.names(version), [(7, "seven".to_string())]);
+        assert_eq!(memtable.tombstones(version), [(fingerprint, 7)]);
+    }
+}
+
+#[test]
+fn nothing_shows_before_it_is_published() {
+    let memtable = Memtable::new(3, 0);
+    memtable.insert(1_u64, 1, Some("one"));
+    memtable.delete(2, 2);
+    assert_eq!(memtable.version(), 0);
+    assert_eq!((memtable.len(0), memtable.name(0, 1), memtable.state(0, 1, 1)), (0, None, None));
+    assert!(!memtable.hides(0, 2, 2) && !memtable.contains(0, 1) && query(&memtable, 0, 1, 3).is_empty());
+    let version = memtable.publish();
+    assert_eq!(memtable.publish(), version);
+    assert_eq!(memtable.state(version, 1, 1), Some(true));
+    assert_eq!(memtable.state(version, 2, 2), Some(false));
+    assert_eq!(query(&memtable, version, 0, 3), [(1, 1)]);
+}
+
+#[test]
+fn readers_see_whole_versions() {
+    const ROUNDS: u64 = 2000;
+    // Round r inserts r with an id of its own and a neighbour of 0, and deletes the neighbour of the round before.
+    let neighbour = |round: u64| 1_u64 << (round % 64);
+    let memtable = Memtable::new(3, 1 << 16);
+    let done = AtomicBool::new(false);
+    let check = |version: u64| {
+        assert_eq!(version % 3, 0);
+        let rounds = version / 3;
+        assert_eq!(memtable.len(version), rounds + u64::from(rounds > 0));
+        let far: u64 = random(rounds / 2);
+        let found = query(&memtable, version, far, 0);
+        assert_eq!(found, if rounds > 0 { vec![(far, rounds / 2)] } else { vec![] });
+        let last = rounds.checked_sub(1).map(|last| (neighbour(last), last));
+        assert_eq!(query(&memtable, version, 0, 3), last.into_iter().collect::<Vec<_>>());
+        assert_eq!(
+            since(&memtable, version.saturating_sub(3), version, 0, 3),
+            query(&memtable, version, 0, 3)
+        );
+        assert_eq!(memtable.name(version, 5).is_some(), rounds > 5);
+        if let Some(last) = rounds.checked_sub(2) {
+            assert_eq!(memtable.state(version, neighbour(last), last), Some(false));
+        }
+        memtable.tombstones(version).len() as u64 + u64::from(rounds > 0)
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut old = 0;
+                while !done.load(Ordering::Acquire) {
+                    let version = memtable.version();
+                    assert!(version >= old);
+                    for version in [version, old, version / 6 * 3] {
+                        assert_eq!(check(version), version / 3);
+                    }
+                    old = version;
+                }
+            });
+        }
+        for round in 0..ROUNDS {
+            memtable.insert(random(round), round, Some("name"));
+            memtable.insert(neighbour(round), round, None);
+            match round.checked_sub(1) {
+                Some(last) => memtable.delete(neighbour(last), last),
+                None => memtable.insert(neighbour(0), 0, None),
+            }
+            memtable.publish();
+        }
+        done.store(true, Ordering::Release);
+    });
+    for version in (0..=ROUNDS * 3).step_by(300) {
+        assert_eq!(check(version), version / 3);
+    }
+}
+
+/// Nanoseconds that this thread has run: others may be running on the same core.
+fn processor_time() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// `cargo test --release memtable::tests::speed -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn speed() {
+    fn measure<F: Fingerprint>(entries: u64, distance: u32) {
+        let each = (Pairs::<F>::BYTES + Bands::<F>::bytes_each(distance)) as u64;
+        let memtable = Memtable::<F>::new(distance, entries * each);
+        let fingerprint =
+            |i: u64| F::from_u128(u128::from(random(i)) << 64 | u128::from(random(i + (1 << 40))));
+        let nanoseconds = |start: u64, count: u64| (processor_time() - start) / count;
+        let start = processor_time();
+        (0..entries).for_each(|i| memtable.insert(fingerprint(i), i, None));
+        let insert = nanoseconds(start, entries);
+        let version = memtable.publish();
+        let (bytes, mut matches) = (memtable.bytes() / entries, Vec::new());
+        let queries = if distance < 8 { 100_000 } else { 200 };
+        let start = processor_time();
+        (0..queries).for_each(|i| memtable.query(version, fingerprint(i << 50), distance, &mut matches));
+        let new = nanoseconds(start, queries);
+        let start = processor_time();
+        for i in 0..queries {
+            let stored = fingerprint(i * 7 % entries) ^ F::ONE << (i % 64) as u32;
+            memtable.query(version, stored, distance, &mut matches);
+        }
+        let near = nanoseconds(start, queries);
+        let start = processor_time();
+        (0..entries).for_each(|i| memtable.delete(fingerprint(i), i));
+        let delete = nanoseconds(start, entries);
+        println!(
+            "{} bits, k={distance}, {entries} entries: insert {insert} ns, query {new} ns, near a stored one \
+             {near} ns, delete {delete} ns, {bytes} bytes an entry",
+            F::BITS
+        );
+    }
+    // Twice, as the first run meets cold memory.
+    for distance in [3, 3, 0, 6, 8, 9, 10, 16] {
+        measure::<u64>(600_000, distance);
+    }
+    measure::<u64>(5_000_000, 3);
+    measure::<u128>(600_000, 3);
+}

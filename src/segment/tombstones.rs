@@ -1,0 +1,132 @@
+//! Pairs deleted from older segments (`format-spec/tombstones.md`).
+
+use std::io::Write;
+use std::path::Path;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use crate::error::{Damage, Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format::{self, TOMBSTONES_MAGIC};
+
+const COUNT: usize = 16;
+const HEADER_LEN: usize = 24;
+const FOOTER_LEN: usize = 12;
+
+/// Writes pairs that ascend.
+pub(super) fn write<F: Fingerprint>(mut sink: impl Write, path: &Path, pairs: &[(F, u64)]) -> Result<()> {
+    let mut bytes = Vec::with_capacity(HEADER_LEN + pairs.len() * (F::BYTES + 8) + FOOTER_LEN);
+    bytes.extend_from_slice(&TOMBSTONES_MAGIC);
+    bytes.extend_from_slice(&format::VERSION.to_le_bytes());
+    bytes.extend_from_slice(&F::BITS.to_le_bytes());
+    bytes.extend_from_slice(&(pairs.len() as u64).to_le_bytes());
+    let mut field = [0; 16];
+    for &(fingerprint, id) in pairs {
+        fingerprint.write_le(&mut field[..F::BYTES]);
+        bytes.extend_from_slice(&field[..F::BYTES]);
+        bytes.extend_from_slice(&id.to_le_bytes());
+    }
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    bytes.extend_from_slice(&TOMBSTONES_MAGIC);
+    sink.write_all(&bytes).map_err(Error::io(path, "write"))
+}
+
+/// The tombstones of a segment, in memory.
+#[derive(Debug)]
+pub(super) struct Tombstones<F> {
+    file_len: u64,
+    pairs: Vec<(F, u64)>,
+}
+
+impl<F: Fingerprint> Tombstones<F> {
+    pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let footer = format::check_ends(path, bytes, TOMBSTONES_MAGIC, FOOTER_LEN)?;
+        let corrupt = |offset: usize, damage| Err(Error::corrupt(path, offset as u64, damage));
+        let (expected, found) = (LittleEndian::read_u32(&bytes[footer..]), crc32fast::hash(&bytes[..footer]));
+        if expected != found {
+            return corrupt(footer, Damage::Checksum { part: "tombstones", expected, found });
+        }
+        if footer < HEADER_LEN {
+            let (expected, found) = ((HEADER_LEN + FOOTER_LEN) as u64, bytes.len() as u64);
+            return corrupt(0, Damage::Truncated { expected, found });
+        }
+        if u32::from(bytes[12]) != F::BITS {
+            let (expected, found) = (F::BITS, u32::from(bytes[12]));
+            return Err(Error::Width { path: path.to_path_buf(), expected, found });
+        }
+        format::check_reserved(path, 13, &bytes[13..COUNT])?;
+        let body = &bytes[HEADER_LEN..footer];
+        let count = LittleEndian::read_u64(&bytes[COUNT..]);
+        if !body.len().is_multiple_of(F::BYTES + 8) || count != (body.len() / (F::BYTES + 8)) as u64 {
+            let damage = Damage::Field { name: "count", found: count, expected: "what fits the file" };
+            return corrupt(COUNT, damage);
+        }
+        let pair = |pair: &[u8]| (F::read_le(&pair[..F::BYTES]), LittleEndian::read_u64(&pair[F::BYTES..]));
+        let pairs: Vec<_> = body.chunks_exact(F::BYTES + 8).map(pair).collect();
+        if let Some(i) = (1..pairs.len()).find(|&i| pairs[i - 1] >= pairs[i]) {
+            return corrupt(HEADER_LEN + i * (F::BYTES + 8), Damage::Order { what: "tombstones" });
+        }
+        Ok(Tombstones { file_len: bytes.len() as u64, pairs })
+    }
+
+    pub(super) fn file_len(&self) -> u64 {
+        self.file_len
+    }
+
+    /// Ascending.
+    pub(super) fn pairs(&self) -> &[(F, u64)] {
+        &self.pairs
+    }
+
+    pub(super) fn contains(&self, fingerprint: F, id: u64) -> bool {
+        self.pairs.binary_search(&(fingerprint, id)).is_ok()
+    }
+
+    /// Bytes in memory.
+    pub(super) fn memory(&self) -> usize {
+        size_of_val(&self.pairs[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded<F: Fingerprint>(pairs: &[(F, u64)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(&mut bytes, Path::new("t"), pairs).unwrap();
+        bytes
+    }
+
+    fn comes_back<F: Fingerprint>() {
+        let pairs = [(F::ZERO, 0), (F::ZERO, 7), (F::ONE, u64::MAX), (F::MAX, 3)];
+        for len in 0..pairs.len() {
+            let read = Tombstones::open(Path::new("t"), &encoded(&pairs[..len])).unwrap();
+            assert_eq!(read.pairs(), &pairs[..len]);
+            assert!(pairs.iter().enumerate().all(|(i, &(x, id))| read.contains(x, id) == (i < len)));
+            assert!(!read.contains(F::ONE, 5));
+        }
+    }
+
+    #[test]
+    fn both_widths_come_back() {
+        comes_back::<u64>();
+        comes_back::<u128>();
+        assert!(Tombstones::<u128>::open(Path::new("t"), &encoded(&[(1_u64, 1), (2, 2)])).is_err());
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_truncation_is_found() {
+        let mut bytes = encoded(&[(5_u64, 1), (6, 0), (6, 2)]);
+        for len in 0..bytes.len() {
+            assert!(Tombstones::<u64>::open(Path::new("t"), &bytes[..len]).is_err(), "{len}");
+        }
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Tombstones::<u64>::open(Path::new("t"), &bytes).is_err(), "{bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(Tombstones::<u64>::open(Path::new("t"), &encoded(&[(6_u64, 0), (5, 0)])).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! A memtable becomes a segment.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::shared::{Change, Shared, lock};
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::manifest::SegmentEntry;
+use crate::segment::{Segment, SegmentBuilder};
+
+/// Flushes memtables that take no more, until the store is closed or a write fails.
+pub(super) fn work<F: Fingerprint>(shared: &Shared<F>) {
+    loop {
+        let mut work = lock(&shared.work);
+        loop {
+            if work.closing || work.failure.is_some() {
+                return;
+            }
+            if shared.view().memtables.len() > 1 {
+                break;
+            }
+            work = shared.changed.wait(work).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        drop(work);
+        if let Err(error) = flush(shared) {
+            shared.fail(&error);
+            return;
+        }
+    }
+}
+
+/// Makes the oldest memtable a segment. Its logs are not needed after that.
+fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
+    let view = shared.view();
+    let memtable = &view.memtables[0].memtable;
+    let version = memtable.version();
+    let entries = memtable.entries(version);
+    // Without older segments there is nothing to delete from.
+    let tombstones = if view.segments.is_empty() { Vec::new() } else { memtable.tombstones(version) };
+    let distance = view.manifest.settings.distance.max(memtable.distance());
+    let added = if entries.is_empty() && tombstones.is_empty() {
+        None
+    } else {
+        let mut builder =
+            SegmentBuilder::new(&shared.path, shared.take_number(), shared.build_options(&view, distance));
+        // The name of a deleted document goes with it.
+        let ids: Option<HashSet<u64>> =
+            memtable.has_tombstones().then(|| entries.iter().map(|&(_, id)| id).collect());
+        for (id, name) in memtable.names(version) {
+            if ids.as_ref().is_none_or(|ids| ids.contains(&id)) {
+                builder.name(id, &name)?;
+            }
+        }
+        for (fingerprint, id) in entries {
+            builder.insert(fingerprint, id)?;
+        }
+        builder.tombstones(tombstones);
+        Some(builder.finish()?)
+    };
+    let added = match added {
+        Some(entry) => {
+            let segment = open(shared, view.manifest.settings.distance, &entry)?;
+            let mut written = lock(&shared.written);
+            written.flushes += 1;
+            written.flush_bytes += segment.stats().bytes;
+            Some((entry, segment))
+        }
+        None => None,
+    };
+    let distance = view.manifest.settings.distance;
+    shared.change(Change { removed: Vec::new(), added, flushed: true, distance })
+}
+
+/// Opens a segment that has just been written.
+pub(super) fn open<F: Fingerprint>(
+    shared: &Shared<F>,
+    distance: u32,
+    entry: &SegmentEntry,
+) -> Result<Arc<Segment<F>>> {
+    Segment::open(&*shared.options.fs, &shared.path, entry.clone(), distance).map(Arc::new)
+}

@@ -1,0 +1,151 @@
+//! All entries of a store in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::snapshot::Snapshot;
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::segment::{Entry, Segment};
+
+/// Iterates over the entries of a store in order; made by [`Snapshot::iter`].
+#[derive(Debug)]
+pub struct Iter<'a, F> {
+    snapshot: &'a Snapshot<F>,
+    cursors: Vec<Cursor<F>>,
+    previous: Option<Entry<F>>,
+}
+
+/// How far a segment, or what is in a memtable, has been read.
+#[derive(Debug)]
+struct Cursor<F> {
+    segment: Option<Arc<Segment<F>>>,
+    block: usize,
+    entries: Vec<Entry<F>>,
+    at: usize,
+    /// Where what is newer begins, among segments and among memtables.
+    newer: (usize, usize),
+}
+
+impl<F: Fingerprint> Cursor<F> {
+    fn peek(&mut self) -> Result<Option<Entry<F>>> {
+        while self.at == self.entries.len() {
+            let Some(segment) = &self.segment else { return Ok(None) };
+            if self.block == segment.tables()[0].blocks() {
+                return Ok(None);
+            }
+            self.entries.clear();
+            self.at = 0;
+            segment.entries(self.block, &mut self.entries)?;
+            self.block += 1;
+        }
+        Ok(Some(self.entries[self.at]))
+    }
+}
+
+impl<'a, F: Fingerprint> Iter<'a, F> {
+    pub(super) fn new(snapshot: &'a Snapshot<F>) -> Self {
+        let segments = snapshot.segments();
+        let of_segments = segments.iter().enumerate().map(|(i, segment)| Cursor {
+            segment: Some(segment.clone()),
+            block: 0,
+            entries: Vec::new(),
+            at: 0,
+            newer: (i + 1, 0),
+        });
+        let of_memtables = snapshot.memtables().enumerate().map(|(i, (memtable, version))| {
+            let id = |id| snapshot.keeps_ids().then_some(id);
+            let entries = memtable.entries(version).into_iter();
+            let entries = entries.map(|(fingerprint, pair)| Entry { fingerprint, id: id(pair) }).collect();
+            Cursor { segment: None, block: 0, entries, at: 0, newer: (segments.len(), i + 1) }
+        });
+        Iter { snapshot, cursors: of_segments.chain(of_memtables).collect(), previous: None }
+    }
+
+    fn advance(&mut self) -> Result<Option<Entry<F>>> {
+        loop {
+            let mut least: Option<(usize, Entry<F>)> = None;
+            for (i, cursor) in self.cursors.iter_mut().enumerate() {
+                if let Some(entry) = cursor.peek()?
+                    && least.is_none_or(|(_, other)| entry < other)
+                {
+                    least = Some((i, entry));
+                }
+            }
+            let Some((i, entry)) = least else { return Ok(None) };
+            self.cursors[i].at += 1;
+            let (segment, memtable) = self.cursors[i].newer;
+            let hidden = self.snapshot.hides(segment, memtable, entry.fingerprint, entry.id);
+            if !hidden && self.previous.replace(entry) != Some(entry) {
+                return Ok(Some(entry));
+            }
+        }
+    }
+}
+
+impl<F: Fingerprint> Iterator for Iter<'_, F> {
+    type Item = Result<Entry<F>>;
+
+    fn next(&mut self) -> Option<Result<Entry<F>>> {
+        let next = self.advance();
+        if next.is_err() {
+            self.cursors.clear();
+        }
+        next.transpose()
+    }
+}
+
+/// Iterates over the names of segments by id; made by [`Snapshot::names`].
+pub(super) struct Names<F> {
+    cursors: Vec<NameCursor<F>>,
+}
+
+struct NameCursor<F> {
+    segment: Arc<Segment<F>>,
+    chunk: usize,
+    names: VecDeque<(u64, String)>,
+}
+
+impl<F: Fingerprint> Names<F> {
+    pub(super) fn new(segments: &[Arc<Segment<F>>]) -> Self {
+        let cursor = |segment: &Arc<Segment<F>>| NameCursor {
+            segment: segment.clone(),
+            chunk: 0,
+            names: VecDeque::new(),
+        };
+        Names { cursors: segments.iter().map(cursor).collect() }
+    }
+
+    fn advance(&mut self) -> Result<Option<(u64, String)>> {
+        let mut least = None;
+        for cursor in &mut self.cursors {
+            while cursor.names.is_empty() && cursor.chunk < cursor.segment.name_chunks() {
+                cursor.segment.names(cursor.chunk, &mut cursor.names)?;
+                cursor.chunk += 1;
+            }
+            let first = cursor.names.front().map(|&(id, _)| id);
+            least = [least, first].into_iter().flatten().min();
+        }
+        let Some(id) = least else { return Ok(None) };
+        // The newest comes last.
+        let mut newest = None;
+        for cursor in &mut self.cursors {
+            if cursor.names.front().is_some_and(|named| named.0 == id) {
+                newest = cursor.names.pop_front();
+            }
+        }
+        Ok(newest)
+    }
+}
+
+impl<F: Fingerprint> Iterator for Names<F> {
+    type Item = Result<(u64, String)>;
+
+    fn next(&mut self) -> Option<Result<(u64, String)>> {
+        let next = self.advance();
+        if next.is_err() {
+            self.cursors.clear();
+        }
+        next.transpose()
+    }
+}

@@ -1,0 +1,303 @@
+//! A store that is being written to.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::load::Load;
+use super::open;
+use super::shared::{Shared, Written, lock};
+use super::snapshot::Snapshot;
+use super::writer::{Batch, Writer};
+use super::{flush, merge};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::options::Options;
+use crate::segment::Match;
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the operating system has it: it survives the end of this process, not a loss of power. What has been
+    /// acknowledged like this and is lost was written last: there are no holes.
+    #[default]
+    Os,
+    /// When it is on the disk. Writers that wait at the same time share one sync.
+    Sync,
+    /// When it is on the disk, after waiting at most so long for other writers to share the sync.
+    Group(Duration),
+}
+
+/// What [`Store::insert_if_new`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Insertion<F> {
+    /// Nothing within the distance was stored; now this is.
+    Inserted,
+    /// These were stored within the distance, sorted as by [`Snapshot::query`]; nothing was inserted.
+    DuplicateOf(Vec<Match<F>>),
+}
+
+/// A store that takes inserts and deletes, from any number of threads, and answers queries meanwhile.
+///
+/// One process at a time may open a store like this; any number may read it by [`Snapshot::open`].
+///
+/// ```
+/// use simstore::{Insertion, Options, Store};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("pages");
+/// let store = Store::<u64>::open(&path, Options::default().distance(3))?;
+/// store.insert(0x0123_4567_89ab_cdef, 1)?;
+/// let Insertion::DuplicateOf(matches) = store.insert_if_new(0x0123_4567_89ab_cdee, 2)? else { panic!() };
+/// assert_eq!((matches[0].id, matches[0].distance), (Some(1), 1));
+/// assert!(store.delete(0x0123_4567_89ab_cdef, 1)?);
+/// assert_eq!(store.insert_if_new(0x0123_4567_89ab_cdee, 2)?, Insertion::Inserted);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Store<F: Fingerprint> {
+    shared: Arc<Shared<F>>,
+    writer: Writer<F>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl<F: Fingerprint> std::fmt::Debug for Store<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("path", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+impl<F: Fingerprint> Store<F> {
+    /// Opens a store to write to it, and makes it if there is none. What is in its log is recovered.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another process has it, [`Error::Setting`] if the options ask for another setting than the
+    /// store has, [`Error::NotAStore`] if there is something else, or nothing and it is not to be made; and as
+    /// [`Snapshot::open`].
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
+        let opened = open::open::<F>(path, &options)?;
+        let distance = opened.view.manifest.settings.distance;
+        let shared = Shared::new(path.to_path_buf(), options, opened.view, opened.next_number, opened.lock);
+        let shared = Arc::new(shared);
+        let writer = Writer::new(shared.clone(), opened.log, distance);
+        let mut store = Store { shared: shared.clone(), writer, workers: Vec::new() };
+        let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(format!("simstore {name}"));
+            thread.spawn(work).map_err(Error::io(path, "start a thread for"))
+        };
+        let flushing = shared.clone();
+        store.workers.push(start("flush", Box::new(move || flush::work(&flushing)))?);
+        if shared.options.compaction {
+            store.workers.push(start("compaction", Box::new(move || merge::work(&shared)))?);
+        }
+        Ok(store)
+    }
+
+    /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] after a write has failed, [`Error::Io`] if this one fails.
+    pub fn insert(&self, fingerprint: F, id: u64) -> Result<()> {
+        self.insert_durable(fingerprint, id, Durability::Os)
+    }
+
+    /// [`Store::insert`], acknowledged when it is as durable as said.
+    ///
+    /// # Errors
+    /// As [`Store::insert`].
+    pub fn insert_durable(&self, fingerprint: F, id: u64, durability: Durability) -> Result<()> {
+        let mut batch = self.batch();
+        batch.insert(fingerprint, id);
+        batch.commit(durability)
+    }
+
+    /// Adds a fingerprint unless one within the store's distance is there: both as one step, whatever other threads do.
+    ///
+    /// # Errors
+    /// As [`Store::insert`], and as [`Snapshot::query`].
+    pub fn insert_if_new(&self, fingerprint: F, id: u64) -> Result<Insertion<F>> {
+        self.insert_if_new_with(fingerprint, id, None, Durability::Os)
+    }
+
+    /// [`Store::insert_if_new`] for a document that may have a name, acknowledged when it is as durable as said.
+    ///
+    /// # Errors
+    /// As [`Store::insert_if_new`]; [`Error::BadArgument`] if the name is longer than 64 KiB.
+    pub fn insert_if_new_with(
+        &self,
+        fingerprint: F,
+        id: u64,
+        name: Option<&str>,
+        durability: Durability,
+    ) -> Result<Insertion<F>> {
+        let mut batch = self.batch();
+        match name {
+            Some(name) => batch.insert_named(fingerprint, id, name)?,
+            None => batch.insert(fingerprint, id),
+        }
+        batch.commit_if_new(fingerprint, durability)
+    }
+
+    /// Removes a pair of fingerprint and id, if it is there; says whether it was. In a store without ids, removes the
+    /// fingerprint.
+    ///
+    /// # Errors
+    /// As [`Store::insert`], and as [`Snapshot::contains_pair`].
+    pub fn delete(&self, fingerprint: F, id: u64) -> Result<bool> {
+        self.delete_durable(fingerprint, id, Durability::Os)
+    }
+
+    /// [`Store::delete`], acknowledged when it is as durable as said.
+    ///
+    /// # Errors
+    /// As [`Store::delete`].
+    pub fn delete_durable(&self, fingerprint: F, id: u64, durability: Durability) -> Result<bool> {
+        self.writer.delete(fingerprint, id, durability)
+    }
+
+    /// Starts a batch of writes that become visible and durable all at once, or not at all.
+    pub fn batch(&self) -> Batch<'_, F> {
+        Batch::new(&self.writer)
+    }
+
+    /// The store as it is now, which stays so while the store moves on.
+    pub fn snapshot(&self) -> Snapshot<F> {
+        self.shared.snapshot()
+    }
+
+    /// [`Snapshot::query`] of the newest state.
+    ///
+    /// # Errors
+    /// As [`Snapshot::query`].
+    pub fn query(&self, fingerprint: F, distance: u32) -> Result<Vec<Match<F>>> {
+        self.snapshot().query(fingerprint, distance)
+    }
+
+    /// [`Snapshot::query_into`] of the newest state.
+    ///
+    /// # Errors
+    /// As [`Snapshot::query`].
+    pub fn query_into(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) -> Result<()> {
+        self.snapshot().query_into(fingerprint, distance, matches)
+    }
+
+    /// Makes all that has been written durable.
+    ///
+    /// # Errors
+    /// As [`Store::insert`].
+    pub fn sync(&self) -> Result<()> {
+        self.writer.sync()
+    }
+
+    /// Makes a segment of what is not in segments yet, and waits for it. The log is short after that.
+    ///
+    /// # Errors
+    /// As [`Store::insert`].
+    pub fn flush(&self) -> Result<()> {
+        self.writer.freeze()?;
+        self.shared.wait_for_flush()
+    }
+
+    /// Merges all segments into one, and waits for it: queries look into one set of tables, and what was deleted takes
+    /// no space any more.
+    ///
+    /// # Errors
+    /// As [`Store::insert`], and [`Error::Corrupt`] if a segment is damaged; then the store stays as it was.
+    pub fn compact(&self) -> Result<()> {
+        self.compact_to(self.shared.view().manifest.settings.distance)
+    }
+
+    /// [`Store::compact`], with tables that answer queries up to a larger distance.
+    ///
+    /// # Errors
+    /// As [`Store::compact`]; [`Error::BadArgument`] if the distance is smaller than the store's, or larger than
+    /// [`Fingerprint::MAX_DISTANCE`]; [`Error::IncompletePlan`] if the store's plan is a named one that would miss
+    /// neighbours at that distance.
+    pub fn compact_to(&self, distance: u32) -> Result<()> {
+        let settings = self.shared.view().manifest.settings.clone();
+        if distance < settings.distance || distance > F::MAX_DISTANCE {
+            return Err(Error::BadArgument(format!(
+                "the store is kept for distance {}; it can be raised up to {}, not changed to {distance}",
+                settings.distance,
+                F::MAX_DISTANCE
+            )));
+        }
+        let plan = if settings.plan == "auto" { "scan" } else { &settings.plan };
+        crate::plan::Plan::<F>::named(plan, distance)?;
+        self.writer.raise_distance(distance)?;
+        self.shared.wait_for_flush()?;
+        // A merge that is paused would be waited for without end.
+        let paused = std::mem::take(&mut lock(&self.shared.work).paused);
+        self.shared.changed.notify_all();
+        let merged = self.merge_all(distance, distance > settings.distance);
+        lock(&self.shared.work).paused |= paused;
+        merged
+    }
+
+    fn merge_all(&self, distance: u32, raised: bool) -> Result<()> {
+        let _one = lock(&self.shared.merging);
+        let view = self.shared.view();
+        let segments = view.segments.len();
+        let has_tombstones = view.segments.iter().any(|segment| !segment.tombstones().is_empty());
+        if segments > 1 || has_tombstones || raised {
+            merge::merge(&self.shared, 0..segments, distance, false)?;
+        }
+        Ok(())
+    }
+
+    /// Stops compaction in the background, where it is, until [`Store::resume_compaction`].
+    pub fn pause_compaction(&self) {
+        lock(&self.shared.work).paused = true;
+        self.shared.changed.notify_all();
+    }
+
+    /// Lets compaction in the background go on.
+    pub fn resume_compaction(&self) {
+        lock(&self.shared.work).paused = false;
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until nothing is left to flush or, unless it is paused or switched off, to merge.
+    ///
+    /// # Errors
+    /// As [`Store::insert`].
+    pub fn wait_for_background(&self) -> Result<()> {
+        self.shared.wait_for_flush()?;
+        let shared = &self.shared;
+        let mut work = lock(&shared.work);
+        while shared.options.compaction
+            && !work.paused
+            && work.failure.is_none()
+            && merge::due(shared).is_some()
+        {
+            work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(work);
+        shared.check()
+    }
+
+    /// Starts loading many fingerprints at once, in any order: they become one segment, without going through the log.
+    ///
+    /// # Errors
+    /// As [`Store::insert`].
+    pub fn load(&self) -> Result<Load<'_, F>> {
+        Load::new(&self.shared, &self.writer)
+    }
+
+    /// How much has been written since the store was opened.
+    pub fn written(&self) -> Written {
+        *lock(&self.shared.written)
+    }
+}
+
+impl<F: Fingerprint> Drop for Store<F> {
+    /// Stops the background work. What is not in segments is in the log.
+    fn drop(&mut self) {
+        lock(&self.shared.work).closing = true;
+        self.shared.changed.notify_all();
+        for worker in self.workers.drain(..) {
+            // A worker that panicked has left the store as a crash does.
+            let _ = worker.join();
+        }
+    }
+}

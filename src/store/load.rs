@@ -1,0 +1,71 @@
+//! Loading many fingerprints into a store at once.
+
+use std::sync::Arc;
+
+use super::flush;
+use super::shared::{Change, Shared};
+use super::writer::Writer;
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::segment::SegmentBuilder;
+
+/// Fingerprints on their way into one segment of a store; made by [`Store::load`](crate::Store::load).
+///
+/// They become visible and durable all at once by [`Load::finish`]; dropped before, nothing of them stays.
+pub struct Load<'a, F: Fingerprint> {
+    shared: &'a Arc<Shared<F>>,
+    writer: &'a Writer<F>,
+    builder: SegmentBuilder<F>,
+    is_empty: bool,
+}
+
+impl<'a, F: Fingerprint> Load<'a, F> {
+    pub(super) fn new(shared: &'a Arc<Shared<F>>, writer: &'a Writer<F>) -> Result<Self> {
+        shared.check()?;
+        let view = shared.view();
+        let options = shared.build_options(&view, view.manifest.settings.distance);
+        let builder = SegmentBuilder::new(&shared.path, shared.take_number(), options);
+        Ok(Load { shared, writer, builder, is_empty: true })
+    }
+
+    /// Adds a fingerprint with an id.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if a sorted run cannot be written.
+    pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
+        self.is_empty = false;
+        self.builder.insert(fingerprint, id)
+    }
+
+    /// [`Load::insert`] for a document that has a name, up to 64 KiB of it. Ids come in ascending order.
+    ///
+    /// # Errors
+    /// As [`Builder::insert_named`](crate::Builder::insert_named).
+    pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
+        self.builder.name(id, name)?;
+        self.insert(fingerprint, id)
+    }
+
+    /// Makes all visible and durable. It is newer than everything written before this call.
+    ///
+    /// # Errors
+    /// As [`Store::insert`](crate::Store::insert); then nothing was loaded.
+    pub fn finish(self) -> Result<()> {
+        if self.is_empty {
+            return self.shared.check();
+        }
+        let entry = self.builder.finish()?;
+        // Deletes from before must not hide what comes now: they go into a segment first.
+        self.writer.freeze_and(|| {
+            self.shared.wait_for_flush()?;
+            let distance = self.shared.view().manifest.settings.distance;
+            let segment = flush::open(self.shared, distance, &entry)?;
+            self.shared.change(Change {
+                removed: Vec::new(),
+                added: Some((entry.clone(), segment)),
+                flushed: false,
+                distance,
+            })
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! Segments become one.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+use super::flush;
+use super::shared::{Change, Shared, lock};
+use super::snapshot::{Snapshot, View};
+use super::throttle::Throttle;
+use crate::compaction::{self, Size};
+use crate::error::Result;
+use crate::fingerprint::Fingerprint;
+use crate::manifest::Manifest;
+use crate::segment::SegmentBuilder;
+
+/// Merges segments in the background as they come, until the store is closed or a write fails.
+pub(super) fn work<F: Fingerprint>(shared: &Arc<Shared<F>>) {
+    loop {
+        let mut work = lock(&shared.work);
+        loop {
+            if work.closing || work.failure.is_some() {
+                return;
+            }
+            if !work.paused && due(shared).is_some() {
+                break;
+            }
+            work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(work);
+        let _one = lock(&shared.merging);
+        // Another merge may have come first.
+        let Some(range) = due(shared) else { continue };
+        let distance = shared.view().manifest.settings.distance;
+        if let Err(error) = merge(shared, range, distance, true)
+            && !lock(&shared.work).closing
+        {
+            shared.fail(&error);
+            return;
+        }
+    }
+}
+
+/// The segments that should be merged now.
+pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
+    let view = shared.view();
+    let size = |segment: &Arc<crate::segment::Segment<F>>| {
+        let stats = segment.stats();
+        Size { pairs: stats.ids.max(stats.fingerprints), tombstones: stats.tombstones }
+    };
+    compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout)
+}
+
+/// Merges segments that follow one another, and makes the result visible. The caller holds the lock for merging.
+pub(super) fn merge<F: Fingerprint>(
+    shared: &Arc<Shared<F>>,
+    range: Range<usize>,
+    distance: u32,
+    in_background: bool,
+) -> Result<()> {
+    let view = shared.view();
+    let segments = view.segments[range.clone()].to_vec();
+    let removed = segments.iter().map(|segment| segment.number()).collect();
+    // The oldest have nothing before them that tombstones could hide.
+    let mut tombstones = Vec::new();
+    if range.start > 0 {
+        tombstones.extend(segments.iter().flat_map(|segment| segment.tombstones()).copied());
+        tombstones.sort_unstable();
+        tombstones.dedup();
+    }
+    let deleted: HashSet<u64> =
+        segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id).collect();
+    let mut options = shared.build_options(&view, distance);
+    if in_background {
+        options.fs = Arc::new(Throttle::new(shared.clone()));
+    }
+    let manifest = Manifest { segments: Vec::new(), ..view.manifest.clone() };
+    let merged = View { manifest, segments, memtables: Vec::new(), ..View::clone(&view) };
+    let merged = Snapshot::new(Arc::new(merged));
+    let mut builder = SegmentBuilder::new(&shared.path, shared.take_number(), options);
+    // Ids of deleted pairs that other fingerprints still have.
+    let mut kept = HashSet::new();
+    let mut is_empty = tombstones.is_empty();
+    for entry in merged.iter() {
+        let entry = entry?;
+        let id = entry.id.unwrap_or(0);
+        if deleted.contains(&id) {
+            kept.insert(id);
+        }
+        builder.insert(entry.fingerprint, id)?;
+        is_empty = false;
+    }
+    for named in merged.names() {
+        let (id, name) = named?;
+        if !deleted.contains(&id) || kept.contains(&id) {
+            builder.name(id, &name)?;
+            is_empty = false;
+        }
+    }
+    builder.tombstones(tombstones);
+    let added = if is_empty {
+        None
+    } else {
+        let entry = builder.finish()?;
+        let segment = flush::open(shared, distance, &entry)?;
+        let mut written = lock(&shared.written);
+        written.compactions += 1;
+        written.compaction_bytes += segment.stats().bytes;
+        Some((entry, segment))
+    };
+    shared.change(Change { removed, added, flushed: false, distance })
+}

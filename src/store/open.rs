@@ -1,0 +1,176 @@
+//! Opening a store to write to it: the lock, the manifest, what the logs say, a new log.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::recovery::{self, Logs};
+use super::snapshot::{Recent, View};
+use super::{LOCK, remove_litter};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::fs::{Fs, Lock};
+use crate::manifest::{MANIFEST, Manifest, Settings, is_store_file, log_name};
+use crate::memtable::Memtable;
+use crate::options::Options;
+use crate::plan::Plan;
+use crate::wal::LogWriter;
+
+/// A store that this process alone may write to.
+pub(super) struct Opened<F: Fingerprint> {
+    pub(super) lock: Lock,
+    pub(super) view: View<F>,
+    pub(super) log: LogWriter<F>,
+    pub(super) next_number: u64,
+}
+
+/// Opens a store, or makes one.
+pub(super) fn open<F: Fingerprint>(path: &Path, options: &Options) -> Result<Opened<F>> {
+    let fs = &options.fs;
+    let is_new = options.create && make_folder(&**fs, path)?;
+    let lock_path = path.join(LOCK);
+    if !is_new {
+        check_folder(&**fs, path, options)?;
+    }
+    let lock = fs.lock(&lock_path).map_err(Error::io(&lock_path, "lock"))?;
+    let lock = lock.ok_or_else(|| Error::Locked { path: path.to_path_buf() })?;
+    let manifest = match Manifest::load(&**fs, path) {
+        Ok(manifest) => manifest,
+        Err(Error::NotAStore { .. }) if options.create => {
+            create(fs, path, settings::<F>(options)?)?;
+            Manifest::load(&**fs, path)?
+        }
+        Err(error) => return Err(error),
+    };
+    check_settings::<F>(path, &manifest.settings, options)?;
+
+    let mut view = recovery::segments::<F>(fs, path, &manifest, &[])?;
+    let logs = Logs::find(&**fs, path, &manifest)?;
+    let memtable = Memtable::new(manifest.settings.distance, options.memtable.max(logs.bytes));
+    let sequence = logs.replay(path, &manifest, &memtable)?;
+    // What was read may be only in the page cache: nothing is written after it before it is durable.
+    for number in logs.numbers() {
+        let log = path.join(log_name(number));
+        fs.sync_file(&log).map_err(Error::io(&log, "sync"))?;
+    }
+    let mut keep: Vec<String> = manifest.segments.iter().flat_map(|segment| segment.files()).collect();
+    keep.extend(logs.numbers().map(log_name));
+    remove_litter(&**fs, path, &keep)?;
+
+    let next_number = manifest.next_number.max(logs.numbers().next_back().map_or(0, |last| last + 1));
+    let log = start_log(fs, path, next_number, sequence)?;
+    let mut first = (manifest.first_log, manifest.sequence);
+    if first.0 == 0 {
+        // The store was built in one go. Only with a first log in its manifest are logs looked for.
+        let manifest = Manifest { first_log: next_number, next_number: next_number + 1, ..manifest };
+        manifest.save(fs, path)?;
+        first = (next_number, sequence);
+        view.manifest = manifest;
+    }
+    let (first_log, sequence) = first;
+    view.memtables.push(Recent { memtable: Arc::new(memtable), first_log, sequence });
+    Ok(Opened { lock, view, log, next_number: next_number + 1 })
+}
+
+/// A new log, of which the header and the name are durable.
+pub(super) fn start_log<F: Fingerprint>(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    number: u64,
+    sequence: u64,
+) -> Result<LogWriter<F>> {
+    let log = LogWriter::create(fs, &path.join(log_name(number)), number, sequence)?;
+    log.syncer().sync_to(log.len(), std::time::Duration::ZERO)?;
+    fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
+    Ok(log)
+}
+
+/// Makes the store's folder; tells whether there was none.
+fn make_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
+    match fs.create_dir(path) {
+        Ok(()) => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = parent.unwrap_or(Path::new("."));
+            fs.sync_dir(parent).map_err(Error::io(parent, "sync"))?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(Error::io(path, "create")(error)),
+    }
+}
+
+/// Refuses a folder that is neither a store's nor may become one: nothing is made in it, not even a lock.
+fn check_folder(fs: &dyn Fs, path: &Path, options: &Options) -> Result<()> {
+    let names = match fs.list(path) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            let reason = "a store is a folder, this is a file".to_string();
+            return Err(Error::NotAStore { path: path.to_path_buf(), reason });
+        }
+        Err(error) => return Err(Error::io(path, "open")(error)),
+    };
+    let ours = names.iter().all(|name| is_store_file(name) || name == LOCK || name == MANIFEST);
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    if has(MANIFEST) || options.create && ours && (names.is_empty() || has(LOCK)) {
+        return Ok(());
+    }
+    let reason = if options.create {
+        "the folder is not empty and not a store; choose another path for the store".to_string()
+    } else {
+        format!("the folder has no {MANIFEST}")
+    };
+    Err(Error::NotAStore { path: path.to_path_buf(), reason })
+}
+
+/// The settings of a new store.
+fn settings<F: Fingerprint>(options: &Options) -> Result<Settings> {
+    let settings = Settings {
+        bits: F::BITS,
+        distance: options.distance.unwrap_or(3),
+        codec: options.codec.unwrap_or_default(),
+        ids: options.ids.unwrap_or(true),
+        block_size: options.block_size,
+        span: options.span,
+        profile: options.profile.clone().unwrap_or_default(),
+        plan: options.plan.clone().unwrap_or_default().to_string(),
+    };
+    let plan = if settings.plan == "auto" { "scan" } else { &settings.plan };
+    Plan::<F>::named(plan, settings.distance)?;
+    crate::format::check_block_size(settings.block_size)?;
+    crate::table::check_span(settings.codec, settings.span)?;
+    Ok(settings)
+}
+
+/// Makes a store of nothing.
+fn create(fs: &Arc<dyn Fs>, path: &Path, settings: Settings) -> Result<()> {
+    let manifest = Manifest {
+        settings,
+        next_number: 1,
+        first_log: 0,
+        sequence: 0,
+        highest_id: 0,
+        marks: Default::default(),
+        segments: Vec::new(),
+    };
+    manifest.save(fs, path)
+}
+
+/// Compares what was asked for with what the store has.
+fn check_settings<F: Fingerprint>(path: &Path, has: &Settings, asked: &Options) -> Result<()> {
+    if has.bits != F::BITS {
+        return Err(Error::Width { path: path.to_path_buf(), expected: F::BITS, found: has.bits });
+    }
+    let differs = |setting: &'static str, has: String, asked: Option<String>| match asked {
+        Some(asked) if asked != has => Err(Error::Setting { path: path.to_path_buf(), setting, has, asked }),
+        _ => Ok(()),
+    };
+    let text = |value: Option<u32>| value.map_or("the default".to_string(), |value| value.to_string());
+    differs("distance", has.distance.to_string(), asked.distance.map(|distance| distance.to_string()))?;
+    differs("codec", has.codec.to_string(), asked.codec.map(|codec| codec.to_string()))?;
+    differs("plan", has.plan.clone(), asked.plan.as_ref().map(ToString::to_string))?;
+    differs("ids", has.ids.to_string(), asked.ids.map(|ids| ids.to_string()))?;
+    differs("profile", has.profile.clone(), asked.profile.clone())?;
+    differs("block size", text(has.block_size), asked.block_size.map(|size| text(Some(size))))?;
+    let span = has.span.map(u32::from);
+    differs("span", text(span), asked.span.map(|span| text(Some(u32::from(span)))))
+}

@@ -1,0 +1,207 @@
+//! What the writer, the readers and the background work of a store share.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+use super::snapshot::{Recent, Snapshot, View};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::fs::Lock;
+use crate::manifest::{Manifest, SegmentEntry, log_name};
+use crate::options::{BuildOptions, Options};
+use crate::segment::Segment;
+
+/// Takes a lock. What it guards is in order even if a thread panicked while it held it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the background work waits for, and those who wait for it.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// The store is being closed.
+    pub(super) closing: bool,
+    /// Compaction has been stopped for now.
+    pub(super) paused: bool,
+    /// The first failure to write: nothing is written after it.
+    pub(super) failure: Option<String>,
+}
+
+/// How much a store has written since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of log records.
+    pub log_bytes: u64,
+    /// Memtables that became segments.
+    pub flushes: u64,
+    /// Bytes of these segments.
+    pub flush_bytes: u64,
+    /// Merges of segments.
+    pub compactions: u64,
+    /// Bytes of the segments that these made.
+    pub compaction_bytes: u64,
+}
+
+pub(super) struct Shared<F: Fingerprint> {
+    pub(super) path: PathBuf,
+    pub(super) options: Options,
+    view: RwLock<Arc<View<F>>>,
+    /// Held while the manifest is being changed: one change at a time.
+    changing: Mutex<()>,
+    /// Held while segments are merged: one merge at a time.
+    pub(super) merging: Mutex<()>,
+    pub(super) work: Mutex<Work>,
+    /// Something of `work` or of the view has changed.
+    pub(super) changed: Condvar,
+    pub(super) next_number: AtomicU64,
+    pub(super) written: Mutex<Written>,
+    _lock: Lock,
+}
+
+/// Another list of segments.
+pub(super) struct Change<F> {
+    /// Segments that go, by number.
+    pub(super) removed: Vec<u64>,
+    /// The segment that takes the place of the last of them, or comes after all.
+    pub(super) added: Option<(SegmentEntry, Arc<Segment<F>>)>,
+    /// Whether the oldest memtable has become a segment.
+    pub(super) flushed: bool,
+    /// The largest distance that queries may ask for.
+    pub(super) distance: u32,
+}
+
+impl<F: Fingerprint> Shared<F> {
+    pub(super) fn new(path: PathBuf, options: Options, view: View<F>, next_number: u64, lock: Lock) -> Self {
+        Shared {
+            path,
+            options,
+            view: RwLock::new(Arc::new(view)),
+            changing: Mutex::new(()),
+            merging: Mutex::new(()),
+            work: Mutex::default(),
+            changed: Condvar::new(),
+            next_number: AtomicU64::new(next_number),
+            written: Mutex::default(),
+            _lock: lock,
+        }
+    }
+
+    pub(super) fn view(&self) -> Arc<View<F>> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot<F> {
+        Snapshot::new(self.view())
+    }
+
+    /// Adds a memtable that takes what is written from now on.
+    pub(super) fn push_memtable(&self, recent: Recent<F>) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut memtables = view.memtables.clone();
+        memtables.push(recent);
+        *view = Arc::new(View { memtables, ..View::clone(&view) });
+        drop(view);
+        self.tell();
+    }
+
+    /// Wakes whoever waits for a change.
+    pub(super) fn tell(&self) {
+        drop(lock(&self.work));
+        self.changed.notify_all();
+    }
+
+    /// An error if nothing may be written any more.
+    pub(super) fn check(&self) -> Result<()> {
+        match &lock(&self.work).failure {
+            Some(reason) => Err(Error::Poisoned { path: self.path.clone(), reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers the first failure to write.
+    pub(super) fn fail(&self, error: &Error) {
+        lock(&self.work).failure.get_or_insert_with(|| error.to_string());
+        self.changed.notify_all();
+    }
+
+    /// Waits until all memtables but the last are segments.
+    pub(super) fn wait_for_flush(&self) -> Result<()> {
+        let mut work = lock(&self.work);
+        while work.failure.is_none() && self.view().memtables.len() > 1 {
+            work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(work);
+        self.check()
+    }
+
+    pub(super) fn take_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How segments of the store are built.
+    pub(super) fn build_options(&self, view: &View<F>, distance: u32) -> BuildOptions {
+        let settings = &view.manifest.settings;
+        BuildOptions {
+            distance,
+            codec: settings.codec,
+            // What a manifest names was a plan when the store was made.
+            plan: settings.plan.parse().unwrap_or_default(),
+            block_size: settings.block_size,
+            span: settings.span,
+            memory: self.options.memory,
+            ids: settings.ids,
+            fs: self.options.fs.clone(),
+            ..BuildOptions::default()
+        }
+    }
+
+    /// Makes another list of segments durable, and then visible. Files that are not needed any more are removed.
+    pub(super) fn change(&self, change: Change<F>) -> Result<()> {
+        let _one = lock(&self.changing);
+        self.check()?;
+        let fs = &self.options.fs;
+        let view = self.view();
+        let mut manifest =
+            Manifest { next_number: self.next_number.load(Ordering::Relaxed), ..view.manifest.clone() };
+        manifest.settings.distance = change.distance;
+        let is_removed = |number: u64| change.removed.contains(&number);
+        let place = manifest.segments.iter().rposition(|entry| is_removed(entry.number));
+        let kept_before = |i: usize| !is_removed(manifest.segments[i].number);
+        let end = place.map_or(manifest.segments.len(), |last| last + 1);
+        let place = (0..end).filter(|&i| kept_before(i)).count();
+        let mut segments = view.segments.clone();
+        segments.retain(|segment| !is_removed(segment.number()));
+        let gone: Vec<SegmentEntry> =
+            manifest.segments.iter().filter(|entry| is_removed(entry.number)).cloned().collect();
+        manifest.segments.retain(|entry| !is_removed(entry.number));
+        if let Some((entry, segment)) = change.added {
+            manifest.segments.insert(place, entry);
+            segments.insert(place, segment);
+        }
+        if change.flushed
+            && let [first, next, ..] = &view.memtables[..]
+        {
+            (manifest.first_log, manifest.sequence) = (next.first_log, next.sequence);
+            let version = first.memtable.version();
+            manifest.marks.extend(first.memtable.marks(version));
+            manifest.highest_id = manifest.highest_id.max(first.memtable.highest_id(version).unwrap_or(0));
+        }
+        fs.sync_dir(&self.path).map_err(Error::io(&self.path, "sync"))?;
+        manifest.save(fs, &self.path)?;
+
+        let logs = view.manifest.first_log..manifest.first_log;
+        let mut current = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let flushed = usize::from(change.flushed);
+        let memtables = current.memtables[flushed.min(current.memtables.len() - 1)..].to_vec();
+        let manifest_bytes = manifest.encode().len() as u64;
+        *current = Arc::new(View { manifest, manifest_bytes, segments, memtables, ..View::clone(&current) });
+        drop(current);
+        self.tell();
+
+        // Readers have the files open; what cannot be removed now is removed when the store is opened next.
+        let files = gone.iter().flat_map(SegmentEntry::files).chain(logs.map(log_name));
+        files.for_each(|name| drop(fs.remove(&self.path.join(name))));
+        Ok(())
+    }
+}

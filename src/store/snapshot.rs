@@ -1,0 +1,399 @@
+//! What a store held at one moment: everything that reads.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::iter::{Iter, Names};
+use super::recovery;
+use crate::codec::Codec;
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::fs::{Disk, Fs};
+use crate::manifest::Manifest;
+use crate::memtable::Memtable;
+use crate::segment::{Match, Segment, Stats};
+
+/// The width of the fingerprints of a store, 64 or 128 bits; reads the manifest alone.
+///
+/// # Errors
+/// [`Error::NotAStore`], [`Error::Corrupt`], [`Error::UnsupportedVersion`] or [`Error::Io`].
+pub fn stored_bits(path: &Path) -> Result<u32> {
+    Ok(Manifest::load(&Disk::default(), path)?.settings.bits)
+}
+
+/// What a store holds between one change and the next; shared by the snapshots of that time.
+#[derive(Clone, Debug)]
+pub(super) struct View<F> {
+    pub(super) fs: Arc<dyn Fs>,
+    pub(super) path: PathBuf,
+    pub(super) manifest: Manifest,
+    pub(super) manifest_bytes: u64,
+    /// The oldest first.
+    pub(super) segments: Vec<Arc<Segment<F>>>,
+    /// What is not in segments yet, the oldest first; all but the last stay as they are.
+    pub(super) memtables: Vec<Recent<F>>,
+}
+
+/// A memtable, and where in the logs it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Recent<F> {
+    pub(super) memtable: Arc<Memtable<F>>,
+    /// The number of its first log.
+    pub(super) first_log: u64,
+    /// The sequence number of that log's first record.
+    pub(super) sequence: u64,
+}
+
+/// A store as it was at one moment: answers queries, from any number of threads at once. Cloning one takes nothing.
+///
+/// ```
+/// use simstore::{BuildOptions, Builder, Snapshot};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("pages");
+/// let mut builder = Builder::<u64>::create(&path, BuildOptions::default())?;
+/// builder.insert(0x0123_4567_89ab_cdef, 1)?;
+/// builder.insert(0x0123_4567_89ab_cdee, 2)?;
+/// builder.insert(0xfedc_ba98_7654_3210, 3)?;
+/// let store: Snapshot<u64> = builder.finish()?;
+///
+/// let matches = store.query(0x0123_4567_89ab_cdef, 3)?;
+/// assert_eq!(matches.iter().map(|m| (m.distance, m.id)).collect::<Vec<_>>(), [(0, Some(1)), (1, Some(2))]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Snapshot<F> {
+    view: Arc<View<F>>,
+    /// Of the last memtable.
+    version: u64,
+}
+
+impl<F: Fingerprint> Snapshot<F> {
+    /// Reads the newest state of a store, without a lock: another process may be writing to it. Its files are mapped:
+    /// nothing but simstore may change them while they are open.
+    ///
+    /// Headers, footers and block indexes are checked now, each block when it is first read; what is in the log is read
+    /// into memory.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] if there is no store, [`Error::Width`] if its fingerprints have another width,
+    /// [`Error::UnsupportedVersion`] if it was written by another version of simstore, [`Error::Corrupt`] if a file is
+    /// damaged, [`Error::IncompletePlan`] if its tables would miss neighbours, [`Error::Io`].
+    pub fn open(path: &Path) -> Result<Self> {
+        Snapshot::open_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
+    }
+
+    /// [`Snapshot::open`] on another file system than the real disk.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
+        Snapshot::read(fs, path, &[])
+    }
+
+    /// The newest state of the store, as [`Snapshot::open`] reads it; what has not changed is not opened again.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn refresh(&self) -> Result<Self> {
+        Snapshot::read(&self.view.fs, &self.view.path, &self.view.segments)
+    }
+
+    fn read(fs: &Arc<dyn Fs>, path: &Path, known: &[Arc<Segment<F>>]) -> Result<Self> {
+        let mut manifest = Manifest::load(&**fs, path)?;
+        loop {
+            let error = match recovery::read(fs, path, &manifest, known) {
+                Ok(view) => return Ok(Snapshot::new(Arc::new(view))),
+                Err(error) => error,
+            };
+            // The store may have changed since its manifest was read, and its old files be gone.
+            match Manifest::load(&**fs, path) {
+                Ok(newer) if newer != manifest => manifest = newer,
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// The newest state of a view.
+    pub(super) fn new(view: Arc<View<F>>) -> Self {
+        let version = view.memtables.last().map_or(0, |last| last.memtable.version());
+        Snapshot { view, version }
+    }
+
+    /// The memtables with the versions that this snapshot sees, the oldest first.
+    pub(super) fn memtables(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (&Memtable<F>, u64)> + ExactSizeIterator {
+        let last = self.view.memtables.len();
+        self.view.memtables.iter().enumerate().map(move |(i, Recent { memtable, .. })| {
+            (&**memtable, if i + 1 == last { self.version } else { memtable.version() })
+        })
+    }
+
+    /// Whether what is in segments before `segment`, or in memtables before `memtable`, is hidden by what is newer.
+    pub(super) fn hides(&self, segment: usize, memtable: usize, fingerprint: F, id: Option<u64>) -> bool {
+        let id = id.unwrap_or(0);
+        self.view.segments[segment..].iter().any(|newer| newer.hides(fingerprint, id))
+            || self.memtables().skip(memtable).any(|(newer, version)| newer.hides(version, fingerprint, id))
+    }
+
+    /// All stored fingerprints within `distance` bits of `fingerprint`, one match for each of their ids,
+    /// sorted by distance, then fingerprint, then id.
+    ///
+    /// # Errors
+    /// [`Error::Distance`] if the store was built for a smaller distance, [`Error::Corrupt`] if a block that
+    /// the query reads is damaged.
+    pub fn query(&self, fingerprint: F, distance: u32) -> Result<Vec<Match<F>>> {
+        let mut matches = Vec::new();
+        self.query_into(fingerprint, distance, &mut matches)?;
+        Ok(matches)
+    }
+
+    /// [`Snapshot::query`] into a buffer of the caller, which is cleared first: a service that keeps its buffer
+    /// allocates nothing for a query.
+    ///
+    /// # Errors
+    /// As [`Snapshot::query`]; the buffer is empty then.
+    pub fn query_into(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) -> Result<()> {
+        matches.clear();
+        if distance > self.distance() {
+            let path = self.view.path.clone();
+            return Err(Error::Distance { path, asked: distance, supported: self.distance() });
+        }
+        for (i, segment) in self.view.segments.iter().enumerate() {
+            let start = matches.len();
+            if let Err(error) = segment.query(fingerprint, distance, matches) {
+                matches.clear();
+                return Err(error);
+            }
+            self.retain_visible(i + 1, 0, start, matches);
+        }
+        self.query_recent(fingerprint, distance, matches);
+        matches.sort_unstable_by_key(|found| (found.distance, found.fingerprint, found.id));
+        matches.dedup();
+        Ok(())
+    }
+
+    /// Appends the matches that are not in segments yet.
+    pub(crate) fn query_recent(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) {
+        for (i, (memtable, version)) in self.memtables().enumerate() {
+            let start = matches.len();
+            memtable.query(version, fingerprint, distance, matches);
+            self.retain_visible(self.view.segments.len(), i + 1, start, matches);
+            if !self.keeps_ids() {
+                matches[start..].iter_mut().for_each(|found| found.id = None);
+            }
+        }
+    }
+
+    /// Whether anything is not in segments yet.
+    pub(crate) fn has_recent(&self) -> bool {
+        self.memtables().any(|(memtable, version)| memtable.len(version) > 0)
+    }
+
+    /// Whether matches of a segment may be hidden by what is newer.
+    pub(crate) fn has_newer_tombstones(&self, segment: usize) -> bool {
+        self.view.segments[segment + 1..].iter().any(|newer| !newer.tombstones().is_empty())
+            || self.memtables().any(|(memtable, _)| memtable.has_tombstones())
+    }
+
+    /// Whether a match of a segment is hidden by what is newer.
+    pub(crate) fn is_hidden(&self, segment: usize, found: &Match<F>) -> bool {
+        self.hides(segment + 1, 0, found.fingerprint, found.id)
+    }
+
+    /// The matches that an earlier snapshot of the same store does not see; `None` if that cannot be told.
+    pub(super) fn query_since(&self, before: &Self, fingerprint: F, distance: u32) -> Option<Vec<Match<F>>> {
+        let (last, since) = (self.view.memtables.last()?, before.view.memtables.last()?);
+        if !Arc::ptr_eq(&last.memtable, &since.memtable) {
+            return None;
+        }
+        let mut matches = Vec::new();
+        last.memtable.query_since(before.version, self.version, fingerprint, distance, &mut matches);
+        Some(matches)
+    }
+
+    /// All ids that have names, ascending, each with the newest one. Ends after the first error. What is in memory only
+    /// is left out.
+    pub(super) fn names(&self) -> Names<F> {
+        Names::new(&self.view.segments)
+    }
+
+    /// Removes matches from `start` on that something newer hides.
+    fn retain_visible(&self, segment: usize, memtable: usize, start: usize, matches: &mut Vec<Match<F>>) {
+        if matches.len() == start {
+            return;
+        }
+        let mut kept = start;
+        for i in start..matches.len() {
+            if !self.hides(segment, memtable, matches[i].fingerprint, matches[i].id) {
+                matches[kept] = matches[i];
+                kept += 1;
+            }
+        }
+        matches.truncate(kept);
+    }
+
+    /// Whether a fingerprint is stored.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the block that would hold it is damaged.
+    pub fn contains(&self, fingerprint: F) -> Result<bool> {
+        let mut found = false;
+        for (i, segment) in self.view.segments.iter().enumerate() {
+            if let Some((block, position)) = segment.find(fingerprint)? {
+                segment.visit_ids(block, position, |id| {
+                    found = found || !self.hides(i + 1, 0, fingerprint, id);
+                })?;
+            }
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(self.memtables().any(|(memtable, version)| memtable.contains(version, fingerprint)))
+    }
+
+    /// Whether a fingerprint is stored with an id; in a store without ids, whether it is stored.
+    ///
+    /// # Errors
+    /// As [`Snapshot::contains`].
+    pub fn contains_pair(&self, fingerprint: F, id: u64) -> Result<bool> {
+        let id = if self.keeps_ids() { id } else { 0 };
+        for (memtable, version) in self.memtables().rev() {
+            if let Some(state) = memtable.state(version, fingerprint, id) {
+                return Ok(state);
+            }
+        }
+        for segment in self.view.segments.iter().rev() {
+            let mut found = false;
+            if let Some((block, position)) = segment.find(fingerprint)? {
+                segment.visit_ids(block, position, |other| found |= other.is_none_or(|other| other == id))?;
+            }
+            if found || segment.hides(fingerprint, id) {
+                return Ok(found);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The name of a document, if it was stored with one. That of a deleted document may stay until compaction.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the part of the names that would hold it is damaged.
+    pub fn name(&self, id: u64) -> Result<Option<String>> {
+        if let Some(name) = self.memtables().rev().find_map(|(memtable, version)| memtable.name(version, id))
+        {
+            return Ok(Some(name));
+        }
+        for segment in self.view.segments.iter().rev() {
+            if let Some(name) = segment.name(id)? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All fingerprints with their ids, ascending by fingerprint, then id. Ends after the first error.
+    pub fn iter(&self) -> Iter<'_, F> {
+        Iter::new(self)
+    }
+
+    /// Number of fingerprints: an upper bound while some are in several segments, or deleted and not yet compacted.
+    pub fn len(&self) -> u64 {
+        let segments = self.view.segments.iter().map(|segment| segment.stats().fingerprints);
+        let memtables = self.memtables().map(|(memtable, version)| memtable.len(version));
+        segments.chain(memtables).fold(0, u64::saturating_add)
+    }
+
+    /// Whether nothing is stored, not even what has been deleted and not yet compacted.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The largest id ever stored, also if it has been deleted; `None` if there was none. An ingest that numbers its
+    /// documents carries on after it.
+    pub fn highest_id(&self) -> Option<u64> {
+        let stored = self.keeps_ids() && self.view.segments.iter().any(|segment| segment.entry().ids > 0);
+        let stored = (stored || self.view.manifest.highest_id > 0).then_some(self.view.manifest.highest_id);
+        let recent = self.memtables().filter_map(|(memtable, version)| memtable.highest_id(version)).max();
+        if self.keeps_ids() { stored.max(recent) } else { None }
+    }
+
+    /// The number that a writer keeps under a key, see [`Batch::mark`](crate::Batch::mark).
+    pub fn mark(&self, key: &str) -> Option<u64> {
+        let recent = self.memtables().rev().find_map(|(memtable, version)| memtable.mark(version, key));
+        recent.or_else(|| self.view.manifest.marks.get(key).copied())
+    }
+
+    /// Counts and sizes.
+    pub fn stats(&self) -> Stats {
+        let mut all = Stats { bytes: self.view.manifest_bytes, ..Stats::default() };
+        for stats in self.view.segments.iter().map(|segment| segment.stats()) {
+            all.fingerprints += stats.fingerprints;
+            all.ids = all.ids.saturating_add(stats.ids);
+            all.names = all.names.saturating_add(stats.names);
+            all.tombstones += stats.tombstones;
+            all.segments += stats.segments;
+            all.tables += stats.tables;
+            all.bytes += stats.bytes;
+            all.table_bytes += stats.table_bytes;
+            all.id_bytes += stats.id_bytes;
+            all.name_bytes += stats.name_bytes;
+            all.tombstone_bytes += stats.tombstone_bytes;
+            all.memory += stats.memory;
+        }
+        for (memtable, version) in self.memtables() {
+            all.memtable_entries += memtable.len(version);
+            all.memory += memtable.bytes();
+        }
+        all
+    }
+
+    /// The largest distance that queries may ask for, in bits.
+    pub fn distance(&self) -> u32 {
+        self.view.manifest.settings.distance
+    }
+
+    /// How the tables are coded.
+    pub fn codec(&self) -> Codec {
+        self.view.manifest.settings.codec
+    }
+
+    /// Whether ids are kept.
+    pub fn keeps_ids(&self) -> bool {
+        self.view.manifest.settings.ids
+    }
+
+    /// The plan that new segments get: a name, or `auto`.
+    pub fn plan_policy(&self) -> &str {
+        &self.view.manifest.settings.plan
+    }
+
+    /// How texts became fingerprints; empty if they were given as fingerprints.
+    pub fn profile(&self) -> &str {
+        &self.view.manifest.settings.profile
+    }
+
+    /// The store's folder.
+    pub fn path(&self) -> &Path {
+        &self.view.path
+    }
+
+    /// The segments, the oldest first.
+    pub fn segments(&self) -> &[Arc<Segment<F>>] {
+        &self.view.segments
+    }
+
+    /// Reads everything and compares every part with the others: checksums, orders, all tables of a segment,
+    /// ids, names, counts. Calls `damaged` with each problem, and returns their number.
+    pub fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
+        let mut problems = 0;
+        for segment in &self.view.segments {
+            segment.verify(|error| {
+                problems += 1;
+                damaged(error);
+            });
+        }
+        problems
+    }
+}

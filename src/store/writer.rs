@@ -1,0 +1,287 @@
+//! The one place that writes to the log and to the memtable, one batch at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::live::{Durability, Insertion};
+use super::open::start_log;
+use super::shared::{Shared, lock};
+use super::snapshot::Recent;
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::memtable::Memtable;
+use crate::wal::{LogSyncer, LogWriter, Operation, Payload};
+
+/// Memtables that may wait to be flushed; a writer that would add another waits too.
+const MOST_FROZEN: usize = 2;
+
+/// Writes of which either all are there or none.
+///
+/// ```
+/// use simstore::{Durability, Options, Store};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::<u64>::open(&folder.path().join("pages"), Options::default())?;
+/// let mut batch = store.batch();
+/// batch.insert(0x0123_4567_89ab_cdef, 1);
+/// batch.insert_named(0x0f0f_0f0f_0f0f_0f0f, 2, "https://example.org/")?;
+/// batch.mark("crawl", 2)?;
+/// batch.commit(Durability::Sync)?;
+/// assert_eq!(store.snapshot().mark("crawl"), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Batch<'a, F: Fingerprint> {
+    writer: &'a Writer<F>,
+    payload: Payload<F>,
+    /// Why the batch cannot be committed: it is too long.
+    refused: Option<Error>,
+}
+
+impl<'a, F: Fingerprint> Batch<'a, F> {
+    pub(super) fn new(writer: &'a Writer<F>) -> Self {
+        Batch { writer, payload: Payload::default(), refused: None }
+    }
+
+    /// Adds a fingerprint with an id.
+    pub fn insert(&mut self, fingerprint: F, id: u64) {
+        let id = self.writer.id(id);
+        self.push(&Operation::Insert { fingerprint, id, name: None });
+    }
+
+    /// What does not fit any more is refused when the batch is committed.
+    fn push(&mut self, operation: &Operation<'_, F>) {
+        if let Err(error) = self.payload.push(operation) {
+            self.refused.get_or_insert(error);
+        }
+    }
+
+    /// Adds a fingerprint with the id and the name of its document, up to 64 KiB of it.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if the name is too long.
+    pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
+        self.payload.push(&Operation::Insert { fingerprint, id: self.writer.id(id), name: Some(name) })
+    }
+
+    /// Removes a pair of fingerprint and id, whether it is there or not.
+    pub fn delete(&mut self, fingerprint: F, id: u64) {
+        let id = self.writer.id(id);
+        self.push(&Operation::Delete { fingerprint, id });
+    }
+
+    /// Keeps a number under a key, such as how much of an input has been read: it changes with the batch or not at all,
+    /// and so tells after a crash where to carry on.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if the key is longer than 4 KiB.
+    pub fn mark(&mut self, key: &str, value: u64) -> Result<()> {
+        self.payload.push(&Operation::Mark { key, value })
+    }
+
+    /// Bytes that the batch takes in the log.
+    pub fn bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.payload.is_empty()
+    }
+
+    /// Writes all, and returns when it is as durable as said.
+    ///
+    /// # Errors
+    /// As [`Store::insert`](crate::Store::insert); what was written is then there after the store is opened again, or
+    /// not at all.
+    pub fn commit(self, durability: Durability) -> Result<()> {
+        if let Some(error) = self.refused {
+            return Err(error);
+        }
+        if self.payload.is_empty() {
+            return self.writer.shared.check();
+        }
+        let mut log = self.writer.lock();
+        let written = self.writer.write(&mut log, &self.payload)?;
+        drop(log);
+        self.writer.make_durable(&written, durability)
+    }
+
+    /// [`Batch::commit`], unless something within the store's distance of a fingerprint is stored: both as one step,
+    /// whatever other threads do.
+    ///
+    /// # Errors
+    /// As [`Batch::commit`], and as [`Snapshot::query`](crate::Snapshot::query).
+    pub fn commit_if_new(self, fingerprint: F, durability: Durability) -> Result<Insertion<F>> {
+        if let Some(error) = self.refused {
+            return Err(error);
+        }
+        let writer = self.writer;
+        writer.shared.check()?;
+        // Most of the search without the lock; under it, only what has come since.
+        let before = writer.shared.snapshot();
+        let distance = before.distance();
+        let matches = before.query(fingerprint, distance)?;
+        if !matches.is_empty() {
+            return Ok(Insertion::DuplicateOf(matches));
+        }
+        let mut log = writer.lock();
+        let now = writer.shared.snapshot();
+        let matches = match now.query_since(&before, fingerprint, distance) {
+            Some(recent) if recent.is_empty() => recent,
+            _ => now.query(fingerprint, distance)?,
+        };
+        if !matches.is_empty() {
+            return Ok(Insertion::DuplicateOf(matches));
+        }
+        let written = writer.write(&mut log, &self.payload)?;
+        drop(log);
+        writer.make_durable(&written, durability)?;
+        Ok(Insertion::Inserted)
+    }
+}
+
+/// Where a record ends, and who makes it durable.
+pub(super) struct Position {
+    syncer: Arc<LogSyncer>,
+    len: u64,
+}
+
+pub(super) struct Log<F: Fingerprint> {
+    log: LogWriter<F>,
+    /// Of the memtables to come.
+    distance: u32,
+}
+
+pub(super) struct Writer<F: Fingerprint> {
+    shared: Arc<Shared<F>>,
+    keeps_ids: bool,
+    log: Mutex<Log<F>>,
+}
+
+impl<F: Fingerprint> Writer<F> {
+    pub(super) fn new(shared: Arc<Shared<F>>, log: LogWriter<F>, distance: u32) -> Self {
+        let keeps_ids = shared.view().manifest.settings.ids;
+        Writer { shared, keeps_ids, log: Mutex::new(Log { log, distance }) }
+    }
+
+    /// Where ids are not kept, all count as one.
+    fn id(&self, id: u64) -> u64 {
+        if self.keeps_ids { id } else { 0 }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log<F>> {
+        lock(&self.log)
+    }
+
+    /// Writes a record, and shows what it says to readers.
+    fn write(&self, log: &mut Log<F>, payload: &Payload<F>) -> Result<Position> {
+        self.make_room(log)?;
+        if let Err(error) = log.log.append(payload) {
+            self.shared.fail(&error);
+            return Err(error);
+        }
+        let view = self.shared.view();
+        if let Some(Recent { memtable, .. }) = view.memtables.last() {
+            payload.visit(|operation| super::recovery::apply(memtable, &operation));
+            memtable.publish();
+        }
+        Ok(Position { syncer: log.log.syncer(), len: log.log.len() })
+    }
+
+    fn make_durable(&self, written: &Position, durability: Durability) -> Result<()> {
+        let delay = match durability {
+            Durability::Os => return Ok(()),
+            Durability::Sync => Duration::ZERO,
+            Durability::Group(delay) => delay,
+        };
+        written.syncer.sync_to(written.len, delay).inspect_err(|error| self.shared.fail(error))
+    }
+
+    /// Freezes the memtable if it is full, and waits while too many wait to be flushed.
+    fn make_room(&self, log: &mut Log<F>) -> Result<()> {
+        self.shared.check()?;
+        let bytes = self.shared.view().memtables.last().map_or(0, |last| last.memtable.bytes());
+        if bytes < self.shared.options.memtable {
+            return Ok(());
+        }
+        let mut work = lock(&self.shared.work);
+        while work.failure.is_none() && self.shared.view().memtables.len() > MOST_FROZEN {
+            work = self.shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(work);
+        self.shared.check()?;
+        self.rotate(log)
+    }
+
+    /// Starts another log and another memtable; what is in those before is durable then.
+    fn rotate(&self, log: &mut Log<F>) -> Result<()> {
+        let rotated = self.next_log(log);
+        if let Err(error) = &rotated {
+            self.shared.fail(error);
+        }
+        rotated
+    }
+
+    fn next_log(&self, log: &mut Log<F>) -> Result<()> {
+        log.log.syncer().sync_to(log.log.len(), Duration::ZERO)?;
+        let (number, sequence) = (self.shared.take_number(), log.log.next_sequence());
+        let options = &self.shared.options;
+        lock(&self.shared.written).log_bytes += log.log.len();
+        log.log = start_log(&options.fs, &self.shared.path, number, sequence)?;
+        let memtable = Arc::new(Memtable::new(log.distance, options.memtable));
+        self.shared.push_memtable(Recent { memtable, first_log: number, sequence });
+        Ok(())
+    }
+
+    /// Freezes the memtable if there is anything in it.
+    pub(super) fn freeze(&self) -> Result<()> {
+        self.shared.check()?;
+        let mut log = self.lock();
+        let view = self.shared.view();
+        let is_empty = view.memtables.last().is_none_or(|last| last.memtable.version() == 0);
+        if is_empty { Ok(()) } else { self.rotate(&mut log) }
+    }
+
+    /// Freezes the memtable, even an empty one, and does something before anything else is written.
+    pub(super) fn freeze_and(&self, then: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.shared.check()?;
+        let mut log = self.lock();
+        self.rotate(&mut log)?;
+        then()
+    }
+
+    /// From now on memtables answer queries up to a larger distance, too; all others are frozen.
+    pub(super) fn raise_distance(&self, distance: u32) -> Result<()> {
+        self.shared.check()?;
+        let mut log = self.lock();
+        if distance > log.distance {
+            log.distance = distance;
+            return self.rotate(&mut log);
+        }
+        drop(log);
+        self.freeze()
+    }
+
+    pub(super) fn sync(&self) -> Result<()> {
+        self.shared.check()?;
+        let log = self.lock();
+        let written = Position { syncer: log.log.syncer(), len: log.log.len() };
+        drop(log);
+        self.make_durable(&written, Durability::Sync)
+    }
+
+    pub(super) fn delete(&self, fingerprint: F, id: u64, durability: Durability) -> Result<bool> {
+        let id = self.id(id);
+        let mut log = self.lock();
+        self.shared.check()?;
+        if !self.shared.snapshot().contains_pair(fingerprint, id)? {
+            return Ok(false);
+        }
+        let mut payload = Payload::default();
+        payload.push(&Operation::Delete { fingerprint, id })?;
+        let written = self.write(&mut log, &payload)?;
+        drop(log);
+        self.make_durable(&written, durability)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,182 @@
+//! Operations and their bytes.
+
+use std::marker::PhantomData;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use crate::error::{Damage, Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format::{MAX_KEY, MAX_NAME, MAX_PAYLOAD};
+
+const INSERT: u8 = 1;
+const INSERT_NAMED: u8 = 2;
+const DELETE: u8 = 3;
+const MARK: u8 = 4;
+
+/// A change of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation<'a, F> {
+    Insert {
+        fingerprint: F,
+        id: u64,
+        name: Option<&'a str>,
+    },
+    Delete {
+        fingerprint: F,
+        id: u64,
+    },
+    /// A counter of the caller's, kept together with what else its record holds.
+    Mark {
+        key: &'a str,
+        value: u64,
+    },
+}
+
+/// The operations of one record, encoded as they are added.
+#[derive(Debug)]
+pub(crate) struct Payload<F> {
+    bytes: Vec<u8>,
+    fingerprints: PhantomData<fn(F)>,
+}
+
+impl<F> Default for Payload<F> {
+    fn default() -> Payload<F> {
+        Payload { bytes: Vec::new(), fingerprints: PhantomData }
+    }
+}
+
+impl<F: Fingerprint> Payload<F> {
+    /// Adds an operation. One that is refused leaves the payload as it was.
+    pub(crate) fn push(&mut self, operation: &Operation<'_, F>) -> Result<()> {
+        let (text, limit, what) = match *operation {
+            Operation::Insert { name, .. } => (name.unwrap_or_default(), MAX_NAME, "name"),
+            Operation::Mark { key, .. } => (key, MAX_KEY, "key of a mark"),
+            Operation::Delete { .. } => ("", 0, ""),
+        };
+        if text.len() > limit {
+            let message = format!("a {what} of {} bytes: shorten it to {limit} bytes at most", text.len());
+            return Err(Error::BadArgument(message));
+        }
+        // No operation takes more than this beside its text.
+        if self.bytes.len() + text.len() + 64 > MAX_PAYLOAD {
+            let message = format!("a batch of more than {MAX_PAYLOAD} bytes: split it into smaller ones");
+            return Err(Error::BadArgument(message));
+        }
+        match *operation {
+            Operation::Insert { fingerprint, id, name: None } => self.push_pair(INSERT, fingerprint, id),
+            Operation::Insert { fingerprint, id, name: Some(name) } => {
+                self.push_pair(INSERT_NAMED, fingerprint, id);
+                self.push_text(name);
+            }
+            Operation::Delete { fingerprint, id } => self.push_pair(DELETE, fingerprint, id),
+            Operation::Mark { key, value } => {
+                self.bytes.push(MARK);
+                self.push_text(key);
+                self.bytes.extend_from_slice(&value.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn push_pair(&mut self, kind: u8, fingerprint: F, id: u64) {
+        let mut bytes = [0; 1 + 16 + 8];
+        bytes[0] = kind;
+        fingerprint.write_le(&mut bytes[1..]);
+        bytes[1 + F::BYTES..][..8].copy_from_slice(&id.to_le_bytes());
+        self.bytes.extend_from_slice(&bytes[..1 + F::BYTES + 8]);
+    }
+
+    fn push_text(&mut self, text: &str) {
+        self.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Calls `visitor` with the operations, in order.
+    pub(crate) fn visit(&self, mut visitor: impl FnMut(Operation<'_, F>)) {
+        let mut operations = Operations::new(&self.bytes);
+        while let Ok(Some(operation)) = operations.next() {
+            visitor(operation);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads the operations of a payload one after the other.
+pub(super) struct Operations<'a, F> {
+    payload: &'a [u8],
+    at: usize,
+    fingerprints: PhantomData<F>,
+}
+
+impl<'a, F: Fingerprint> Operations<'a, F> {
+    pub(super) fn new(payload: &'a [u8]) -> Operations<'a, F> {
+        Operations { payload, at: 0, fingerprints: PhantomData }
+    }
+
+    /// How many bytes have been read: after an error, where it is.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The next operation, `None` at the end of the payload.
+    pub(super) fn next(&mut self) -> Result<Option<Operation<'a, F>>, Damage> {
+        if self.at == self.payload.len() {
+            return Ok(None);
+        }
+        let kind = self.payload[self.at];
+        if !(INSERT..=MARK).contains(&kind) {
+            return Err(Damage::Field { name: "kind", found: u64::from(kind), expected: "1 to 4" });
+        }
+        self.at += 1;
+        if kind == MARK {
+            let key = self.text(MAX_KEY, "at most 4096 bytes")?;
+            return Ok(Some(Operation::Mark { key, value: self.u64()? }));
+        }
+        let fingerprint = F::read_le(self.take(F::BYTES)?);
+        let id = self.u64()?;
+        Ok(Some(match kind {
+            INSERT => Operation::Insert { fingerprint, id, name: None },
+            INSERT_NAMED => {
+                let name = Some(self.text(MAX_NAME, "at most 65536 bytes")?);
+                Operation::Insert { fingerprint, id, name }
+            }
+            _ => Operation::Delete { fingerprint, id },
+        }))
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Damage> {
+        let rest = &self.payload[self.at..];
+        let Some(bytes) = rest.get(..len) else {
+            return Err(Damage::Truncated { expected: len as u64, found: rest.len() as u64 });
+        };
+        self.at += len;
+        Ok(bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Damage> {
+        self.take(8).map(LittleEndian::read_u64)
+    }
+
+    fn text(&mut self, limit: usize, expected: &'static str) -> Result<&'a str, Damage> {
+        let len = self.take(4).map(LittleEndian::read_u32)? as usize;
+        if len > limit {
+            return Err(Damage::Field { name: "length", found: len as u64, expected });
+        }
+        std::str::from_utf8(self.take(len)?).map_err(|error| {
+            let found = error.valid_up_to() as u64;
+            Damage::Field { name: "text", found, expected: "UTF-8" }
+        })
+    }
+}

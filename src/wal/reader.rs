@@ -1,0 +1,231 @@
+//! Reading a log, up to where a crash left it.
+
+use std::path::Path;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::operation::{Operation, Operations};
+use super::record_crc;
+use crate::error::{Damage, Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format::{self, log_header, log_record};
+
+/// Where reading a log ended, and where it can go on when the log has grown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogEnd {
+    /// The sequence number of the first record.
+    pub(crate) first_sequence: u64,
+    /// The sequence number of the record that would follow the last sound one.
+    pub(crate) next_sequence: u64,
+    /// Bytes of the header and the sound records.
+    pub(crate) sound_bytes: u64,
+    /// Bytes that follow and are no sound record: a crash cut them off, or they are being written.
+    pub(crate) torn_bytes: u64,
+}
+
+/// A record whose checksum is right.
+struct Record<'a> {
+    sequence: u64,
+    durable: u64,
+    /// Its fields, payload and padding.
+    bytes: &'a [u8],
+    payload: &'a [u8],
+}
+
+/// Visits the operations of a log, each with the sequence number of its record, and never only some of a record's.
+/// `None` if the header is torn: then the log was never synced, and holds nothing. After an error, what was visited
+/// must be discarded.
+pub(crate) fn read_log<F: Fingerprint>(
+    path: &Path,
+    bytes: &[u8],
+    number: u64,
+    visit: impl FnMut(u64, Operation<'_, F>) -> Result<()>,
+) -> Result<Option<LogEnd>> {
+    let Some(first_sequence) = read_header::<F>(path, bytes, number)? else { return Ok(None) };
+    let sound_bytes = log_header::LEN as u64;
+    let start = LogEnd { first_sequence, next_sequence: first_sequence, sound_bytes, torn_bytes: 0 };
+    continue_log(path, bytes, number, start, visit).map(Some)
+}
+
+/// Visits what a log holds behind the place where an earlier call ended.
+pub(super) fn continue_log<F: Fingerprint>(
+    path: &Path,
+    bytes: &[u8],
+    number: u64,
+    from: LogEnd,
+    mut visit: impl FnMut(u64, Operation<'_, F>) -> Result<()>,
+) -> Result<LogEnd> {
+    let mut end = from;
+    if from.sound_bytes > bytes.len() as u64 {
+        let damage = Damage::Truncated { expected: from.sound_bytes, found: bytes.len() as u64 };
+        return Err(Error::corrupt(path, bytes.len() as u64, damage));
+    }
+    while end.sound_bytes < bytes.len() as u64 {
+        let at = end.sound_bytes as usize;
+        let record = match record_at(bytes, at, number) {
+            Ok(record) if record.sequence == end.next_sequence => record,
+            unsound => {
+                let damage = unsound.map_or_else(|damage| damage, |record| wrong_sequence(record.sequence));
+                refuse_if_synced(path, bytes, number, at, end.next_sequence + 1, damage)?;
+                break;
+            }
+        };
+        visit_record(path, at, &record, &mut visit)?;
+        end.sound_bytes += record.bytes.len() as u64;
+        end.next_sequence += 1;
+    }
+    end.torn_bytes = bytes.len() as u64 - end.sound_bytes;
+    Ok(end)
+}
+
+/// Checks the header; returns the sequence number of the first record, `None` if the header is torn.
+fn read_header<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64) -> Result<Option<u64>> {
+    let version = bytes.get(log_header::VERSION..log_header::BITS).map(LittleEndian::read_u32);
+    match version {
+        Some(found) if bytes.starts_with(&format::LOG_MAGIC) && found != format::VERSION => {
+            let path = path.to_path_buf();
+            return Err(Error::UnsupportedVersion { path, found, supported: format::VERSION });
+        }
+        _ => {}
+    }
+    let Some(header) = bytes.get(..log_header::LEN) else { return Ok(None) };
+    let (expected, found) =
+        (LittleEndian::read_u32(&header[log_header::CRC..]), crc32fast::hash(&header[..log_header::CRC]));
+    if header.iter().all(|&byte| byte == 0) || (header.starts_with(&format::LOG_MAGIC) && expected != found) {
+        refuse_if_synced(path, bytes, number, 0, 0, Damage::Checksum { part: "header", expected, found })?;
+        return Ok(None);
+    }
+    if !header.starts_with(&format::LOG_MAGIC) {
+        let found = header[..log_header::VERSION].try_into().unwrap_or_default();
+        return Err(Error::corrupt(path, 0, Damage::Magic { expected: format::LOG_MAGIC, found }));
+    }
+    let field = |offset: usize, damage, sound: bool| {
+        if sound { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
+    };
+    let bits = u32::from(header[log_header::BITS]);
+    let damage = Damage::Field { name: "bits", found: u64::from(bits), expected: "64 or 128" };
+    field(log_header::BITS, damage, bits == 64 || bits == 128)?;
+    if bits != F::BITS {
+        return Err(Error::Width { path: path.to_path_buf(), expected: F::BITS, found: bits });
+    }
+    format::check_reserved(path, log_header::BITS + 1, &header[log_header::BITS + 1..log_header::NUMBER])?;
+    let damage = Damage::Mismatch { what: "the number of the log and the name of its file" };
+    field(log_header::NUMBER, damage, LittleEndian::read_u64(&header[log_header::NUMBER..]) == number)?;
+    let first = LittleEndian::read_u64(&header[log_header::FIRST_SEQUENCE..]);
+    let damage = Damage::Field { name: "first sequence", found: first, expected: "at most 2^63" };
+    field(log_header::FIRST_SEQUENCE, damage, first <= format::MAX_FIRST_SEQUENCE)?;
+    let reserved = log_header::FIRST_SEQUENCE + 8;
+    format::check_reserved(path, reserved, &header[reserved..log_header::CRC])?;
+    Ok(Some(first))
+}
+
+/// The length of a record with its padding, from its fields.
+fn record_len(fields: &[u8]) -> u64 {
+    let payload = u64::from(LittleEndian::read_u32(&fields[log_record::PAYLOAD_LEN..]));
+    (log_record::LEN as u64 + payload).next_multiple_of(log_record::ALIGNMENT as u64)
+}
+
+/// The record at a position of the file, if its checksum is right.
+fn record_at(bytes: &[u8], at: usize, number: u64) -> Result<Record<'_>, Damage> {
+    let rest = &bytes[at..];
+    let truncated = |expected: u64| Damage::Truncated { expected, found: rest.len() as u64 };
+    let fields = rest.get(..log_record::LEN).ok_or(truncated(log_record::LEN as u64))?;
+    if !fields.starts_with(&log_record::MAGIC) {
+        let found = u64::from(LittleEndian::read_u32(fields));
+        return Err(Damage::Field {
+            name: "record magic",
+            found,
+            expected: "1667592951, which starts a record",
+        });
+    }
+    let len = record_len(fields);
+    if len > rest.len() as u64 {
+        return Err(truncated(len));
+    }
+    let record = &rest[..len as usize];
+    let (expected, found) =
+        (LittleEndian::read_u32(&record[log_record::CRC..]), record_crc(number, at as u64, record));
+    if expected != found {
+        return Err(Damage::Checksum { part: "record", expected, found });
+    }
+    let payload = LittleEndian::read_u32(&record[log_record::PAYLOAD_LEN..]) as usize;
+    Ok(Record {
+        sequence: LittleEndian::read_u64(&record[log_record::SEQUENCE..]),
+        durable: LittleEndian::read_u64(&record[log_record::DURABLE..]),
+        bytes: record,
+        payload: &record[log_record::LEN..][..payload],
+    })
+}
+
+fn wrong_sequence(found: u64) -> Damage {
+    Damage::Field { name: "sequence", found, expected: "one more than that of the record before" }
+}
+
+/// Fails if what is not sound at `at` was synced: a later record, of sequence number `least` or above, says that more
+/// than `at` bytes of the file were durable when it was written. Otherwise a crash explains it.
+fn refuse_if_synced(
+    path: &Path,
+    bytes: &[u8],
+    number: u64,
+    at: usize,
+    least: u64,
+    damage: Damage,
+) -> Result<()> {
+    // A hostile file may hold many long records that overlap: a crash does not leave that either.
+    let mut may_checksum = 4 * (bytes.len() - at) as u64;
+    for later in (at..bytes.len()).step_by(log_record::ALIGNMENT).skip(1) {
+        let rest = &bytes[later..];
+        let Some(fields) = rest.get(..log_record::LEN) else { break };
+        if !fields.starts_with(&log_record::MAGIC) {
+            continue;
+        }
+        let sequence = LittleEndian::read_u64(&fields[log_record::SEQUENCE..]);
+        let durable = LittleEndian::read_u64(&fields[log_record::DURABLE..]);
+        let len = record_len(fields);
+        let fits = len <= rest.len() as u64 && durable <= later as u64;
+        if !fits || sequence < least || durable <= at as u64 {
+            continue;
+        }
+        if len > may_checksum || record_at(bytes, later, number).is_ok() {
+            return Err(Error::corrupt(path, at as u64, damage));
+        }
+        may_checksum -= len;
+    }
+    Ok(())
+}
+
+/// Visits the operations of a record after all of them have been checked.
+fn visit_record<F: Fingerprint>(
+    path: &Path,
+    at: usize,
+    record: &Record<'_>,
+    visit: &mut impl FnMut(u64, Operation<'_, F>) -> Result<()>,
+) -> Result<()> {
+    let corrupt = |offset: usize, damage| Err(Error::corrupt(path, (at + offset) as u64, damage));
+    let reserved = &record.bytes[log_record::RESERVED..log_record::SEQUENCE];
+    format::check_reserved(path, at + log_record::RESERVED, reserved)?;
+    let padding = log_record::LEN + record.payload.len();
+    format::check_reserved(path, at + padding, &record.bytes[padding..])?;
+    if record.durable > at as u64 {
+        let expected = "at most the position of the record";
+        let damage = Damage::Field { name: "durable", found: record.durable, expected };
+        return corrupt(log_record::DURABLE, damage);
+    }
+    if record.payload.is_empty() {
+        let damage = Damage::Field { name: "payload length", found: 0, expected: "1 at least" };
+        return corrupt(log_record::PAYLOAD_LEN, damage);
+    }
+    let mut operations = Operations::<F>::new(record.payload);
+    loop {
+        match operations.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(damage) => return corrupt(log_record::LEN + operations.position(), damage),
+        }
+    }
+    let mut operations = Operations::<F>::new(record.payload);
+    while let Ok(Some(operation)) = operations.next() {
+        visit(record.sequence, operation)?;
+    }
+    Ok(())
+}

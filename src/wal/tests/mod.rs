@@ -1,0 +1,330 @@
+//! What is written comes back, or less of it, or an error: never anything else.
+
+mod independent;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::error::{Damage, Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format::log_header;
+use crate::fs::{Disk, Fs};
+
+/// An operation that owns its text.
+#[derive(Clone, Debug, PartialEq)]
+enum Owned {
+    Insert(u128, u64, Option<String>),
+    Delete(u128, u64),
+    Mark(String, u64),
+}
+
+impl Owned {
+    fn of<F: Fingerprint>(operation: Operation<'_, F>) -> Owned {
+        match operation {
+            Operation::Insert { fingerprint, id, name } => {
+                Owned::Insert(fingerprint.to_u128(), id, name.map(str::to_string))
+            }
+            Operation::Delete { fingerprint, id } => Owned::Delete(fingerprint.to_u128(), id),
+            Operation::Mark { key, value } => Owned::Mark(key.to_string(), value),
+        }
+    }
+
+    fn push<F: Fingerprint>(&self, payload: &mut Payload<F>) -> Result<()> {
+        payload.push(&match self {
+            Owned::Insert(fingerprint, id, name) => {
+                Operation::Insert { fingerprint: F::from_u128(*fingerprint), id: *id, name: name.as_deref() }
+            }
+            Owned::Delete(fingerprint, id) => {
+                Operation::Delete { fingerprint: F::from_u128(*fingerprint), id: *id }
+            }
+            Owned::Mark(key, value) => Operation::Mark { key, value: *value },
+        })
+    }
+}
+
+fn payload<F: Fingerprint>(operations: &[Owned]) -> Payload<F> {
+    let mut payload = Payload::default();
+    operations.iter().for_each(|operation| operation.push(&mut payload).unwrap());
+    payload
+}
+
+/// A log of these batches, synced after each whose number is in `synced`.
+fn log<F: Fingerprint>(number: u64, first: u64, batches: &[Vec<Owned>], synced: &[usize]) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+    let mut writer = LogWriter::<F>::create(&fs, &path, number, first).unwrap();
+    for (i, batch) in batches.iter().enumerate() {
+        assert_eq!(writer.append(&payload(batch)).unwrap(), first + i as u64);
+        if synced.contains(&i) {
+            writer.syncer().sync_to(writer.len(), Duration::ZERO).unwrap();
+            assert_eq!(writer.syncer().durable(), writer.len());
+        }
+    }
+    assert_eq!(writer.next_sequence(), first + batches.len() as u64);
+    let bytes = std::fs::read(path).unwrap();
+    assert_eq!(bytes.len() as u64, writer.len());
+    bytes
+}
+
+type Batches = Vec<(u64, Vec<Owned>)>;
+
+fn read<F: Fingerprint>(bytes: &[u8], number: u64) -> Result<Option<(LogEnd, Batches)>> {
+    let mut batches = Batches::new();
+    let end = read_log::<F>(Path::new("l"), bytes, number, |sequence, operation| {
+        if batches.last().is_none_or(|last| last.0 != sequence) {
+            batches.push((sequence, Vec::new()));
+        }
+        batches.last_mut().unwrap().1.push(Owned::of(operation));
+        Ok(())
+    })?;
+    Ok(end.map(|end| (end, batches)))
+}
+
+fn insert(fingerprint: u128, id: u64, name: Option<&str>) -> Owned {
+    Owned::Insert(fingerprint, id, name.map(str::to_string))
+}
+
+/// The golden log without its torn end.
+fn example() -> Vec<Vec<Owned>> {
+    vec![
+        vec![insert(0x10, 1, None), insert(0x13, 2, Some("文"))],
+        vec![Owned::Delete(0x10, 1), Owned::Mark("feed".to_string(), 300)],
+        vec![insert(u128::from(u64::MAX), u64::MAX, Some("")), Owned::Delete(0, 0)],
+    ]
+}
+
+fn numbered(first: u64, batches: &[Vec<Owned>]) -> Batches {
+    (first..).zip(batches.iter().cloned()).collect()
+}
+
+/// Where the records start, and the end.
+fn places(bytes: &[u8]) -> Vec<usize> {
+    let mut places = vec![log_header::LEN];
+    while *places.last().unwrap() < bytes.len() {
+        let at = *places.last().unwrap();
+        let len = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
+        places.push(at + 32 + len.next_multiple_of(8));
+    }
+    places
+}
+
+/// Gives the record at a place the right checksum.
+fn seal(bytes: &mut [u8], number: u64, at: usize, end: usize) {
+    let crc = record_crc(number, at as u64, &bytes[at..end]);
+    bytes[at + 4..at + 8].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn operation() -> impl Strategy<Value = Owned> {
+    prop_oneof![
+        (any::<u128>(), any::<u64>(), proptest::option::of(".{0,40}"))
+            .prop_map(|(fingerprint, id, name)| Owned::Insert(fingerprint, id, name)),
+        (any::<u128>(), any::<u64>()).prop_map(|(fingerprint, id)| Owned::Delete(fingerprint, id)),
+        (".{0,20}", any::<u64>()).prop_map(|(key, value)| Owned::Mark(key, value)),
+    ]
+}
+
+fn narrow(batches: &[Vec<Owned>]) -> Vec<Vec<Owned>> {
+    let narrow = |operation: &Owned| match operation.clone() {
+        Owned::Insert(fingerprint, id, name) => Owned::Insert(u128::from(fingerprint as u64), id, name),
+        Owned::Delete(fingerprint, id) => Owned::Delete(u128::from(fingerprint as u64), id),
+        mark => mark,
+    };
+    batches.iter().map(|batch| batch.iter().map(narrow).collect()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn comes_back(
+        batches in proptest::collection::vec(proptest::collection::vec(operation(), 1..9), 0..7),
+        synced in proptest::collection::vec(0_usize..7, 0..4),
+        number in 1_u64..1 << 48,
+        first in 0..=1_u64 << 63,
+    ) {
+        let wide = log::<u128>(number, first, &batches, &synced);
+        let (end, found) = read::<u128>(&wide, number).unwrap().unwrap();
+        prop_assert_eq!(&found, &numbered(first, &batches));
+        let next_sequence = first + batches.len() as u64;
+        let sound_bytes = wide.len() as u64;
+        prop_assert_eq!(end, LogEnd { first_sequence: first, next_sequence, sound_bytes, torn_bytes: 0 });
+        let batches = narrow(&batches);
+        let bytes = log::<u64>(number, first, &batches, &synced);
+        prop_assert_eq!(read::<u64>(&bytes, number).unwrap().unwrap().1, numbered(first, &batches));
+        let refused = matches!(read::<u128>(&bytes, number), Err(Error::Width { .. }));
+        prop_assert!(refused);
+    }
+
+    #[test]
+    fn hostile_payloads_with_a_right_checksum(
+        random in proptest::collection::vec(0_u8..8, 1..80),
+        start in 0_usize..40,
+    ) {
+        // Starts like a sound payload, so that it gets further than the first byte.
+        let mut bytes = log::<u64>(1, 1, &example(), &[]);
+        let at = places(&bytes)[2];
+        bytes.truncate(at + 32 + start);
+        bytes.extend(&random);
+        let len = (bytes.len() - at - 32) as u32;
+        bytes[at + 8..at + 12].copy_from_slice(&len.to_le_bytes());
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        let end = bytes.len();
+        seal(&mut bytes, 1, at, end);
+        match read::<u64>(&bytes, 1) {
+            Ok(read) => prop_assert_eq!(read.unwrap().0.torn_bytes, 0),
+            Err(error) => {
+                let placed = matches!(error, Error::Corrupt { offset, .. } if offset >= at as u64);
+                prop_assert!(placed, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_do_not_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), keep in 0_usize..200) {
+        let sound = log::<u64>(1, 1, &example(), &[1]);
+        let keep = keep.min(sound.len());
+        bytes.splice(..0, sound[..keep].iter().copied());
+        let _ = read::<u64>(&bytes, 1);
+    }
+}
+
+#[test]
+fn batches_are_refused_when_they_do_not_fit() {
+    let mut full = Payload::<u64>::default();
+    let long = "x".repeat((1 << 16) + 1);
+    assert!(insert(1, 1, Some(&long)).push(&mut full).is_err());
+    assert!(Owned::Mark("x".repeat(4097), 1).push(&mut full).is_err());
+    assert!(full.is_empty());
+    insert(1, 1, Some(&long[1..])).push(&mut full).unwrap();
+    Owned::Mark("x".repeat(4096), 1).push(&mut full).unwrap();
+    assert_eq!(full.len(), (17 + 4 + (1 << 16)) + (1 + 4 + 4096 + 8));
+    let folder = tempfile::tempdir().unwrap();
+    let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+    let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, 1).unwrap();
+    writer.append(&full).unwrap();
+    full = Payload::default();
+    assert!(matches!(writer.append(&full), Err(Error::BadArgument(_))));
+    assert!(matches!(writer.syncer().sync_to(writer.len() + 1, Duration::ZERO), Err(Error::BadArgument(_))));
+    assert_eq!(writer.next_sequence(), 2);
+}
+
+#[test]
+fn every_truncation_reads_a_prefix() {
+    for synced in [&[][..], &[0], &[0, 1, 2]] {
+        let bytes = log::<u64>(1, 7, &example(), synced);
+        let places = places(&bytes);
+        for len in 0..bytes.len() {
+            let whole = places.iter().filter(|&&place| place <= len).count();
+            match read::<u64>(&bytes[..len], 1).unwrap() {
+                None => assert_eq!(whole, 0, "{len}"),
+                Some((end, found)) => {
+                    assert_eq!(found, numbered(7, &example()[..whole - 1]), "{len}");
+                    assert_eq!(end.sound_bytes + end.torn_bytes, len as u64);
+                    let mut rest = Vec::new();
+                    let again =
+                        super::reader::continue_log::<u64>(Path::new("l"), &bytes, 1, end, |sequence, _| {
+                            rest.push(sequence);
+                            Ok(())
+                        });
+                    assert_eq!(again.unwrap().torn_bytes, 0);
+                    rest.dedup();
+                    assert_eq!(rest, (6 + whole as u64..10).collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_leaves_a_prefix_or_is_damage() {
+    for synced in [&[][..], &[0], &[1], &[0, 1, 2]] {
+        let sound = log::<u64>(1, 7, &example(), synced);
+        let places = places(&sound);
+        // What the records themselves say was synced before they were written.
+        let known = (0..3).map(|i| u64::from_le_bytes(sound[places[i] + 24..][..8].try_into().unwrap()));
+        let known: Vec<u64> = known.collect();
+        for bit in 0..sound.len() * 8 {
+            let mut bytes = sound.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let record = places.iter().filter(|&&place| place <= bit / 8).count();
+            let start = if record == 0 { 0 } else { places[record - 1] };
+            let covered = known.iter().skip(record).any(|&durable| durable > start as u64);
+            match read::<u64>(&bytes, 1) {
+                Ok(read) => {
+                    assert!(!covered, "bit {bit}");
+                    let found = read.map(|(_, found)| found).unwrap_or_default();
+                    assert_eq!(found, numbered(7, &example()[..record.max(1) - 1]), "bit {bit}");
+                }
+                Err(Error::Corrupt { offset, .. }) => {
+                    // The header's magic and fields need no witness.
+                    assert!(covered || record == 0, "bit {bit}");
+                    assert_eq!(offset, start as u64, "bit {bit}");
+                }
+                Err(Error::UnsupportedVersion { .. }) => assert!((64..96).contains(&bit), "bit {bit}"),
+                Err(error) => panic!("bit {bit}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn records_in_another_place_or_of_another_log_are_not_read() {
+    let batches = [vec![Owned::Delete(1, 1)], vec![Owned::Delete(2, 2)], vec![Owned::Delete(3, 3)]];
+    let sound = log::<u64>(1, 1, &batches, &[]);
+    let places = places(&sound);
+    let record = |i: usize| &sound[places[i]..places[i + 1]];
+    let header = &sound[..places[0]];
+    let swapped = [header, record(1), record(0), record(2)].concat();
+    assert_eq!(read::<u64>(&swapped, 1).unwrap().unwrap().1, []);
+    let moved = [header, record(0), record(0), record(2)].concat();
+    assert_eq!(read::<u64>(&moved, 1).unwrap().unwrap().1, numbered(1, &batches[..1]));
+    let gone = [header, record(0), record(2)].concat();
+    assert_eq!(read::<u64>(&gone, 1).unwrap().unwrap().1, numbered(1, &batches[..1]));
+    let other = log::<u64>(2, 1, &batches, &[0, 1]);
+    let mixed = [&sound[..places[1]], &other[places[1]..]].concat();
+    assert_eq!(read::<u64>(&mixed, 1).unwrap().unwrap().1, numbered(1, &batches[..1]));
+    assert!(matches!(read::<u64>(&sound, 2), Err(Error::Corrupt { offset: 16, .. })));
+    // The right place and checksum, but one that was left out before it.
+    let mut skipped = [header, record(0), record(2)].concat();
+    seal(&mut skipped, 1, places[1], places[2]);
+    assert_eq!(read::<u64>(&skipped, 1).unwrap().unwrap().1, numbered(1, &batches[..1]));
+}
+
+#[test]
+fn a_torn_header_is_damage_only_if_it_was_synced() {
+    for (synced, damaged) in [(&[][..], false), (&[0], true)] {
+        let sound = log::<u64>(1, 1, &example(), synced);
+        let zeros = [&[0; log_header::LEN][..], &sound[log_header::LEN..]].concat();
+        match read::<u64>(&zeros, 1) {
+            Ok(None) => assert!(!damaged),
+            other => assert!(damaged && matches!(other, Err(Error::Corrupt { offset: 0, .. }))),
+        }
+    }
+    let text = b"A text that is longer than a log's header.";
+    let damage = read::<u64>(text, 1).unwrap_err();
+    assert!(matches!(damage, Error::Corrupt { damage: Damage::Magic { .. }, .. }), "{damage}");
+}
+
+/// Records that overlap, each nearly as long as the file: no more than a small multiple of it is checksummed.
+#[test]
+fn hostile_logs_do_not_take_long() {
+    let mut bytes = log::<u64>(1, 1, &example()[..1], &[]);
+    let at = bytes.len();
+    bytes.extend([0; 32]);
+    let end = 8 << 20;
+    while bytes.len() + 32 < end {
+        let left = (end - bytes.len()) as u32 - 32;
+        bytes.extend(b"\xf7rec\0\0\0\0");
+        bytes.extend(left.to_le_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(9_u64.to_le_bytes());
+        bytes.extend((at as u64 + 1).to_le_bytes());
+    }
+    bytes.resize(end, 0);
+    assert!(matches!(read::<u64>(&bytes, 1), Err(Error::Corrupt { offset, .. }) if offset == at as u64));
+}

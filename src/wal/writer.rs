@@ -1,0 +1,132 @@
+//! Writing a log.
+
+use std::io;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::operation::Payload;
+use super::record_crc;
+use super::syncer::LogSyncer;
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format::{self, log_header, log_record};
+use crate::fs::{Fs, WriteFile};
+
+/// The buffer for records is not kept when it is larger, in bytes.
+const KEPT_BUFFER: usize = 1 << 20;
+
+/// A log that is being written.
+pub(crate) struct LogWriter<F> {
+    path: PathBuf,
+    file: Box<dyn WriteFile>,
+    number: u64,
+    len: u64,
+    next_sequence: u64,
+    /// The record being written, so that it takes one call.
+    record: Vec<u8>,
+    /// Something may be half written: what follows would not be read.
+    failed: bool,
+    syncer: Arc<LogSyncer>,
+    fingerprints: PhantomData<fn(F)>,
+}
+
+impl<F: Fingerprint> LogWriter<F> {
+    /// Creates a log, or empties it if it exists, and writes its header; syncs neither it nor its folder.
+    pub(crate) fn create(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        number: u64,
+        first_sequence: u64,
+    ) -> Result<LogWriter<F>> {
+        if first_sequence > format::MAX_FIRST_SEQUENCE {
+            return Err(Error::BadArgument(format!(
+                "a log cannot start with sequence number {first_sequence}"
+            )));
+        }
+        let mut file = fs.create(path).map_err(Error::io(path, "create"))?;
+        let handle = file.sync_handle().map_err(Error::io(path, "open"))?;
+        let header = header(F::BITS, number, first_sequence);
+        file.write_all(&header).map_err(Error::io(path, "write"))?;
+        let len = header.len() as u64;
+        Ok(LogWriter {
+            path: path.to_path_buf(),
+            file,
+            number,
+            len,
+            next_sequence: first_sequence,
+            record: Vec::new(),
+            failed: false,
+            syncer: Arc::new(LogSyncer::new(path, handle, len)),
+            fingerprints: PhantomData,
+        })
+    }
+
+    /// Hands a record to the operating system in one write call; returns its sequence number. After an error of the
+    /// file every further call fails: what follows half a record would not be read.
+    pub(crate) fn append(&mut self, payload: &Payload<F>) -> Result<u64> {
+        if payload.is_empty() {
+            return Err(Error::BadArgument("a record of a log needs at least one operation".to_string()));
+        }
+        if self.failed {
+            let source = io::Error::other("an earlier write failed; open the store again");
+            return Err(Error::io(&self.path, "write")(source));
+        }
+        let sequence = self.next_sequence;
+        self.encode(sequence, payload.bytes());
+        if let Err(error) = self.file.write_all(&self.record) {
+            self.failed = true;
+            return Err(Error::io(&self.path, "write")(error));
+        }
+        self.len += self.record.len() as u64;
+        self.next_sequence += 1;
+        self.syncer.set_written(self.len);
+        self.record.clear();
+        self.record.shrink_to(KEPT_BUFFER);
+        Ok(sequence)
+    }
+
+    fn encode(&mut self, sequence: u64, payload: &[u8]) {
+        let mut fields = [0; log_record::LEN];
+        fields[..log_record::CRC].copy_from_slice(&log_record::MAGIC);
+        LittleEndian::write_u32(&mut fields[log_record::PAYLOAD_LEN..], payload.len() as u32);
+        LittleEndian::write_u64(&mut fields[log_record::SEQUENCE..], sequence);
+        LittleEndian::write_u64(&mut fields[log_record::DURABLE..], self.syncer.durable());
+        let record = &mut self.record;
+        record.clear();
+        record.extend_from_slice(&fields);
+        record.extend_from_slice(payload);
+        record.resize(record.len().next_multiple_of(log_record::ALIGNMENT), 0);
+        let crc = record_crc(self.number, self.len, record);
+        LittleEndian::write_u32(&mut record[log_record::CRC..], crc);
+    }
+
+    /// Bytes handed to the operating system.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The sequence number of the next record.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// What makes the log durable, for any number of threads.
+    pub(crate) fn syncer(&self) -> Arc<LogSyncer> {
+        self.syncer.clone()
+    }
+}
+
+fn header(bits: u32, number: u64, first_sequence: u64) -> [u8; log_header::LEN] {
+    let mut header = [0; log_header::LEN];
+    header[..log_header::VERSION].copy_from_slice(&format::LOG_MAGIC);
+    LittleEndian::write_u32(&mut header[log_header::VERSION..], format::VERSION);
+    header[log_header::BITS] = bits as u8;
+    LittleEndian::write_u64(&mut header[log_header::NUMBER..], number);
+    LittleEndian::write_u64(&mut header[log_header::FIRST_SEQUENCE..], first_sequence);
+    let crc = crc32fast::hash(&header[..log_header::CRC]);
+    LittleEndian::write_u32(&mut header[log_header::CRC..], crc);
+    header
+}

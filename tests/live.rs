@@ -1,0 +1,381 @@
+//! A live store against a plain model: random sequences of operations, under settings that must not matter.
+
+mod disk;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use disk::MemoryDisk;
+use proptest::prelude::*;
+use simstore::{
+    BuildOptions, Builder, Codec, Durability, Error, Fingerprint, Insertion, Options, Snapshot, Store,
+};
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Insert(usize, u64),
+    Delete(usize, u64),
+    InsertIfNew(usize, u64),
+    /// Inserts, and deletes where it says so.
+    Batch(Vec<(usize, u64, bool)>),
+    Load(Vec<(usize, u64)>),
+    Flush,
+    Compact,
+    Reopen,
+    /// Remembers a snapshot together with what it should show.
+    Keep,
+}
+
+/// Fingerprints of which many are near one another, and some far.
+fn fingerprint<F: Fingerprint>(i: usize) -> F {
+    let centre = [F::ZERO, F::MAX, F::from_u128(0x0123_4567_89ab_cdef << 60 | 0x0f0f_5555)][i % 3];
+    let flips = i / 3;
+    let flip = |x: F, bit: usize| x ^ F::bit_mask((bit * 7 + i) as u32 % F::BITS);
+    (0..flips % 6).fold(centre, flip)
+}
+
+const FINGERPRINTS: usize = 60;
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let (x, id) = (0..FINGERPRINTS, 0_u64..6);
+    prop_oneof![
+        8 => (x.clone(), id.clone()).prop_map(|(x, id)| Operation::Insert(x, id)),
+        5 => (x.clone(), id.clone()).prop_map(|(x, id)| Operation::Delete(x, id)),
+        3 => (x.clone(), id.clone()).prop_map(|(x, id)| Operation::InsertIfNew(x, id)),
+        2 => prop::collection::vec((x.clone(), id.clone(), any::<bool>()), 0..12).prop_map(Operation::Batch),
+        1 => prop::collection::vec((x, id), 0..20).prop_map(Operation::Load),
+        2 => Just(Operation::Flush),
+        1 => Just(Operation::Compact),
+        1 => Just(Operation::Reopen),
+        1 => Just(Operation::Keep),
+    ]
+}
+
+type Model<F> = BTreeSet<(F, u64)>;
+
+/// What the plain loop finds.
+fn near<F: Fingerprint>(model: &Model<F>, query: F, distance: u32, ids: bool) -> Vec<(u32, F, Option<u64>)> {
+    let near = model.iter().filter(|(x, _)| (*x ^ query).count_ones() <= distance);
+    let mut found: Vec<_> = near.map(|&(x, id)| ((x ^ query).count_ones(), x, ids.then_some(id))).collect();
+    found.sort_unstable();
+    found
+}
+
+fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>) {
+    let ids = snapshot.keeps_ids();
+    let entries: Vec<_> =
+        snapshot.iter().map(|entry| entry.unwrap()).map(|e| (e.fingerprint, e.id)).collect();
+    let expected: Vec<_> = model.iter().map(|&(x, id)| (x, ids.then_some(id))).collect();
+    assert_eq!(entries, expected);
+    let queries: Vec<F> = (0..FINGERPRINTS).step_by(3).map(fingerprint).collect();
+    for &query in &queries {
+        for distance in [0, snapshot.distance()] {
+            let found = snapshot.query(query, distance).unwrap();
+            let found: Vec<_> = found.iter().map(|m| (m.distance, m.fingerprint, m.id)).collect();
+            assert_eq!(found, near(model, query, distance, ids));
+        }
+        assert_eq!(snapshot.contains(query).unwrap(), model.iter().any(|&(x, _)| x == query));
+        for id in 0..6 {
+            let id = if ids { id } else { 0 };
+            assert_eq!(snapshot.contains_pair(query, id).unwrap(), model.contains(&(query, id)));
+        }
+    }
+    for method in [simstore::BatchMethod::Stream, simstore::BatchMethod::LookUp] {
+        let found = snapshot.batch_query_by(&queries, snapshot.distance(), method).unwrap();
+        let expected = queries.iter().enumerate().flat_map(|(i, &query)| {
+            near(model, query, snapshot.distance(), ids).into_iter().map(move |found| (i, found))
+        });
+        let found = found.iter().map(|m| (m.query, (m.found.distance, m.found.fingerprint, m.found.id)));
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+}
+
+fn run<F: Fingerprint>(operations: &[Operation], options: &Options, ids: bool) {
+    let path = Path::new("store");
+    let id_of = |id| if ids { id } else { 0 };
+    let mut store = Store::<F>::open(path, options.clone()).unwrap();
+    let mut model = Model::new();
+    let mut kept = Vec::new();
+    for operation in operations {
+        match operation {
+            &Operation::Insert(x, id) => {
+                store.insert(fingerprint(x), id).unwrap();
+                model.insert((fingerprint(x), id_of(id)));
+            }
+            &Operation::Delete(x, id) => {
+                let was_there = store.delete(fingerprint(x), id).unwrap();
+                assert_eq!(was_there, model.remove(&(fingerprint(x), id_of(id))));
+            }
+            &Operation::InsertIfNew(x, id) => {
+                let x: F = fingerprint(x);
+                let expected = near(&model, x, store.snapshot().distance(), ids);
+                match store.insert_if_new(x, id).unwrap() {
+                    Insertion::Inserted => assert_eq!(expected, []),
+                    Insertion::DuplicateOf(found) => {
+                        let found: Vec<_> = found.iter().map(|m| (m.distance, m.fingerprint, m.id)).collect();
+                        assert_eq!(found, expected);
+                    }
+                }
+                if expected.is_empty() {
+                    model.insert((x, id_of(id)));
+                }
+            }
+            Operation::Batch(all) => {
+                let mut batch = store.batch();
+                for &(x, id, delete) in all {
+                    let x = fingerprint(x);
+                    if delete {
+                        batch.delete(x, id);
+                        model.remove(&(x, id_of(id)));
+                    } else {
+                        batch.insert(x, id);
+                        model.insert((x, id_of(id)));
+                    }
+                }
+                batch.commit(Durability::Sync).unwrap();
+            }
+            Operation::Load(all) => {
+                let mut load = store.load().unwrap();
+                for &(x, id) in all {
+                    load.insert(fingerprint(x), id).unwrap();
+                    model.insert((fingerprint(x), id_of(id)));
+                }
+                load.finish().unwrap();
+            }
+            Operation::Flush => store.flush().unwrap(),
+            Operation::Compact => store.compact().unwrap(),
+            Operation::Reopen => {
+                drop(store);
+                store = Store::open(path, options.clone()).unwrap();
+            }
+            Operation::Keep => kept.push((store.snapshot(), model.clone())),
+        }
+    }
+    check(&store.snapshot(), &model);
+    kept.iter().for_each(|(snapshot, model)| check(snapshot, model));
+    let verified = store.snapshot().verify(|error| panic!("{error}"));
+    assert_eq!(verified, 0);
+    drop(store);
+    // Read by another process, and opened once more.
+    check(&Snapshot::<F>::open_on(&fs_of(options), path).unwrap(), &model);
+    let store = Store::<F>::open(path, options.clone()).unwrap();
+    store.compact().unwrap();
+    check(&store.snapshot(), &model);
+    assert_eq!(store.snapshot().stats().tombstones, 0);
+}
+
+thread_local! {
+    /// The disk of the options that a test has made last.
+    static DISK: std::cell::RefCell<Option<MemoryDisk>> = const { std::cell::RefCell::new(None) };
+}
+
+fn fs_of(_: &Options) -> Arc<dyn simstore::fs::Fs> {
+    DISK.with(|disk| Arc::new(disk.borrow().clone().unwrap()))
+}
+
+fn options(
+    ids: bool,
+    codec: Codec,
+    memtable: u64,
+    compaction: bool,
+    fanout: usize,
+    distance: u32,
+) -> Options {
+    let disk = MemoryDisk::default();
+    DISK.with(|last| *last.borrow_mut() = Some(disk.clone()));
+    let options = Options::default().fs(Arc::new(disk)).ids(ids).codec(codec).memtable(memtable);
+    options.compaction(compaction).fanout(fanout).distance(distance).block_size(256)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn as_the_model(
+        operations in prop::collection::vec(operation(), 1..120),
+        ids in any::<bool>(),
+        codec in prop::sample::select(&Codec::ALL[..]),
+        memtable in prop::sample::select(&[1_u64, 4096, 64 << 20][..]),
+        compaction in any::<bool>(),
+        fanout in 2_usize..5,
+        distance in prop::sample::select(&[0_u32, 1, 3, 6][..]),
+        wide in any::<bool>(),
+    ) {
+        let options = options(ids, codec, memtable, compaction, fanout, distance);
+        if wide { run::<u128>(&operations, &options, ids) } else { run::<u64>(&operations, &options, ids) }
+    }
+}
+
+#[test]
+fn a_built_store_is_a_live_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut builder = Builder::<u64>::create(&path, BuildOptions::default()).unwrap();
+    (0..1000_u64).for_each(|i| builder.insert(i << 20, i).unwrap());
+    builder.finish().unwrap();
+    let before = Snapshot::<u64>::open(&path).unwrap();
+    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    assert!(store.delete(5 << 20, 5).unwrap());
+    store.insert(u64::MAX, 7).unwrap();
+    assert!(matches!(Store::<u64>::open(&path, Options::default()), Err(Error::Locked { .. })));
+    assert_eq!((before.query(5 << 20, 0).unwrap().len(), before.query(u64::MAX, 0).unwrap().len()), (1, 0));
+    let now = before.refresh().unwrap();
+    assert_eq!((now.query(5 << 20, 0).unwrap().len(), now.query(u64::MAX, 0).unwrap().len()), (0, 1));
+    assert_eq!(store.snapshot().highest_id(), Some(999));
+    store.compact().unwrap();
+    assert_eq!(before.query(5 << 20, 0).unwrap().len(), 1);
+    assert_eq!(now.refresh().unwrap().stats().ids, 1000);
+}
+
+#[test]
+fn settings_are_the_stores() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    drop(Store::<u64>::open(&path, Options::default().codec(Codec::Gap).distance(2)).unwrap());
+    let asked = [Options::default().distance(3), Options::default().codec(Codec::EliasFano)];
+    for options in asked.into_iter().chain([Options::default().ids(false), Options::default().profile("x")]) {
+        assert!(matches!(Store::<u64>::open(&path, options), Err(Error::Setting { .. })));
+    }
+    assert!(matches!(Store::<u128>::open(&path, Options::default()), Err(Error::Width { .. })));
+    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    assert_eq!((store.snapshot().distance(), store.snapshot().codec()), (2, Codec::Gap));
+    let missing = Store::<u64>::open(&folder.path().join("none"), Options::default().create(false));
+    assert!(missing.is_err());
+}
+
+#[test]
+fn the_distance_can_be_raised() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::<u64>::open(&path, Options::default().distance(1)).unwrap();
+    (0..500_u64).for_each(|i| store.insert(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), i).unwrap());
+    store.flush().unwrap();
+    store.insert(0xff, 1000).unwrap();
+    assert!(store.query(0, 8).is_err());
+    assert!(matches!(store.compact_to(0), Err(Error::BadArgument(_))));
+    store.compact_to(8).unwrap();
+    assert_eq!(store.query(0, 8).unwrap().iter().filter(|m| m.id == Some(1000)).count(), 1);
+    store.insert(0xff00, 1001).unwrap();
+    assert_eq!(store.query(0, 8).unwrap().iter().filter(|m| m.id == Some(1001)).count(), 1);
+    drop(store);
+    assert_eq!(Snapshot::<u64>::open(&path).unwrap().distance(), 8);
+}
+
+#[test]
+fn names_and_marks_survive() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    for round in 0..4_u64 {
+        let store = Store::<u64>::open(&path, Options::default()).unwrap();
+        let mut batch = store.batch();
+        batch.insert_named(round << 32, round, &format!("document {round}")).unwrap();
+        batch.mark("read", round).unwrap();
+        batch.commit(Durability::Group(Duration::from_millis(1))).unwrap();
+        match round {
+            1 => store.flush().unwrap(),
+            2 => store.compact().unwrap(),
+            _ => {}
+        }
+        let snapshot = store.snapshot();
+        assert_eq!(snapshot.mark("read"), Some(round));
+        assert_eq!(snapshot.highest_id(), Some(round));
+        for id in 0..=round {
+            assert_eq!(snapshot.name(id).unwrap(), Some(format!("document {id}")));
+        }
+    }
+    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    assert!(store.delete(1 << 32, 1).unwrap());
+    store.compact().unwrap();
+    assert_eq!(
+        (store.snapshot().name(1).unwrap(), store.snapshot().name(2).unwrap().is_some()),
+        (None, true)
+    );
+}
+
+/// Readers, writers, flushes and merges at once: what was acknowledged before a snapshot is in it, and what a snapshot
+/// shows does not change.
+#[test]
+fn many_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let options = Options::default().memtable(1 << 18).fanout(2).codec(Codec::EliasFano);
+    let store = Store::<u64>::open(&path, options).unwrap();
+    let (acknowledged, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    const COUNT: u64 = 30_000;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for i in 0..COUNT {
+                store.insert(value(i), i).unwrap();
+                if i % 3 == 0 {
+                    assert!(store.delete(value(i), i).unwrap());
+                }
+                acknowledged.store(i + 1, Ordering::SeqCst);
+            }
+        });
+        let others = [1_u64, 2].map(|other| {
+            let store = &store;
+            scope.spawn(move || {
+                for i in 0..2000_u64 {
+                    let id = other << 32 | i;
+                    store.insert_durable(value(id), id, Durability::Group(Duration::ZERO)).unwrap();
+                }
+            })
+        });
+        for seed in 0..2_u64 {
+            let (store, acknowledged, done) = (&store, &acknowledged, &done);
+            scope.spawn(move || {
+                let mut state = seed;
+                while !done.load(Ordering::SeqCst) {
+                    let end = acknowledged.load(Ordering::SeqCst);
+                    let snapshot = store.snapshot();
+                    for _ in 0..20 {
+                        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                        let i = (state >> 33) % end.max(1);
+                        if i < end {
+                            let found = snapshot.query(value(i), 0).unwrap();
+                            assert_eq!(found.len(), usize::from(i % 3 != 0), "{i} of {end}");
+                            assert_eq!(snapshot.query(value(i), 0).unwrap(), found);
+                        }
+                    }
+                }
+            });
+        }
+        writer.join().unwrap();
+        others.into_iter().for_each(|thread| thread.join().unwrap());
+        done.store(true, Ordering::SeqCst);
+    });
+    store.wait_for_background().unwrap();
+    let expected = COUNT - COUNT.div_ceil(3) + 4000;
+    assert_eq!(store.snapshot().iter().count() as u64, expected);
+    store.compact().unwrap();
+    assert_eq!(store.snapshot().iter().count() as u64, expected);
+    assert_eq!(store.snapshot().stats().ids, expected);
+}
+
+/// The same fingerprint from many threads: one of them inserts it.
+#[test]
+fn one_of_many_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let store =
+        Store::<u64>::open(&folder.path().join("store"), Options::default().memtable(1 << 16)).unwrap();
+    let inserted = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let (store, inserted) = (&store, &inserted);
+            scope.spawn(move || {
+                for i in 0..500_u64 {
+                    let x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1 << (thread % 2);
+                    if store.insert_if_new(x, thread << 32 | i).unwrap() == Insertion::Inserted {
+                        inserted.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(inserted.load(Ordering::SeqCst), 500);
+    assert_eq!(store.snapshot().iter().count(), 500);
+}

@@ -1,0 +1,220 @@
+//! Builds that lose their power after any operation, or fail at any: one store or the other, complete, or none.
+
+mod simulated;
+
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use simstore::{BuildOptions, Builder, Error, PlanChoice, Snapshot};
+use simulated::{Choice, Counted, Failure, Fault, Kind, SimulatedDisk};
+
+/// Fingerprints of which some are near each other.
+fn fingerprints(count: u64, salt: u64) -> Vec<u64> {
+    (0..count).map(|i| (i / 4 + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (1 << (i % 4))).collect()
+}
+
+fn old_and_new() -> [Vec<u64>; 2] {
+    [fingerprints(40, 1), fingerprints(60, 1000)]
+}
+
+fn build(disk: &SimulatedDisk, fingerprints: &[u64]) -> Result<(), Error> {
+    let plan = PlanChoice::Named("probe-2".into());
+    let options = BuildOptions { fs: disk.as_fs(), plan, replace: true, ..BuildOptions::default() };
+    let mut builder = Builder::create(Path::new("store"), options)?;
+    for (id, &fingerprint) in (0..).zip(fingerprints) {
+        builder.insert_named(fingerprint, id, &format!("page {id}"))?;
+    }
+    builder.finish().map(|_| ())
+}
+
+/// A disk with a store that is durable, and nothing recorded.
+fn disk_with(fingerprints: &[u64]) -> SimulatedDisk {
+    let disk = SimulatedDisk::default();
+    build(&disk, fingerprints).unwrap();
+    disk.crash(disk.operations(), &mut Choice::Nothing)
+}
+
+/// Which of these the store on the disk holds; `None` if there is no store.
+fn found(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Option<usize>, String> {
+    let store = match Snapshot::<u64>::open_on(&disk.as_fs(), Path::new("store")) {
+        Ok(store) => store,
+        Err(Error::NotAStore { .. }) => return Ok(None),
+        // A folder that is not there; a file of the store that is not there is another matter.
+        Err(Error::Io { path, source, .. })
+            if path == Path::new("store") && source.kind() == io::ErrorKind::NotFound =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let len = store.len();
+    let which = candidates.iter().position(|one| one.len() as u64 == len);
+    let which = which.ok_or_else(|| format!("{len} fingerprints"))?;
+    for &query in candidates[which].iter().step_by(5) {
+        let near = |&(_, other): &(u64, &u64)| (query ^ other).count_ones() <= 3;
+        let mut expected: Vec<(u64, u64)> =
+            (0..).zip(&candidates[which]).filter(near).map(|(id, &other)| (other, id)).collect();
+        expected.sort_unstable();
+        let matches = store.query(query, 3).map_err(|error| error.to_string())?;
+        let mut matches: Vec<(u64, u64)> =
+            matches.iter().map(|found| (found.fingerprint, found.id.unwrap())).collect();
+        matches.sort_unstable();
+        if matches != expected {
+            return Err(format!("{query:x}: {matches:?} instead of {expected:?}"));
+        }
+    }
+    Ok(Some(which))
+}
+
+/// How often each candidate was found, how often none, and what was found instead.
+#[derive(Debug)]
+struct Outcomes {
+    candidates: Vec<usize>,
+    none: usize,
+    wrong: Vec<String>,
+    /// What was found when all operations were done.
+    last: Vec<Option<usize>>,
+}
+
+/// Crashes after each operation, by many seeds.
+fn crash_everywhere(disk: &SimulatedDisk, seeds: u64, candidates: &[Vec<u64>]) -> Outcomes {
+    let start = Instant::now();
+    let mut outcomes =
+        Outcomes { candidates: vec![0; candidates.len()], none: 0, wrong: Vec::new(), last: Vec::new() };
+    let mut crashes = disk.crashes();
+    let mut images = 0;
+    loop {
+        let done = crashes.done();
+        let random = (0..seeds).map(|seed| (format!("seed {seed}"), Choice::seeded(seed, done)));
+        let fixed = [("nothing".into(), Choice::Nothing), ("everything".into(), Choice::Everything)];
+        for (name, mut choice) in fixed.into_iter().chain(random) {
+            images += 1;
+            match found(&crashes.image(&mut choice), candidates) {
+                Ok(which) => {
+                    match which {
+                        Some(which) => outcomes.candidates[which] += 1,
+                        None => outcomes.none += 1,
+                    }
+                    if done == disk.operations() {
+                        outcomes.last.push(which);
+                    }
+                }
+                Err(error) => outcomes.wrong.push(format!("{name} after {done} operations: {error}")),
+            }
+        }
+        if crashes.advance().is_none() {
+            break;
+        }
+    }
+    let Outcomes { candidates, none, wrong, .. } = &outcomes;
+    println!(
+        "{images} images of {} operations in {:.2?}: stores {candidates:?}, none {none}, wrong {}",
+        disk.operations(),
+        start.elapsed(),
+        wrong.len()
+    );
+    outcomes
+}
+
+impl Outcomes {
+    fn check(&self, disk: &SimulatedDisk) {
+        assert!(self.wrong.is_empty(), "{}\n{}", self.wrong[0], disk.listing());
+    }
+}
+
+#[test]
+fn a_build_that_loses_power_leaves_all_or_nothing() {
+    let disk = SimulatedDisk::default();
+    let wanted = fingerprints(40, 1);
+    build(&disk, &wanted).unwrap();
+    let outcomes = crash_everywhere(&disk, 300, &[wanted]);
+    outcomes.check(&disk);
+    assert!(outcomes.candidates[0] > 100 && outcomes.none > 100);
+    assert!(outcomes.last.iter().all(Option::is_some), "a finished build survives\n{}", disk.listing());
+}
+
+#[test]
+fn a_replaced_store_is_one_or_the_other() {
+    let candidates = old_and_new();
+    let disk = disk_with(&candidates[0]);
+    build(&disk, &candidates[1]).unwrap();
+    let outcomes = crash_everywhere(&disk, 300, &candidates);
+    outcomes.check(&disk);
+    assert!(outcomes.candidates.iter().all(|&count| count > 100) && outcomes.none == 0, "{outcomes:?}");
+    assert!(
+        outcomes.last.iter().all(|&which| which == Some(1)),
+        "a finished build survives\n{}",
+        disk.listing()
+    );
+}
+
+/// The test of the tests: on disks whose syncs do nothing, stores are lost or damaged.
+#[test]
+fn syncs_are_needed() {
+    let candidates = old_and_new();
+    for kind in [Kind::SyncFile, Kind::SyncDir] {
+        let disk = disk_with(&candidates[0]);
+        disk.plan(Fault { counted: Counted::Of(kind), n: 0, lasting: true, failure: Failure::Ignored });
+        build(&disk, &candidates[1]).unwrap();
+        let outcomes = crash_everywhere(&disk, 50, &candidates);
+        let survived = outcomes.last.iter().filter(|&&which| which == Some(1)).count();
+        assert!(!outcomes.wrong.is_empty() && survived < 40, "{kind:?}: {outcomes:?}");
+    }
+}
+
+#[test]
+fn a_build_that_fails_anywhere_and_then_loses_power() {
+    let candidates = old_and_new();
+    let whole = disk_with(&candidates[0]);
+    build(&whole, &candidates[1]).unwrap();
+    let failures = [
+        Failure::Broken,
+        Failure::Full,
+        Failure::Interrupted,
+        Failure::DoneButBroken,
+        Failure::Short(7),
+        Failure::LosePages { percent: 50, seed: 1 },
+    ];
+    let (mut failed, mut images) = (0, 0);
+    for failure in failures {
+        for (n, lasting) in (0..whole.count(Counted::All)).flat_map(|n| [(n, false), (n, true)]) {
+            let disk = disk_with(&candidates[0]);
+            disk.plan(Fault { counted: Counted::All, n, lasting, failure });
+            let result = build(&disk, &candidates[1]);
+            failed += usize::from(result.is_err());
+            for seed in 0..5 {
+                let image = disk.crash(disk.operations(), &mut Choice::seeded(seed, n));
+                let found = found(&image, &candidates);
+                // What failed to be made durable may be there or not.
+                let sound = match &result {
+                    Ok(()) => found == Ok(Some(1)),
+                    Err(_) => matches!(found, Ok(Some(_))),
+                };
+                let what =
+                    || format!("{failure:?} at {n}, lasting {lasting}, seed {seed}\n{}", disk.listing());
+                assert!(sound, "{result:?}, but {found:?} after {}", what());
+                images += 1;
+            }
+        }
+    }
+    println!("{images} images after failures; {failed} builds failed");
+}
+
+#[test]
+fn images_are_cheap() {
+    let disk = SimulatedDisk::default();
+    build(&disk, &fingerprints(40, 1)).unwrap();
+    let mut crashes = disk.crashes();
+    let (start, mut images) = (Instant::now(), 0_u32);
+    loop {
+        for seed in 0..1000 {
+            let image = crashes.image(&mut Choice::seeded(seed, crashes.done()));
+            images += u32::from(image.operations() == 0);
+        }
+        if crashes.advance().is_none() {
+            break;
+        }
+    }
+    println!("{images} images, {:?} each\n{}", start.elapsed() / images, disk.listing());
+}

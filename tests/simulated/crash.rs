@@ -1,0 +1,152 @@
+//! What a power loss leaves.
+
+use std::sync::Arc;
+
+use super::SimulatedDisk;
+use super::action::Operation;
+use super::random::Random;
+use super::world::{Folder, Inode, Names, Node, SECTOR, World, push_range, sector_end};
+
+/// How much of what was not synced a power loss leaves.
+#[derive(Clone, Debug)]
+pub(crate) enum Choice {
+    Nothing,
+    Everything,
+    Random(Random),
+}
+
+impl Choice {
+    /// The choice number `seed` after so many operations.
+    pub(crate) fn seeded(seed: u64, done: usize) -> Choice {
+        let mut random = Random(seed);
+        Choice::Random(Random(random.next() ^ done as u64))
+    }
+}
+
+/// What power losses leave, after one operation after the other.
+pub(crate) struct Crashes {
+    operations: Vec<Arc<Operation>>,
+    world: Arc<World>,
+    done: usize,
+}
+
+impl Crashes {
+    pub(super) fn new(world: Arc<World>, operations: Vec<Arc<Operation>>) -> Crashes {
+        Crashes { operations, world, done: 0 }
+    }
+
+    /// The number of operations done.
+    pub(crate) fn done(&self) -> usize {
+        self.done
+    }
+
+    /// Does the next operation, and returns it; `None` if all are done.
+    pub(crate) fn advance(&mut self) -> Option<&Operation> {
+        let operation = self.operations.get(self.done)?;
+        if operation.applied {
+            // It fails now if it failed then.
+            let _ = Arc::make_mut(&mut self.world).apply(&operation.action);
+        }
+        self.done += 1;
+        Some(operation)
+    }
+
+    /// A disk as a power loss could leave it now; all on it is durable.
+    pub(crate) fn image(&self, choice: &mut Choice) -> SimulatedDisk {
+        let mut image = World::empty();
+        copy_folder(&self.world, 0, &mut image, 0, choice);
+        SimulatedDisk::with(image)
+    }
+}
+
+fn copy_folder(world: &World, from: usize, image: &mut World, to: usize, choice: &mut Choice) {
+    let mut names = surviving_names(&world.folders[from], choice);
+    for node in names.values_mut() {
+        match *node {
+            Node::File(file) => {
+                *node = Node::File(image.files.len());
+                image.files.push(Inode::durable(surviving_bytes(&world.files[file], choice)));
+            }
+            Node::Folder(folder) => {
+                let new = image.folders.len();
+                *node = Node::Folder(new);
+                image.folders.push(Folder::default());
+                copy_folder(world, folder, image, new, choice);
+            }
+        }
+    }
+    image.folders[to] = Folder::durable(names);
+}
+
+fn surviving_names(folder: &Folder, choice: &mut Choice) -> Names {
+    let random = match choice {
+        Choice::Nothing => return folder.durable.clone(),
+        Choice::Everything => return folder.names.clone(),
+        Choice::Random(_) if folder.changes.is_empty() => return folder.names.clone(),
+        Choice::Random(random) => random,
+    };
+    let mut names = folder.durable.clone();
+    let count = folder.changes.len() as u64;
+    if random.below(2) == 0 {
+        let kept = random.below(count + 1) as usize;
+        folder.changes[..kept].iter().for_each(|change| change.apply(&mut names));
+    } else {
+        // Few lost, few kept, or half of them.
+        let percent = [10, 50, 90][random.below(3) as usize];
+        let kept = folder.changes.iter().filter(|_| random.below(100) < percent);
+        kept.for_each(|change| change.apply(&mut names));
+    }
+    names
+}
+
+fn surviving_bytes(file: &Inode, choice: &mut Choice) -> Arc<Vec<u8>> {
+    match choice {
+        _ if file.is_durable() => file.bytes.clone(),
+        Choice::Nothing => Arc::new(file.on_disk().to_vec()),
+        Choice::Everything => file.bytes.clone(),
+        Choice::Random(random) => Arc::new(random_bytes(file, random)),
+    }
+}
+
+/// Each sector is old, new or garbage; what was synced and not overwritten is as it was.
+fn random_bytes(file: &Inode, random: &mut Random) -> Vec<u8> {
+    let old = file.on_disk();
+    let len = random_len(file, random);
+    // Most often all of a file is old or new but for a few sectors.
+    let [old_percent, garbage_percent] =
+        [[40, 20], [0, 0], [10, 0], [90, 0], [5, 5]][random.below(5) as usize];
+    let mut bytes = Vec::with_capacity(len);
+    bytes.extend_from_slice(&file.bytes[..file.synced.min(len)]);
+    while bytes.len() < len {
+        let end = sector_end(bytes.len()).min(len);
+        let dice = random.below(100);
+        if dice < old_percent {
+            push_range(&mut bytes, old, end);
+        } else if dice < old_percent + garbage_percent {
+            push_garbage(&mut bytes, end, random);
+        } else {
+            push_range(&mut bytes, &file.bytes, end);
+        }
+    }
+    bytes
+}
+
+/// The old length, the new one, one between, or one beyond.
+fn random_len(file: &Inode, random: &mut Random) -> usize {
+    let (old, new) = (file.on_disk().len(), file.bytes.len());
+    let (low, high) = (old.min(new), old.max(new));
+    match random.below(8) {
+        0 => old,
+        1 => low + random.below((high - low) as u64 + 1) as usize,
+        2 => sector_end(low + random.below((high - low) as u64 + 1) as usize).min(high),
+        3 => high + random.below(3 * SECTOR as u64) as usize,
+        _ => new,
+    }
+}
+
+fn push_garbage(bytes: &mut Vec<u8>, end: usize, random: &mut Random) {
+    while bytes.len() < end {
+        let eight = random.next().to_le_bytes();
+        bytes.extend_from_slice(&eight[..8.min(end - bytes.len())]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Operations that fail, as planned.
+
+use std::io;
+
+use super::action::Kind;
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure {
+    /// Nothing is done: EIO.
+    Broken,
+    /// Nothing is done: ENOSPC.
+    Full,
+    /// Nothing is done, and it may be tried again: EINTR.
+    Interrupted,
+    /// It is done, but its caller is told of EIO.
+    DoneButBroken,
+    /// A write of so many bytes, at least one, but fewer than asked if that is more than one; no error. Other operations succeed.
+    Short(usize),
+    /// The sync of a file fails with EIO, and each of its unsynced sectors falls back to what is on the disk with
+    /// this probability. Other operations succeed.
+    LosePages { percent: u64, seed: u64 },
+    /// A sync does nothing and reports no error: a disk that lies. Other operations succeed.
+    Ignored,
+}
+
+impl Failure {
+    pub(super) fn error(self) -> io::Error {
+        match self {
+            Failure::Full => io::Error::from_raw_os_error(28),
+            Failure::Interrupted => io::ErrorKind::Interrupted.into(),
+            _ => io::Error::from_raw_os_error(5),
+        }
+    }
+}
+
+/// Which operations are counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counted {
+    /// Those that change the disk: their numbers are those of the listing.
+    Changes,
+    /// Those that only read.
+    Reads,
+    All,
+    Of(Kind),
+}
+
+impl Counted {
+    fn counts(self, kind: Kind) -> bool {
+        match self {
+            Counted::Changes => !kind.reads(),
+            Counted::Reads => kind.reads(),
+            Counted::All => true,
+            Counted::Of(wanted) => kind == wanted,
+        }
+    }
+}
+
+/// The n-th of these operations since the disk was made, from 0, fails; with `lasting`, all later ones too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) counted: Counted,
+    pub(crate) n: usize,
+    pub(crate) lasting: bool,
+    pub(crate) failure: Failure,
+}
+
+/// Counts operations, and says which fail.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    pub(super) planned: Vec<Fault>,
+    counts: [usize; Kind::List as usize + 1],
+}
+
+impl Faults {
+    pub(super) fn count(&self, counted: Counted) -> usize {
+        let kinds = KINDS.into_iter().filter(|&kind| counted.counts(kind));
+        kinds.map(|kind| self.counts[kind as usize]).sum()
+    }
+
+    /// Counts an operation, and says how it fails if it does.
+    pub(super) fn next(&mut self, kind: Kind) -> Option<Failure> {
+        let fails = |fault: &&Fault| {
+            let n = self.count(fault.counted);
+            // Who is interrupted for ever tries for ever.
+            let lasting = fault.lasting && !matches!(fault.failure, Failure::Interrupted);
+            fault.counted.counts(kind) && (n == fault.n || lasting && n > fault.n)
+        };
+        let failure = self.planned.iter().find(fails).map(|fault| fault.failure);
+        self.counts[kind as usize] += 1;
+        failure
+    }
+}
+
+const KINDS: [Kind; Kind::List as usize + 1] = [
+    Kind::Create,
+    Kind::Write,
+    Kind::SyncFile,
+    Kind::Rename,
+    Kind::Remove,
+    Kind::CreateDir,
+    Kind::RemoveDir,
+    Kind::SyncDir,
+    Kind::Lock,
+    Kind::Map,
+    Kind::Open,
+    Kind::List,
+];

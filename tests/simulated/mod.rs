@@ -1,0 +1,330 @@
+//! A disk in memory that records what is done to it, loses its power after any operation, and fails as planned.
+//!
+//! A file's content becomes durable by a sync of the file, and its name by a sync of its folder; neither makes the
+//! other durable. The order of the operations is the order in which they took the disk's lock.
+#![allow(dead_code, unused_imports, reason = "not every test file uses all of the disk")]
+
+mod action;
+mod crash;
+mod fault;
+mod random;
+mod world;
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+use std::io::{self, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use simstore::Bytes;
+use simstore::fs::{Fs, Lock, SyncFile, WriteFile};
+
+pub(crate) use self::action::{Action, Kind, Operation};
+pub(crate) use self::crash::{Choice, Crashes};
+use self::fault::Faults;
+pub(crate) use self::fault::{Counted, Failure, Fault};
+pub(crate) use self::world::SECTOR;
+use self::world::{Node, World};
+
+/// Called before an operation with its number.
+type Hook = Arc<dyn Fn(&SimulatedDisk, usize) + Send + Sync>;
+
+struct State {
+    /// What the disk held when it was made.
+    start: Arc<World>,
+    world: Arc<World>,
+    operations: Vec<Arc<Operation>>,
+    /// The files whose locks are held.
+    held: BTreeSet<usize>,
+    faults: Faults,
+    hook: Option<Hook>,
+}
+
+/// Files and folders in memory. Clones share them.
+#[derive(Clone)]
+pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
+
+impl Default for SimulatedDisk {
+    fn default() -> Self {
+        SimulatedDisk::with(World::empty())
+    }
+}
+
+impl fmt::Debug for SimulatedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimulatedDisk({} operations)", self.operations())
+    }
+}
+
+impl SimulatedDisk {
+    fn with(world: World) -> SimulatedDisk {
+        let start = Arc::new(world);
+        SimulatedDisk(Arc::new(Mutex::new(State {
+            world: start.clone(),
+            start,
+            operations: Vec::new(),
+            held: BTreeSet::new(),
+            faults: Faults::default(),
+            hook: None,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked has said so itself.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The disk as a store takes it.
+    pub(crate) fn as_fs(&self) -> Arc<dyn Fs> {
+        Arc::new(self.clone())
+    }
+
+    /// The number of operations that changed the disk, or tried to.
+    pub(crate) fn operations(&self) -> usize {
+        self.state().operations.len()
+    }
+
+    /// The number of operations of some kind, reads too.
+    pub(crate) fn count(&self, counted: Counted) -> usize {
+        self.state().faults.count(counted)
+    }
+
+    /// The operations, one in a line.
+    pub(crate) fn listing(&self) -> String {
+        let mut text = String::new();
+        for (i, operation) in self.state().operations.iter().enumerate() {
+            let _ = writeln!(text, "#{i} {operation}");
+        }
+        text
+    }
+
+    /// What the first `done` operations leave if the power fails then; all of them are numbers below `done`.
+    pub(crate) fn crash(&self, done: usize, choice: &mut Choice) -> SimulatedDisk {
+        let mut crashes = self.crashes();
+        while crashes.done() < done && crashes.advance().is_some() {}
+        crashes.image(choice)
+    }
+
+    /// What power losses leave, after each of the operations that there are now.
+    pub(crate) fn crashes(&self) -> Crashes {
+        let state = self.state();
+        Crashes::new(state.start.clone(), state.operations.clone())
+    }
+
+    /// Plans a failure.
+    pub(crate) fn plan(&self, fault: Fault) {
+        self.state().faults.planned.push(fault);
+    }
+
+    /// Has no more operations fail.
+    pub(crate) fn heal(&self) {
+        self.state().faults.planned.clear();
+    }
+
+    /// Has this called before each operation that changes the disk, with its number, or, if other threads are at
+    /// work, that of one of theirs. It may use the disk; its own operations do not call it.
+    pub(crate) fn before_each(&self, hook: impl Fn(&SimulatedDisk, usize) + Send + Sync + 'static) {
+        self.state().hook = Some(Arc::new(hook));
+    }
+
+    /// The paths of all files and folders.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        fn collect(world: &World, folder: usize, path: &Path, paths: &mut Vec<PathBuf>) {
+            for (name, node) in &world.folders[folder].names {
+                paths.push(path.join(&**name));
+                if let Node::Folder(inner) = *node {
+                    collect(world, inner, &path.join(&**name), paths);
+                }
+            }
+        }
+        let mut paths = Vec::new();
+        collect(&self.state().world, 0, Path::new(""), &mut paths);
+        paths
+    }
+
+    /// What is in a file, if it is there; no read that could fail.
+    pub(crate) fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.state();
+        state.world.file(path).ok().map(|file| state.world.files[file].bytes.to_vec())
+    }
+
+    fn run_hook(&self) {
+        thread_local! {
+            static RUNNING: Cell<bool> = const { Cell::new(false) };
+        }
+        let (hook, number) = {
+            let state = self.state();
+            (state.hook.clone(), state.operations.len())
+        };
+        if let Some(hook) = hook
+            && !RUNNING.replace(true)
+        {
+            hook(self, number);
+            RUNNING.set(false);
+        }
+    }
+
+    fn perform(&self, action: Action) -> io::Result<MutexGuard<'_, State>> {
+        self.run_hook();
+        let mut state = self.state();
+        state.perform(action)?;
+        Ok(state)
+    }
+
+    /// Counts a read, and then reads.
+    fn read<T>(&self, kind: Kind, read: impl FnOnce(&World) -> io::Result<T>) -> io::Result<T> {
+        let mut state = self.state();
+        match state.faults.next(kind) {
+            None | Some(Failure::Short(_) | Failure::LosePages { .. } | Failure::Ignored) => {
+                read(&state.world)
+            }
+            Some(failure) => Err(failure.error()),
+        }
+    }
+}
+
+impl State {
+    /// Does an operation, or fails it, and records it as it was done.
+    fn perform(&mut self, mut action: Action) -> io::Result<()> {
+        let failure = self.faults.next(action.kind());
+        let mut error = failure.map(Failure::error);
+        let mut applied = true;
+        match (failure, &mut action) {
+            (None | Some(Failure::DoneButBroken), _) => {}
+            (Some(Failure::Short(len)), Action::Write { bytes, .. }) => {
+                let fewer = len.min(bytes.len().saturating_sub(1)).max(1);
+                *bytes = bytes[..fewer.min(bytes.len())].into();
+                error = None;
+            }
+            (Some(Failure::LosePages { percent, seed }), Action::SyncFile { path, file }) => {
+                action = Action::LosePages { path: path.clone(), file: *file, percent, seed };
+            }
+            (Some(Failure::Ignored), Action::SyncFile { .. } | Action::SyncDir(_)) => {
+                applied = false;
+                error = None;
+            }
+            (Some(Failure::Short(_) | Failure::LosePages { .. } | Failure::Ignored), _) => error = None,
+            (Some(_), _) => applied = false,
+        }
+        let mut result = if applied { Arc::make_mut(&mut self.world).apply(&action) } else { Ok(()) };
+        if let Some(error) = error {
+            result = Err(error);
+        }
+        let error = result.as_ref().err().map(ToString::to_string);
+        self.operations.push(Arc::new(Operation { action, applied, error }));
+        result
+    }
+}
+
+impl Fs for SimulatedDisk {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let state = self.perform(Action::Create(path.to_path_buf()))?;
+        let file = state.world.file(path)?;
+        Ok(Box::new(Handle { disk: self.clone(), path: path.into(), file, at: 0 }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        let bytes = self.read(Kind::Open, |world| Ok(world.files[world.file(path)?].bytes.to_vec()))?;
+        Ok(Box::new(Cursor::new(bytes)))
+    }
+
+    fn map(&self, path: &Path) -> io::Result<Bytes> {
+        self.read(Kind::Map, |world| Ok(Bytes::from(world.files[world.file(path)?].bytes.to_vec())))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.perform(Action::Rename(from.to_path_buf(), to.to_path_buf())).map(|_| ())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.perform(Action::Remove(path.to_path_buf())).map(|_| ())
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.perform(Action::CreateDir(path.to_path_buf())).map(|_| ())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.perform(Action::RemoveDir(path.to_path_buf())).map(|_| ())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.read(Kind::List, |world| {
+            let folder = &world.folders[world.folder(path)?];
+            Ok(folder.names.keys().map(ToString::to_string).collect())
+        })
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        let file = self.state().world.file(path)?;
+        self.perform(Action::SyncFile { path: path.into(), file }).map(|_| ())
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.perform(Action::SyncDir(path.to_path_buf())).map(|_| ())
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        let mut state = self.perform(Action::Lock(path.to_path_buf()))?;
+        let file = state.world.file(path)?;
+        Ok(state.held.insert(file).then(|| Lock::new(Held { disk: self.clone(), file })))
+    }
+}
+
+/// A lock that is held.
+struct Held {
+    disk: SimulatedDisk,
+    file: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.disk.state().held.remove(&self.file);
+    }
+}
+
+/// An open file, which may have lost its name.
+#[derive(Clone)]
+struct Handle {
+    disk: SimulatedDisk,
+    path: Arc<Path>,
+    file: usize,
+    at: usize,
+}
+
+impl Write for Handle {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let action =
+            Action::Write { path: self.path.clone(), file: self.file, at: self.at, bytes: bytes.into() };
+        let state = self.disk.perform(action)?;
+        // The last operation is this one, as the disk is still locked; it may have been cut short.
+        let written = match &state.operations[state.operations.len() - 1].action {
+            Action::Write { bytes, .. } => bytes.len(),
+            _ => 0,
+        };
+        drop(state);
+        self.at += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl WriteFile for Handle {
+    fn sync(&mut self) -> io::Result<()> {
+        SyncFile::sync(self)
+    }
+
+    fn sync_handle(&self) -> io::Result<Box<dyn SyncFile>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl SyncFile for Handle {
+    fn sync(&self) -> io::Result<()> {
+        self.disk.perform(Action::SyncFile { path: self.path.clone(), file: self.file }).map(|_| ())
+    }
+}

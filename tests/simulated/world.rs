@@ -1,0 +1,278 @@
+//! Files and folders in memory, with what is durable of them apart from what is seen.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use super::action::Action;
+use super::random::Random;
+
+/// What a disk writes at once: of an unsynced sector all or nothing arrives, or garbage.
+pub(crate) const SECTOR: usize = 512;
+
+/// The numbers of files and folders are never used again, as handles keep them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    File(usize),
+    Folder(usize),
+}
+
+pub(super) type Names = BTreeMap<Arc<str>, Node>;
+
+/// The content of a file, whatever its name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inode {
+    pub(super) bytes: Arc<Vec<u8>>,
+    /// So many first bytes are the same on the disk.
+    pub(super) synced: usize,
+    /// What is on the disk, if that is not just the first `synced` bytes: something was overwritten.
+    pub(super) before: Option<Arc<Vec<u8>>>,
+}
+
+/// A change of a folder's names that may not have reached the disk.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// A node gets this name, new or instead of the one it had.
+    Name(Arc<str>, Node),
+    Remove(Arc<str>, Node),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Folder {
+    pub(super) names: Names,
+    /// The names as of the last sync of the folder.
+    pub(super) durable: Names,
+    /// What has changed since, in order.
+    pub(super) changes: Vec<Change>,
+}
+
+/// All files and folders; folder 0 is the root and the current folder at once.
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    pub(super) files: Vec<Inode>,
+    pub(super) folders: Vec<Folder>,
+}
+
+impl Inode {
+    /// A file that is all on the disk.
+    pub(super) fn durable(bytes: Arc<Vec<u8>>) -> Inode {
+        Inode { synced: bytes.len(), bytes, before: None }
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.before.is_none() && self.synced == self.bytes.len()
+    }
+
+    /// What is on the disk for sure.
+    pub(super) fn on_disk(&self) -> &[u8] {
+        self.before.as_ref().map_or(&self.bytes[..self.synced], |before| before)
+    }
+
+    /// Says that the bytes from `at` on are about to change.
+    fn touch(&mut self, at: usize) {
+        if at < self.synced {
+            if self.before.is_none() {
+                self.before = Some(Arc::new(self.bytes[..self.synced].to_vec()));
+            }
+            self.synced = at;
+        }
+    }
+
+    fn truncate(&mut self) {
+        self.touch(0);
+        self.bytes = Arc::default();
+    }
+
+    fn write(&mut self, at: usize, new: &[u8]) {
+        self.touch(at);
+        let bytes = Arc::make_mut(&mut self.bytes);
+        let end = at + new.len();
+        if bytes.len() < end {
+            bytes.resize(end, 0);
+        }
+        bytes[at..end].copy_from_slice(new);
+    }
+
+    fn sync(&mut self) {
+        *self = Inode::durable(self.bytes.clone());
+    }
+
+    /// What a failed write-back does: sectors fall back to what is on the disk, and nobody is told which.
+    fn lose_pages(&mut self, percent: u64, random: &mut Random) {
+        let mut bytes = self.bytes[..self.synced].to_vec();
+        while bytes.len() < self.bytes.len() {
+            let end = sector_end(bytes.len()).min(self.bytes.len());
+            let source = if random.below(100) < percent { self.on_disk() } else { &self.bytes };
+            push_range(&mut bytes, source, end);
+        }
+        self.bytes = Arc::new(bytes);
+    }
+}
+
+pub(super) fn sector_end(at: usize) -> usize {
+    (at / SECTOR + 1) * SECTOR
+}
+
+/// Appends up to `end` what the source has there, and zeros beyond its own end.
+pub(super) fn push_range(bytes: &mut Vec<u8>, source: &[u8], end: usize) {
+    let there = end.min(source.len()).max(bytes.len());
+    bytes.extend_from_slice(source.get(bytes.len()..there).unwrap_or(&[]));
+    bytes.resize(end, 0);
+}
+
+impl Change {
+    pub(super) fn apply(&self, names: &mut Names) {
+        match self {
+            Change::Name(name, node) => {
+                // A node has one name, whichever of its former ones got this far.
+                names.retain(|_, other| other != node);
+                names.insert(name.clone(), *node);
+            }
+            Change::Remove(name, node) => {
+                // Another file of the name, whose own end was lost, is not meant.
+                if names.get(name) == Some(node) {
+                    names.remove(name);
+                }
+            }
+        }
+    }
+}
+
+impl Folder {
+    /// A folder whose names are all on the disk.
+    pub(super) fn durable(names: Names) -> Folder {
+        Folder { durable: names.clone(), names, changes: Vec::new() }
+    }
+
+    fn change(&mut self, change: Change) {
+        change.apply(&mut self.names);
+        self.changes.push(change);
+    }
+
+    fn sync(&mut self) {
+        self.durable.clone_from(&self.names);
+        self.changes.clear();
+    }
+}
+
+/// The names on the way to a file or folder.
+fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Arc<str>> {
+    path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_string_lossy().into()),
+        Component::ParentDir => panic!("a simulated disk does not know `..`"),
+        _ => None,
+    })
+}
+
+impl World {
+    pub(super) fn empty() -> World {
+        World { files: Vec::new(), folders: vec![Folder::default()] }
+    }
+
+    fn walk(&self, steps: impl Iterator<Item = Arc<str>>) -> io::Result<Node> {
+        let mut node = Node::Folder(0);
+        for name in steps {
+            let Node::Folder(folder) = node else { return Err(io::ErrorKind::NotADirectory.into()) };
+            node = *self.folders[folder].names.get(&name).ok_or(io::ErrorKind::NotFound)?;
+        }
+        Ok(node)
+    }
+
+    pub(super) fn file(&self, path: &Path) -> io::Result<usize> {
+        match self.walk(steps(path))? {
+            Node::File(file) => Ok(file),
+            Node::Folder(_) => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    pub(super) fn folder(&self, path: &Path) -> io::Result<usize> {
+        match self.walk(steps(path))? {
+            Node::Folder(folder) => Ok(folder),
+            Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    /// The folder that has, or would have, this entry, and the entry's name.
+    fn entry(&self, path: &Path) -> io::Result<(usize, Arc<str>)> {
+        let mut steps = steps(path);
+        let name = steps.next_back().ok_or(io::ErrorKind::InvalidInput)?;
+        match self.walk(steps)? {
+            Node::Folder(folder) => Ok((folder, name)),
+            Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    /// The file of this name, new if need be.
+    fn file_or_new(&mut self, path: &Path) -> io::Result<usize> {
+        match self.file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let (folder, name) = self.entry(path)?;
+                let file = self.files.len();
+                self.files.push(Inode::default());
+                self.folders[folder].change(Change::Name(name, Node::File(file)));
+                Ok(file)
+            }
+            found => found,
+        }
+    }
+
+    /// Does what can be done; what cannot changes nothing.
+    pub(super) fn apply(&mut self, action: &Action) -> io::Result<()> {
+        match action {
+            Action::Create(path) => {
+                let file = self.file_or_new(path)?;
+                self.files[file].truncate();
+            }
+            Action::Write { file, at, bytes, .. } => self.files[*file].write(*at, bytes),
+            Action::SyncFile { file, .. } => self.files[*file].sync(),
+            Action::LosePages { file, percent, seed, .. } => {
+                self.files[*file].lose_pages(*percent, &mut Random(*seed));
+            }
+            Action::Rename(from, to) => self.rename(from, to)?,
+            Action::Remove(path) => {
+                let (folder, name) = self.entry(path)?;
+                let node = Node::File(self.file(path)?);
+                self.folders[folder].change(Change::Remove(name, node));
+            }
+            Action::CreateDir(path) => {
+                let (folder, name) = self.entry(path)?;
+                if self.folders[folder].names.contains_key(&name) {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                let new = Node::Folder(self.folders.len());
+                self.folders.push(Folder::default());
+                self.folders[folder].change(Change::Name(name, new));
+            }
+            Action::RemoveDir(path) => {
+                let (folder, name) = self.entry(path)?;
+                let old = self.folder(path)?;
+                if !self.folders[old].names.is_empty() {
+                    return Err(io::ErrorKind::DirectoryNotEmpty.into());
+                }
+                self.folders[folder].change(Change::Remove(name, Node::Folder(old)));
+            }
+            Action::SyncDir(path) => {
+                let folder = self.folder(path)?;
+                self.folders[folder].sync();
+            }
+            Action::Lock(path) => {
+                self.file_or_new(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let ((folder, _), (target, name)) = (self.entry(from)?, self.entry(to)?);
+        if folder != target {
+            return Err(io::Error::other("a simulated disk renames inside one folder only"));
+        }
+        let node = self.walk(steps(from))?;
+        if let Some(Node::Folder(_)) = self.folders[folder].names.get(&name) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        self.folders[folder].change(Change::Name(name, node));
+        Ok(())
+    }
+}
