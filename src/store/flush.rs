@@ -23,7 +23,7 @@ pub(super) fn work<F: Fingerprint>(shared: &Shared<F>) {
             work = shared.changed.wait(work).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         drop(work);
-        if let Err(error) = flush(shared) {
+        if let Err(error) = shared.in_pool(|| flush(shared)) {
             shared.fail(&error);
             return;
         }

@@ -78,7 +78,7 @@ impl<F: Fingerprint> Store<F> {
         let opened = open::open::<F>(path, &options)?;
         let distance = opened.view.manifest.settings.distance;
         let shared = Shared::new(path.to_path_buf(), options, opened.view, opened.next_number, opened.lock);
-        let shared = Arc::new(shared);
+        let shared = Arc::new(shared?);
         let writer = Writer::new(shared.clone(), opened.log, distance);
         let mut store = Store { shared: shared.clone(), writer, workers: Vec::new() };
         let start = |name: &str, work: Box<dyn FnOnce() + Send>| {

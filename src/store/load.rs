@@ -54,7 +54,8 @@ impl<'a, F: Fingerprint> Load<'a, F> {
         if self.is_empty {
             return self.shared.check();
         }
-        let entry = self.builder.finish()?;
+        let builder = self.builder;
+        let entry = self.shared.in_pool(|| builder.finish())?;
         // Deletes from before must not hide what comes now: they go into a segment first.
         self.writer.freeze_and(|| {
             self.shared.wait_for_flush()?;

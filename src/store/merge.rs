@@ -58,6 +58,15 @@ pub(super) fn merge<F: Fingerprint>(
     distance: u32,
     in_background: bool,
 ) -> Result<()> {
+    shared.in_pool(|| merge_here(shared, range, distance, in_background))
+}
+
+fn merge_here<F: Fingerprint>(
+    shared: &Arc<Shared<F>>,
+    range: Range<usize>,
+    distance: u32,
+    in_background: bool,
+) -> Result<()> {
     let view = shared.view();
     let segments = view.segments[range.clone()].to_vec();
     let removed = segments.iter().map(|segment| segment.number()).collect();

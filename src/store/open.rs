@@ -9,7 +9,7 @@ use super::snapshot::{Recent, View};
 use super::{LOCK, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::fs::{Fs, Lock};
+use crate::fs::{Fs, Lock, TEMPORARY};
 use crate::manifest::{MANIFEST, Manifest, Settings, is_store_file, log_name};
 use crate::memtable::Memtable;
 use crate::options::Options;
@@ -80,7 +80,6 @@ pub(super) fn start_log<F: Fingerprint>(
     sequence: u64,
 ) -> Result<LogWriter<F>> {
     let log = LogWriter::create(fs, &path.join(log_name(number)), number, sequence)?;
-    log.syncer().sync_to(log.len(), std::time::Duration::ZERO)?;
     fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
     Ok(log)
 }
@@ -111,7 +110,9 @@ fn check_folder(fs: &dyn Fs, path: &Path, options: &Options) -> Result<()> {
     };
     let ours = names.iter().all(|name| is_store_file(name) || name == LOCK || name == MANIFEST);
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
-    if has(MANIFEST) || options.create && ours && (names.is_empty() || has(LOCK)) {
+    // A loss of power may have left files that were being written, and not the lock.
+    let unfinished = names.iter().all(|name| name.ends_with(TEMPORARY));
+    if has(MANIFEST) || options.create && ours && (unfinished || has(LOCK)) {
         return Ok(());
     }
     let reason = if options.create {

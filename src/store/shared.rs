@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
 use super::snapshot::{Recent, Snapshot, View};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -54,6 +56,8 @@ pub(super) struct Shared<F: Fingerprint> {
     pub(super) work: Mutex<Work>,
     /// Something of `work` or of the view has changed.
     pub(super) changed: Condvar,
+    /// Where segments are written: threads of its own, since those of a caller may all be waiting for it.
+    pool: ThreadPool,
     pub(super) next_number: AtomicU64,
     pub(super) written: Mutex<Written>,
     _lock: Lock,
@@ -72,9 +76,19 @@ pub(super) struct Change<F> {
 }
 
 impl<F: Fingerprint> Shared<F> {
-    pub(super) fn new(path: PathBuf, options: Options, view: View<F>, next_number: u64, lock: Lock) -> Self {
-        Shared {
+    pub(super) fn new(
+        path: PathBuf,
+        options: Options,
+        view: View<F>,
+        next_number: u64,
+        lock: Lock,
+    ) -> Result<Self> {
+        let pool = ThreadPoolBuilder::new().thread_name(|i| format!("simstore segments {i}")).build();
+        let pool =
+            pool.map_err(|error| Error::io(&path, "start threads for")(std::io::Error::other(error)))?;
+        Ok(Shared {
             path,
+            pool,
             options,
             view: RwLock::new(Arc::new(view)),
             changing: Mutex::new(()),
@@ -84,7 +98,7 @@ impl<F: Fingerprint> Shared<F> {
             next_number: AtomicU64::new(next_number),
             written: Mutex::default(),
             _lock: lock,
-        }
+        })
     }
 
     pub(super) fn view(&self) -> Arc<View<F>> {
@@ -125,6 +139,15 @@ impl<F: Fingerprint> Shared<F> {
         self.changed.notify_all();
     }
 
+    /// Does something with the threads that write segments.
+    pub(super) fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        // A thread of another pool would take up other work of that pool while it waits: this one only waits.
+        std::thread::scope(|scope| {
+            let done = scope.spawn(|| self.pool.install(work)).join();
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// Waits until all memtables but the last are segments.
     pub(super) fn wait_for_flush(&self) -> Result<()> {
         let mut work = lock(&self.work);
@@ -157,9 +180,15 @@ impl<F: Fingerprint> Shared<F> {
     }
 
     /// Makes another list of segments durable, and then visible. Files that are not needed any more are removed.
+    ///
+    /// After an error nobody can tell which list is on the disk: nothing more is written.
     pub(super) fn change(&self, change: Change<F>) -> Result<()> {
         let _one = lock(&self.changing);
         self.check()?;
+        self.replace_manifest(change).inspect_err(|error| self.fail(error))
+    }
+
+    fn replace_manifest(&self, change: Change<F>) -> Result<()> {
         let fs = &self.options.fs;
         let view = self.view();
         let mut manifest =

@@ -13,7 +13,7 @@ use super::syncer::LogSyncer;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header, log_record};
-use crate::fs::{Fs, WriteFile};
+use crate::fs::{Fs, TEMPORARY, WriteFile};
 
 /// The buffer for records is not kept when it is larger, in bytes.
 const KEPT_BUFFER: usize = 1 << 20;
@@ -34,7 +34,8 @@ pub(crate) struct LogWriter<F> {
 }
 
 impl<F: Fingerprint> LogWriter<F> {
-    /// Creates a log, or empties it if it exists, and writes its header; syncs neither it nor its folder.
+    /// Creates a log, in the place of one that exists. It has its name only when its header is durable, so that a crash
+    /// leaves no log without one; the folder is not synced.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -46,10 +47,15 @@ impl<F: Fingerprint> LogWriter<F> {
                 "a log cannot start with sequence number {first_sequence}"
             )));
         }
-        let mut file = fs.create(path).map_err(Error::io(path, "create"))?;
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(TEMPORARY);
+        let temporary = PathBuf::from(temporary);
+        let mut file = fs.create(&temporary).map_err(Error::io(&temporary, "create"))?;
         let handle = file.sync_handle().map_err(Error::io(path, "open"))?;
         let header = header(F::BITS, number, first_sequence);
-        file.write_all(&header).map_err(Error::io(path, "write"))?;
+        file.write_all(&header).map_err(Error::io(&temporary, "write"))?;
+        file.sync().map_err(Error::io(&temporary, "sync"))?;
+        fs.rename(&temporary, path).map_err(Error::io(path, "rename to"))?;
         let len = header.len() as u64;
         Ok(LogWriter {
             path: path.to_path_buf(),

@@ -1,0 +1,452 @@
+//! A live store that loses its power after any operation of the disk, or has any fail: what was acknowledged as durable is
+//! there, and what is there is what was written first, without holes.
+//!
+//! `SIMSTORE_IMAGES=10000000 cargo test --release --test live_power_loss` takes more images than the usual number.
+
+mod simulated;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+use simstore::{Codec, Durability, Error, Options, PlanChoice, Snapshot, Store};
+use simulated::{Choice, Counted, Failure, Fault, Kind, SimulatedDisk};
+
+type Model = BTreeSet<(u64, u64)>;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u64, u64, Durability),
+    Delete(u64, u64, Durability),
+    /// Pairs, deleted where it says so.
+    Batch(Vec<(u64, u64, bool)>, Durability),
+    Load(Vec<(u64, u64)>),
+    Sync,
+    Flush,
+    Compact,
+    Reopen,
+}
+
+fn fingerprint(i: u64) -> u64 {
+    (i / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (1 << (i % 3 * 20))
+}
+
+fn scripted() -> Vec<Step> {
+    let (os, sync) = (Durability::Os, Durability::Sync);
+    let mut steps: Vec<Step> = (0..6).map(|i| Step::Insert(fingerprint(i), i, sync)).collect();
+    steps.extend((6..10).map(|i| Step::Insert(fingerprint(i), i, os)));
+    steps.extend([Step::Sync, Step::Delete(fingerprint(3), 3, sync), Step::Flush]);
+    steps.extend((10..14).map(|i| Step::Insert(fingerprint(i), i, os)));
+    steps.push(Step::Batch((14..20).map(|i| (fingerprint(i), i, i % 5 == 0)).collect(), sync));
+    steps.extend([Step::Delete(fingerprint(1), 1, os), Step::Insert(fingerprint(3), 3, sync)]);
+    steps.push(Step::Load((30..50).map(|i| (fingerprint(i), i)).collect()));
+    steps.extend([
+        Step::Reopen,
+        Step::Insert(fingerprint(60), 60, os),
+        Step::Delete(fingerprint(31), 31, os),
+    ]);
+    steps.extend([Step::Flush, Step::Insert(fingerprint(61), 61, sync), Step::Compact]);
+    steps.push(Step::Insert(fingerprint(62), 62, Durability::Group(Duration::from_micros(1))));
+    steps
+}
+
+fn random(seed: u64) -> Vec<Step> {
+    let mut random = Random(seed);
+    let step = |random: &mut Random| {
+        let (x, id) = (fingerprint(random.below(40)), random.below(4));
+        let durability = [Durability::Os, Durability::Os, Durability::Sync][random.below(3) as usize];
+        match random.below(20) {
+            0..8 => Step::Insert(x, id, durability),
+            8..12 => Step::Delete(x, id, durability),
+            12..15 => {
+                let pair = |_| (fingerprint(random.below(40)), random.below(4), random.below(3) == 0);
+                Step::Batch((0..5).map(pair).collect(), durability)
+            }
+            15 => Step::Load((0..8).map(|_| (fingerprint(random.below(40)), random.below(4))).collect()),
+            16 => Step::Sync,
+            17 => Step::Flush,
+            18 => Step::Compact,
+            _ => Step::Reopen,
+        }
+    };
+    (0..40).map(|_| step(&mut random)).collect()
+}
+
+fn options(disk: &SimulatedDisk, memtable: u64, compaction: bool) -> Options {
+    let plan = PlanChoice::Named("probe-2".into());
+    let options = Options::default().fs(disk.as_fs()).plan(plan).codec(Codec::EliasFano).block_size(256);
+    options.memtable(memtable).compaction(compaction).fanout(2)
+}
+
+fn path() -> &'static Path {
+    Path::new("store")
+}
+
+/// What a run of steps has written and when.
+struct History {
+    disk: SimulatedDisk,
+    /// The store after each number of steps.
+    models: Vec<Model>,
+    /// Operations of the disk when each step began.
+    began: Vec<usize>,
+    /// After so many operations of the disk, so many steps were acknowledged as durable.
+    durable: Vec<(usize, usize)>,
+    /// Operations of the disk when the store had been made.
+    made: usize,
+}
+
+/// Does a step, and changes the model. Says whether all steps so far are durable now.
+fn step(
+    store: &mut Option<Store<u64>>,
+    step: &Step,
+    model: &mut Model,
+    options: &Options,
+) -> Result<bool, Error> {
+    if matches!(step, Step::Reopen) {
+        drop(store.take());
+        *store = Some(Store::open(path(), options.clone())?);
+        return Ok(true);
+    }
+    let live = store.as_ref().expect("a store that was opened");
+    Ok(match step {
+        &Step::Insert(x, id, durability) => {
+            model.insert((x, id));
+            live.insert_durable(x, id, durability)?;
+            durability != Durability::Os
+        }
+        &Step::Delete(x, id, durability) => {
+            model.remove(&(x, id));
+            // A pair that is not there is nothing to write, and so nothing to make durable.
+            live.delete_durable(x, id, durability)? && durability != Durability::Os
+        }
+        Step::Batch(pairs, durability) => {
+            let mut batch = live.batch();
+            for &(x, id, delete) in pairs {
+                if delete {
+                    batch.delete(x, id);
+                    model.remove(&(x, id));
+                } else {
+                    batch.insert(x, id);
+                    model.insert((x, id));
+                }
+            }
+            batch.commit(*durability)?;
+            *durability != Durability::Os
+        }
+        Step::Load(pairs) => {
+            let mut load = live.load()?;
+            for &(x, id) in pairs {
+                load.insert(x, id)?;
+            }
+            model.extend(pairs);
+            load.finish()?;
+            true
+        }
+        Step::Sync => {
+            live.sync()?;
+            true
+        }
+        Step::Flush => {
+            // One without anything to flush makes nothing durable.
+            live.flush()?;
+            false
+        }
+        Step::Compact => {
+            live.compact()?;
+            false
+        }
+        Step::Reopen => unreachable!("done above"),
+    })
+}
+
+fn run(steps: &[Step], memtable: u64, compaction: bool) -> History {
+    let disk = SimulatedDisk::default();
+    let options = options(&disk, memtable, compaction);
+    let mut store = Some(Store::open(path(), options.clone()).unwrap());
+    let mut model = Model::new();
+    let made = disk.operations();
+    let mut history = History {
+        disk: disk.clone(),
+        models: vec![model.clone()],
+        began: Vec::new(),
+        durable: Vec::new(),
+        made,
+    };
+    for (i, each) in steps.iter().enumerate() {
+        history.began.push(disk.operations());
+        let durable = step(&mut store, each, &mut model, &options).unwrap();
+        history.models.push(model.clone());
+        if durable {
+            history.durable.push((disk.operations(), i + 1));
+        }
+    }
+    store.as_ref().unwrap().wait_for_background().unwrap();
+    drop(store);
+    history
+}
+
+impl History {
+    /// What is wrong with what a store holds after so many operations of the disk.
+    fn check(&self, done: usize, found: &Model) -> Result<(), String> {
+        let acknowledged = self.durable.iter().take_while(|durable| durable.0 <= done).last();
+        let least = acknowledged.map_or(0, |durable| durable.1);
+        let most = self.began.partition_point(|&began| began < done);
+        if self.models[least..=most.max(least)].contains(found) {
+            return Ok(());
+        }
+        let is = self.models.iter().position(|model| model == found);
+        Err(format!(
+            "{} pairs, as after step {is:?}, and not after {least} to {most}: {found:?}",
+            found.len()
+        ))
+    }
+}
+
+/// What the store on a disk holds; `None` if there is none yet.
+fn found(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<Model>, String> {
+    let snapshot = match snapshot {
+        Ok(snapshot) => snapshot,
+        Err(Error::NotAStore { .. }) => return Ok(None),
+        Err(Error::Io { path: of, source, .. })
+            if of == path() && source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let entries = snapshot.iter().map(|entry| entry.map(|entry| (entry.fingerprint, entry.id.unwrap())));
+    let model: Model = entries.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    // Queries say the same as the listing.
+    for &(query, _) in model.iter().step_by(7) {
+        let expected = model.iter().filter(|(x, _)| (x ^ query).count_ones() <= 3).count();
+        let matches = snapshot.query(query, 3).map_err(|error| error.to_string())?;
+        if matches.len() != expected {
+            return Err(format!("{query:x}: {} matches instead of {expected}", matches.len()));
+        }
+    }
+    Ok(Some(model))
+}
+
+/// Reads an image, or opens it to write; then also loses its power while it is being opened.
+fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u64) -> Result<usize, String> {
+    let judge = |model: Option<Model>, what: &str| match model {
+        Some(model) => history.check(done, &model).map_err(|error| format!("{what}: {error}")),
+        None if done < history.made => Ok(()),
+        None => Err(format!("{what}: no store")),
+    };
+    if choice % 8 != 0 {
+        judge(found(Snapshot::open_on(&image.as_fs(), path()))?, "read")?;
+        return Ok(1);
+    }
+    let store =
+        Store::<u64>::open(path(), options(image, 64 << 20, false)).map_err(|error| error.to_string())?;
+    let model = found(Ok(store.snapshot()))?.unwrap_or_default();
+    history.check(done, &model).map_err(|error| format!("recovered: {error}"))?;
+    // What was recovered is durable, and so is what is written after it.
+    store.insert_durable(u64::MAX, 77, Durability::Sync).map_err(|error| error.to_string())?;
+    drop(store);
+    let end = image.operations();
+    for again in 0..3 {
+        let later = (choice / 8 + again * 7) as usize % (end + 1);
+        let once_more = image.crash(later, &mut Choice::seeded(choice ^ again, later));
+        let after = found(Snapshot::open_on(&once_more.as_fs(), path()))?;
+        let Some(mut after) = after else {
+            if done < history.made {
+                continue;
+            }
+            return Err(format!("crash {later} of {end} in recovery: no store"));
+        };
+        let written = after.remove(&(u64::MAX, 77));
+        if later == end && !written {
+            return Err("a write after the recovery is lost".to_string());
+        }
+        if after != model {
+            return Err(format!("crash {later} of {end} in recovery: {after:?} instead of {model:?}"));
+        }
+    }
+    Ok(4)
+}
+
+fn lose_power(steps: &[Step], memtable: u64, compaction: bool, seeds: std::ops::Range<u64>) -> usize {
+    let history = run(steps, memtable, compaction);
+    let images = AtomicUsize::new(0);
+    seeds.into_par_iter().for_each(|seed| {
+        let mut crashes = history.disk.crashes();
+        loop {
+            let done = crashes.done();
+            let mut choice = match seed {
+                0 => Choice::Nothing,
+                1 => Choice::Everything,
+                _ => Choice::seeded(seed, done),
+            };
+            let image = crashes.image(&mut choice);
+            match check_image(&history, done, &image, seed + done as u64) {
+                Ok(count) => images.fetch_add(count, Ordering::Relaxed),
+                Err(error) => {
+                    panic!(
+                        "seed {seed}, after {done} operations: {error}\n{}{steps:?}",
+                        history.disk.listing()
+                    )
+                }
+            };
+            if crashes.advance().is_none() {
+                return;
+            }
+        }
+    });
+    images.into_inner()
+}
+
+/// How many images to take.
+fn wanted() -> usize {
+    std::env::var("SIMSTORE_IMAGES").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000)
+}
+
+#[test]
+fn power_is_lost_after_any_operation() {
+    let start = Instant::now();
+    let mut images = 0;
+    let mut round = 0;
+    while images < wanted() {
+        // Memtables that are flushed by every write, now and then, and never.
+        let memtable = [1, 1 << 20, 64 << 20][round as usize % 3];
+        let steps = if round < 3 { scripted() } else { random(round) };
+        images += lose_power(&steps, memtable, round % 2 == 0, 0..12);
+        round += 1;
+    }
+    println!("{images} images of {round} histories in {:.1} s", start.elapsed().as_secs_f64());
+}
+
+/// Every operation of the disk fails, once or from then on: the store says so and takes no more, readers go on, and what
+/// was acknowledged is there when it is opened again.
+#[test]
+fn any_operation_fails() {
+    let steps = scripted();
+    let end = run(&steps, 1 << 20, true).disk.operations();
+    let failures = [
+        Failure::Broken,
+        Failure::Full,
+        Failure::DoneButBroken,
+        Failure::LosePages { percent: 50, seed: 5 },
+        Failure::Interrupted,
+        Failure::Short(7),
+    ];
+    let cases: Vec<(usize, Failure, bool)> = (0..end)
+        .flat_map(|n| failures.map(|failure| [(n, failure, false), (n, failure, true)]))
+        .flatten()
+        // Interrupted without end is no failure that a disk has.
+        .filter(|&(_, failure, lasting)| {
+            !(lasting && matches!(failure, Failure::Interrupted | Failure::Short(_)))
+        })
+        .collect();
+    let failed = AtomicUsize::new(0);
+    cases.par_iter().for_each(|&(n, failure, lasting)| {
+        let case = format!("operation {n}, {failure:?}, lasting: {lasting}");
+        let disk = SimulatedDisk::default();
+        disk.plan(Fault { counted: Counted::Changes, n, lasting, failure });
+        let options = options(&disk, 1 << 20, true);
+        let (mut model, mut models, mut durable) = (Model::new(), vec![Model::new()], 0);
+        let mut store = Store::open(path(), options.clone()).ok();
+        for (i, each) in steps.iter().enumerate() {
+            if store.is_none() {
+                break;
+            }
+            let before = model.clone();
+            match step(&mut store, each, &mut model, &options) {
+                Ok(is_durable) => durable = if is_durable { i + 1 } else { durable },
+                Err(error) => {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    let Some(store) = &store else { break };
+                    // What was there before is still found.
+                    for &(x, id) in before.iter().step_by(5) {
+                        let found = store.query(x, 0).unwrap();
+                        let is_there = found.iter().any(|m| m.id == Some(id));
+                        // The step that failed may have deleted it.
+                        assert!(is_there || !model.contains(&(x, id)), "{case}: {x:x} {id}");
+                    }
+                    // A load or a merge that fails leaves the store as it was; after any other failure nothing more is
+                    // acknowledged.
+                    let before_writing = matches!(each, Step::Load(_) | Step::Compact | Step::Flush);
+                    match store.insert_durable(1, 1, Durability::Sync) {
+                        Ok(()) => {
+                            assert!(before_writing, "{case}: {error}, and then a write succeeds");
+                            for model in [before, model.clone()] {
+                                models.push(model.into_iter().chain([(1, 1)]).collect());
+                            }
+                            durable = models.len() - 2;
+                            break;
+                        }
+                        Err(Error::Poisoned { .. }) => {}
+                        Err(again) => {
+                            assert!(before_writing, "{case}: {error}, then {again}");
+                            // It may have been written, although it was not acknowledged.
+                            for model in [before, model.clone()] {
+                                models.push(model.into_iter().chain([(1, 1)]).collect());
+                            }
+                        }
+                    }
+                    let once_more = store.insert_durable(2, 2, Durability::Sync).unwrap_err();
+                    assert!(matches!(once_more, Error::Poisoned { .. }), "{case}: {once_more}");
+                    models.push(model.clone());
+                    break;
+                }
+            }
+            models.push(model.clone());
+        }
+        drop(store);
+        disk.heal();
+        for seed in 0..3 {
+            let image = disk.crash(disk.operations(), &mut Choice::seeded(seed, n));
+            let store = match Store::<u64>::open(path(), self::options(&image, 64 << 20, false)) {
+                Ok(store) => store,
+                Err(error) => panic!("{case}: {error}\n{}", disk.listing()),
+            };
+            let found = found(Ok(store.snapshot())).unwrap().unwrap();
+            assert!(models[durable..].contains(&found), "{case}, seed {seed}: {found:?}\n{}", disk.listing());
+            assert_eq!(store.snapshot().verify(|error| panic!("{case}: {error}")), 0);
+        }
+    });
+    println!("{} cases, {} of which made a step fail", cases.len(), failed.into_inner());
+}
+
+/// A disk that reports syncs it has not done loses what was acknowledged: the tests above would notice.
+#[test]
+fn a_lying_disk_is_noticed() {
+    let steps = scripted();
+    let honest = run(&steps, 64 << 20, false);
+    let disk = SimulatedDisk::default();
+    for kind in [Kind::SyncFile, Kind::SyncDir] {
+        disk.plan(Fault { counted: Counted::Of(kind), n: 0, lasting: true, failure: Failure::Ignored });
+    }
+    let options = options(&disk, 64 << 20, false);
+    let mut store = Some(Store::open(path(), options.clone()).unwrap());
+    let mut model = Model::new();
+    for each in &steps {
+        step(&mut store, each, &mut model, &options).unwrap();
+    }
+    drop(store);
+    let image = disk.crash(disk.operations(), &mut Choice::Nothing);
+    let lost = match found(Snapshot::open_on(&image.as_fs(), path())) {
+        Ok(Some(model)) => honest.check(usize::MAX, &model).is_err(),
+        _ => true,
+    };
+    assert!(lost);
+}
