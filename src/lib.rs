@@ -29,6 +29,12 @@
 //! A [`Snapshot`] is `Send + Sync`, and its reads are concurrent. A [`Builder`] takes any number of fingerprints
 //! in bounded memory; the store appears when it is complete and durable, or not at all.
 //!
+//! # A store that moves on
+//!
+//! A [`Store`] takes inserts and deletes, by a write-ahead log, while it is queried: [`Store::insert_if_new`] is one step
+//! whatever other threads do, [`Store::batch`] all or nothing, and a [`Store::snapshot`] stays as it is. What was
+//! acknowledged as [`Durability::Sync`] survives a loss of power.
+//!
 //! # Texts
 //!
 //! With the feature `text`, [`text::Profile`] makes fingerprints of documents, in Chinese, English or any
@@ -46,6 +52,8 @@ mod codec;
 mod compaction;
 #[cfg(feature = "corpus")]
 pub mod corpus;
+#[cfg(feature = "text")]
+mod documents;
 mod error;
 mod fingerprint;
 mod format;
@@ -70,6 +78,8 @@ mod wal;
 
 pub use crate::batch::{BatchMatch, BatchMethod};
 pub use crate::codec::Codec;
+#[cfg(feature = "text")]
+pub use crate::documents::{Addition, Documents};
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;
 pub use crate::map::Bytes;

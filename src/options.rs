@@ -236,7 +236,7 @@ impl Options {
         self
     }
 
-    /// Memory for sorting when segments are written, see [`BuildOptions::memory`].
+    /// Memory for sorting when segments are written, see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self

@@ -252,7 +252,7 @@ fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u6
         None if done < history.made => Ok(()),
         None => Err(format!("{what}: no store")),
     };
-    if choice % 8 != 0 {
+    if !choice.is_multiple_of(8) {
         judge(found(Snapshot::open_on(&image.as_fs(), path()))?, "read")?;
         return Ok(1);
     }

@@ -8,9 +8,12 @@ use std::sync::{Arc, Mutex};
 use simstore::Bytes;
 use simstore::fs::{Fs, Lock, SyncFile, WriteFile};
 
+/// What is in a file, whatever it is called.
+type Content = Arc<Mutex<Vec<u8>>>;
+
 #[derive(Debug, Default)]
 struct State {
-    files: BTreeMap<PathBuf, Vec<u8>>,
+    files: BTreeMap<PathBuf, Content>,
     folders: BTreeSet<PathBuf>,
     /// Bytes that may still be written; `None` is no limit.
     room: Option<usize>,
@@ -54,7 +57,7 @@ impl MemoryDisk {
     /// Puts a file there.
     #[allow(dead_code, reason = "not every test file has files of its own")]
     pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
-        self.0.lock().unwrap().files.insert(path.into(), bytes.to_vec());
+        self.0.lock().unwrap().files.insert(path.into(), Arc::new(Mutex::new(bytes.to_vec())));
     }
 
     /// The paths of all files and folders.
@@ -67,7 +70,7 @@ impl MemoryDisk {
 
 struct MemoryFile {
     disk: MemoryDisk,
-    path: PathBuf,
+    content: Content,
 }
 
 impl Write for MemoryFile {
@@ -80,7 +83,7 @@ impl Write for MemoryFile {
         if let Some(room) = &mut state.room {
             *room -= len;
         }
-        state.files.get_mut(&self.path).ok_or(io::ErrorKind::NotFound)?.extend_from_slice(&bytes[..len]);
+        self.content.lock().unwrap().extend_from_slice(&bytes[..len]);
         Ok(len)
     }
 
@@ -110,19 +113,21 @@ impl SyncFile for Kept {
 
 impl Fs for MemoryDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.0.lock().unwrap().files.insert(path.to_path_buf(), Vec::new());
-        Ok(Box::new(MemoryFile { disk: self.clone(), path: path.to_path_buf() }))
+        let content = Content::default();
+        self.0.lock().unwrap().files.insert(path.to_path_buf(), content.clone());
+        Ok(Box::new(MemoryFile { disk: self.clone(), content }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
         let state = self.0.lock().unwrap();
-        let bytes = state.files.get(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Box::new(io::Cursor::new(bytes.clone())))
+        let bytes = state.files.get(path).ok_or(io::ErrorKind::NotFound)?.lock().unwrap().clone();
+        Ok(Box::new(io::Cursor::new(bytes)))
     }
 
     fn map(&self, path: &Path) -> io::Result<Bytes> {
         let state = self.0.lock().unwrap();
-        Ok(Bytes::from(state.files.get(path).ok_or(io::ErrorKind::NotFound)?.clone()))
+        let bytes = state.files.get(path).ok_or(io::ErrorKind::NotFound)?.lock().unwrap().clone();
+        Ok(Bytes::from(bytes))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
