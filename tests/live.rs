@@ -230,6 +230,29 @@ fn a_built_store_is_a_live_store() {
     assert_eq!(now.refresh().unwrap().stats().ids, 1000);
 }
 
+/// A build that is to replace a live store and is given up leaves all of it, its log too.
+#[test]
+fn a_build_that_is_given_up_leaves_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    store.insert(7, 8).unwrap();
+    let replace = || BuildOptions { replace: true, ..BuildOptions::default() };
+    assert!(matches!(Builder::<u64>::create(&path, replace()), Err(Error::Locked { .. })));
+    drop(store);
+    drop(Builder::<u64>::create(&path, replace()).unwrap());
+    assert_eq!(Snapshot::<u64>::open(&path).unwrap().query(7, 0).unwrap().len(), 1);
+    let mut builder = Builder::<u64>::create(&path, replace()).unwrap();
+    builder.insert(9, 9).unwrap();
+    builder.finish().unwrap();
+    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    assert_eq!((store.query(7, 0).unwrap().len(), store.query(9, 0).unwrap().len()), (0, 1));
+    let mut load = store.load().unwrap();
+    load.insert(10, 500).unwrap();
+    load.finish().unwrap();
+    assert_eq!(store.snapshot().highest_id(), Some(500));
+}
+
 #[test]
 fn settings_are_the_stores() {
     let folder = tempfile::tempdir().unwrap();

@@ -147,18 +147,6 @@ impl<F: Fingerprint> Memtable<F> {
         self.tombstones.is_there(version, fingerprint, id)
     }
 
-    /// Whether a fingerprint has a live id.
-    pub(crate) fn contains(&self, version: u64, fingerprint: F) -> bool {
-        if !self.bands.serves(0) {
-            return self.pairs.iter(version).any(|pair| pair.fingerprint == fingerprint);
-        }
-        let visitor = |_, number| match self.pairs.get(number).is_there(version) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
-        self.bands.search(fingerprint, 0, visitor).is_break()
-    }
-
     /// The newest name of an id.
     pub(crate) fn name(&self, version: u64, id: u64) -> Option<String> {
         self.names.find(id, version).map(str::to_string)

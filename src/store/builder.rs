@@ -9,7 +9,7 @@ use super::{LOCK, Snapshot, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, Lock};
-use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file};
+use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file, log_number};
 use crate::options::BuildOptions;
 use crate::plan::Plan;
 use crate::segment::SegmentBuilder;
@@ -87,6 +87,9 @@ impl<F: Fingerprint> Builder<F> {
                 Ok(old) => {
                     number = old.next_number;
                     self.keep = old.segments.iter().flat_map(|segment| segment.files()).collect();
+                    let is_needed = |number| old.first_log > 0 && number >= old.first_log;
+                    let logs = names.iter().filter(|name| log_number(name).is_some_and(is_needed));
+                    self.keep.extend(logs.cloned());
                 }
                 // A store that cannot be read is replaced all the same; until then nothing of it is touched.
                 Err(_) => {

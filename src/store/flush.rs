@@ -69,7 +69,8 @@ fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
         None => None,
     };
     let distance = view.manifest.settings.distance;
-    shared.change(Change { removed: Vec::new(), added, flushed: true, distance })
+    let highest_id = memtable.highest_id(version).unwrap_or(0);
+    shared.change(Change { removed: Vec::new(), added, flushed: true, distance, highest_id })
 }
 
 /// Opens a segment that has just been written.

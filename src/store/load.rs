@@ -17,6 +17,7 @@ pub struct Load<'a, F: Fingerprint> {
     writer: &'a Writer<F>,
     builder: SegmentBuilder<F>,
     is_empty: bool,
+    highest_id: u64,
 }
 
 impl<'a, F: Fingerprint> Load<'a, F> {
@@ -25,7 +26,7 @@ impl<'a, F: Fingerprint> Load<'a, F> {
         let view = shared.view();
         let options = shared.build_options(&view, view.manifest.settings.distance);
         let builder = SegmentBuilder::new(&shared.path, shared.take_number(), options);
-        Ok(Load { shared, writer, builder, is_empty: true })
+        Ok(Load { shared, writer, builder, is_empty: true, highest_id: 0 })
     }
 
     /// Adds a fingerprint with an id.
@@ -34,6 +35,7 @@ impl<'a, F: Fingerprint> Load<'a, F> {
     /// [`Error::Io`](crate::Error::Io) if a sorted run cannot be written.
     pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
         self.is_empty = false;
+        self.highest_id = self.highest_id.max(id);
         self.builder.insert(fingerprint, id)
     }
 
@@ -66,6 +68,7 @@ impl<'a, F: Fingerprint> Load<'a, F> {
                 added: Some((entry.clone(), segment)),
                 flushed: false,
                 distance,
+                highest_id: self.highest_id,
             })
         })
     }

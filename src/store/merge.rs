@@ -117,5 +117,5 @@ fn merge_here<F: Fingerprint>(
         written.compaction_bytes += segment.stats().bytes;
         Some((entry, segment))
     };
-    shared.change(Change { removed, added, flushed: false, distance })
+    shared.change(Change { removed, added, flushed: false, distance, highest_id: 0 })
 }

@@ -73,6 +73,8 @@ pub(super) struct Change<F> {
     pub(super) flushed: bool,
     /// The largest distance that queries may ask for.
     pub(super) distance: u32,
+    /// The largest id that came with it.
+    pub(super) highest_id: u64,
 }
 
 impl<F: Fingerprint> Shared<F> {
@@ -194,6 +196,7 @@ impl<F: Fingerprint> Shared<F> {
         let mut manifest =
             Manifest { next_number: self.next_number.load(Ordering::Relaxed), ..view.manifest.clone() };
         manifest.settings.distance = change.distance;
+        manifest.highest_id = manifest.highest_id.max(change.highest_id);
         let is_removed = |number: u64| change.removed.contains(&number);
         let place = manifest.segments.iter().rposition(|entry| is_removed(entry.number));
         let kept_before = |i: usize| !is_removed(manifest.segments[i].number);
@@ -214,7 +217,6 @@ impl<F: Fingerprint> Shared<F> {
             (manifest.first_log, manifest.sequence) = (next.first_log, next.sequence);
             let version = first.memtable.version();
             manifest.marks.extend(first.memtable.marks(version));
-            manifest.highest_id = manifest.highest_id.max(first.memtable.highest_id(version).unwrap_or(0));
         }
         fs.sync_dir(&self.path).map_err(Error::io(&self.path, "sync"))?;
         manifest.save(fs, &self.path)?;

@@ -250,7 +250,9 @@ impl<F: Fingerprint> Snapshot<F> {
                 return Ok(true);
             }
         }
-        Ok(self.memtables().any(|(memtable, version)| memtable.contains(version, fingerprint)))
+        let mut recent = Vec::new();
+        self.query_recent(fingerprint, 0, &mut recent);
+        Ok(!recent.is_empty())
     }
 
     /// Whether a fingerprint is stored with an id; in a store without ids, whether it is stored.
