@@ -92,8 +92,15 @@ pub(super) struct IdChunk<'a> {
 }
 
 impl Ids {
-    pub(super) fn open(path: &Path, bytes: Bytes, fingerprints: u64, blocks: usize) -> Result<Self> {
+    /// Opens an id file without the table that it belongs to.
+    pub(super) fn open_alone(path: &Path, bytes: Bytes) -> Result<Self> {
         let chunks = Chunks::open(path, bytes, format::IDS_MAGIC, header::LEN, false)?;
+        let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
+        Ok(Ids { chunks, ids })
+    }
+
+    pub(super) fn open(path: &Path, bytes: Bytes, fingerprints: u64, blocks: usize) -> Result<Self> {
+        let Ids { chunks, ids } = Ids::open_alone(path, bytes)?;
         let mismatch = |offset: usize, what| Error::corrupt(path, offset as u64, Damage::Mismatch { what });
         if LittleEndian::read_u64(&chunks.header()[header::FINGERPRINTS..]) != fingerprints {
             let what = "the numbers of fingerprints of the ids and of the first table";
@@ -102,7 +109,6 @@ impl Ids {
         if chunks.len() != blocks {
             return Err(mismatch(0, "the chunks of ids and the blocks of the first table"));
         }
-        let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
         if ids < fingerprints {
             return Err(mismatch(header::IDS, "the numbers of ids and of fingerprints"));
         }

@@ -21,6 +21,10 @@ use crate::manifest::SegmentEntry;
 use crate::plan::Plan;
 use crate::table::{self, Table};
 
+/// A whole file, but not the one that was written with the manifest.
+const OTHER_FOOTER: Damage =
+    Damage::Mismatch { what: "the footers of this file and of the one that the manifest names" };
+
 /// A stored fingerprint within the distance of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Match<F> {
@@ -58,7 +62,7 @@ pub struct Stats {
     pub segments: usize,
     /// Tables of all segments.
     pub tables: usize,
-    /// Bytes of all files.
+    /// Bytes of all files but the logs.
     pub bytes: u64,
     /// Bytes of the tables.
     pub table_bytes: u64,
@@ -95,9 +99,7 @@ impl<F: Fingerprint> Segment<F> {
         let mut named = entry.footers.iter();
         // Called once a file has been found to be whole, in the order of `SegmentEntry::files`.
         let mut check_footer = |path: &Path, footer| {
-            let what = "the footers of this file and of the one that the manifest names";
-            let damage = Damage::Mismatch { what };
-            if named.next() == Some(&footer) { Ok(()) } else { Err(Error::corrupt(path, 0, damage)) }
+            if named.next() == Some(&footer) { Ok(()) } else { Err(Error::corrupt(path, 0, OTHER_FOOTER)) }
         };
         let mut tables = Vec::new();
         for number in 0..entry.tables {

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::snapshot::{Recent, Snapshot, View};
+use super::snapshot::Snapshot;
+use super::view::{Recent, View};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::Lock;

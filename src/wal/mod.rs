@@ -8,7 +8,7 @@ mod tests;
 mod writer;
 
 pub(crate) use operation::{Operation, Payload};
-pub(crate) use reader::{LogEnd, read_log};
+pub(crate) use reader::read_log;
 pub(crate) use syncer::LogSyncer;
 pub(crate) use writer::LogWriter;
 

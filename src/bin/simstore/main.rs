@@ -24,6 +24,7 @@ mod histogram;
 mod inputs;
 mod inspect;
 mod keep;
+mod live;
 mod naming;
 mod numbers;
 mod output;
