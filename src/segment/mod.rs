@@ -4,6 +4,7 @@ mod builder;
 mod chunks;
 mod ids;
 mod names;
+mod salvage;
 mod tombstones;
 mod verify;
 
@@ -12,6 +13,7 @@ use std::path::Path;
 pub(crate) use self::builder::SegmentBuilder;
 use self::ids::Ids;
 use self::names::Names;
+pub(crate) use self::salvage::Remains;
 use self::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -52,7 +54,7 @@ pub struct Stats {
     pub fingerprints: u64,
     /// Ids, each counted with each fingerprint that it was stored with.
     pub ids: u64,
-    /// Names of documents.
+    /// Names of documents: an upper bound while some are in memory, or in several segments.
     pub names: u64,
     /// Pairs deleted from older segments.
     pub tombstones: u64,

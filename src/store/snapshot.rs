@@ -322,6 +322,7 @@ impl<F: Fingerprint> Snapshot<F> {
         }
         for (memtable, version) in self.memtables() {
             all.memtable_entries += memtable.len(version);
+            all.names = all.names.saturating_add(memtable.names_len());
             all.memory += memtable.bytes();
         }
         all

@@ -2,6 +2,7 @@
 
 mod operation;
 mod reader;
+mod salvage;
 mod syncer;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ mod writer;
 
 pub(crate) use operation::{Operation, Payload};
 pub(crate) use reader::read_log;
+pub(crate) use salvage::salvage_log;
 pub(crate) use syncer::LogSyncer;
 pub(crate) use writer::LogWriter;
 
