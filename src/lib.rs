@@ -88,7 +88,8 @@ pub use crate::permutation::Permutation;
 pub use crate::plan::floor_bits_per_fingerprint;
 pub use crate::segment::{Entry, Match, Segment, Stats};
 pub use crate::store::{
-    Batch, Builder, Durability, Insertion, Iter, Load, Snapshot, Store, Written, stored_bits,
+    Batch, Builder, Durability, Finding, Insertion, Iter, Load, LogInfo, SalvageOptions, Salvaged, Snapshot,
+    Store, Written, damage, salvage, salvageable_bits, stored_bits,
 };
 pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
 

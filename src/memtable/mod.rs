@@ -187,6 +187,11 @@ impl<F: Fingerprint> Memtable<F> {
         self.names.sorted(version)
     }
 
+    /// How many names were given.
+    pub(crate) fn names_len(&self) -> u64 {
+        self.names.len()
+    }
+
     /// Number of live pairs.
     pub(crate) fn len(&self, version: u64) -> u64 {
         self.pairs.count(version)

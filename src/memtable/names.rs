@@ -67,6 +67,11 @@ impl Names {
         names.into_iter().map(|name| (name.id, name.name.to_string())).collect()
     }
 
+    /// How many names were given, also those that another has replaced.
+    pub(super) fn len(&self) -> u64 {
+        u64::from(self.records.len())
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.records.bytes() + self.heads.bytes() + self.text.load(Ordering::Relaxed)
     }

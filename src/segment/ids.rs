@@ -92,8 +92,15 @@ pub(super) struct IdChunk<'a> {
 }
 
 impl Ids {
-    pub(super) fn open(path: &Path, bytes: Bytes, fingerprints: u64, blocks: usize) -> Result<Self> {
+    /// Opens an id file without the table that it belongs to.
+    pub(super) fn open_alone(path: &Path, bytes: Bytes) -> Result<Self> {
         let chunks = Chunks::open(path, bytes, format::IDS_MAGIC, header::LEN, false)?;
+        let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
+        Ok(Ids { chunks, ids })
+    }
+
+    pub(super) fn open(path: &Path, bytes: Bytes, fingerprints: u64, blocks: usize) -> Result<Self> {
+        let Ids { chunks, ids } = Ids::open_alone(path, bytes)?;
         let mismatch = |offset: usize, what| Error::corrupt(path, offset as u64, Damage::Mismatch { what });
         if LittleEndian::read_u64(&chunks.header()[header::FINGERPRINTS..]) != fingerprints {
             let what = "the numbers of fingerprints of the ids and of the first table";
@@ -102,7 +109,6 @@ impl Ids {
         if chunks.len() != blocks {
             return Err(mismatch(0, "the chunks of ids and the blocks of the first table"));
         }
-        let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
         if ids < fingerprints {
             return Err(mismatch(header::IDS, "the numbers of ids and of fingerprints"));
         }
@@ -158,6 +164,73 @@ impl Ids {
         })?;
         range.for_each(|i| visitor(chunk.get(i)));
         Ok(())
+    }
+
+    /// Number of fingerprints that the header tells.
+    pub(super) fn fingerprints(&self) -> u64 {
+        LittleEndian::read_u64(&self.chunks.header()[header::FINGERPRINTS..])
+    }
+
+    /// Number of chunks.
+    pub(super) fn blocks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Appends the pairs of a chunk, if it has ids for just so many fingerprints.
+    pub(super) fn pairs<F: Copy>(
+        &self,
+        block: usize,
+        fingerprints: &[F],
+        pairs: &mut Vec<(F, u64)>,
+    ) -> Result<()> {
+        let chunk = self.chunk(block)?;
+        let groups = chunk.iter().filter(|&(_, first)| first).count();
+        if groups != fingerprints.len() || !chunk.iter().next().is_none_or(|(_, first)| first) {
+            let what = "the number of fingerprints of a chunk of ids and of its block";
+            return Err(self.damaged(block, Damage::Mismatch { what }));
+        }
+        let mut rest = fingerprints.iter();
+        let mut current = None;
+        for (id, first) in chunk.iter() {
+            if first {
+                current = rest.next();
+            }
+            pairs.extend(current.map(|&fingerprint| (fingerprint, id)));
+        }
+        Ok(())
+    }
+
+    /// The sound chunks, each with the places of its fingerprints among all `count` of the segment. Of those between two
+    /// damaged chunks the places are not known.
+    pub(super) fn chunks_by_position(
+        &self,
+        count: u64,
+        damaged: &mut dyn FnMut(Error),
+    ) -> Vec<(usize, std::ops::Range<u64>)> {
+        if self.fingerprints() != count {
+            return Vec::new();
+        }
+        let mut lens = Vec::new();
+        for block in 0..self.blocks() {
+            let chunk = self.chunk(block).map_err(&mut *damaged).ok();
+            lens.push(chunk.map(|chunk| chunk.iter().filter(|&(_, first)| first).count() as u64));
+        }
+        let mut placed = Vec::new();
+        let mut at = 0;
+        for (block, len) in lens.iter().enumerate().map_while(|(block, len)| len.map(|len| (block, len))) {
+            placed.push((block, at..at + len));
+            at += len;
+        }
+        let (sound, mut end, mut behind) = (placed.len(), count, Vec::new());
+        for (block, len) in lens.iter().enumerate().skip(sound).rev() {
+            let Some(start) = len.and_then(|len| end.checked_sub(len)).filter(|start| *start >= at) else {
+                break;
+            };
+            behind.push((block, start..end));
+            end = start;
+        }
+        placed.extend(behind.into_iter().rev());
+        placed
     }
 
     /// Checks what holds the chunks together; the caller reads them.

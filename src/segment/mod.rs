@@ -4,6 +4,7 @@ mod builder;
 mod chunks;
 mod ids;
 mod names;
+mod salvage;
 mod tombstones;
 mod verify;
 
@@ -12,6 +13,7 @@ use std::path::Path;
 pub(crate) use self::builder::SegmentBuilder;
 use self::ids::Ids;
 use self::names::Names;
+pub(crate) use self::salvage::Remains;
 use self::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -20,6 +22,10 @@ use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
 use crate::plan::Plan;
 use crate::table::{self, Table};
+
+/// A whole file, but not the one that was written with the manifest.
+const OTHER_FOOTER: Damage =
+    Damage::Mismatch { what: "the footers of this file and of the one that the manifest names" };
 
 /// A stored fingerprint within the distance of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +54,7 @@ pub struct Stats {
     pub fingerprints: u64,
     /// Ids, each counted with each fingerprint that it was stored with.
     pub ids: u64,
-    /// Names of documents.
+    /// Names of documents: an upper bound while some are in memory, or in several segments.
     pub names: u64,
     /// Pairs deleted from older segments.
     pub tombstones: u64,
@@ -58,7 +64,7 @@ pub struct Stats {
     pub segments: usize,
     /// Tables of all segments.
     pub tables: usize,
-    /// Bytes of all files.
+    /// Bytes of all files but the logs.
     pub bytes: u64,
     /// Bytes of the tables.
     pub table_bytes: u64,
@@ -95,9 +101,7 @@ impl<F: Fingerprint> Segment<F> {
         let mut named = entry.footers.iter();
         // Called once a file has been found to be whole, in the order of `SegmentEntry::files`.
         let mut check_footer = |path: &Path, footer| {
-            let what = "the footers of this file and of the one that the manifest names";
-            let damage = Damage::Mismatch { what };
-            if named.next() == Some(&footer) { Ok(()) } else { Err(Error::corrupt(path, 0, damage)) }
+            if named.next() == Some(&footer) { Ok(()) } else { Err(Error::corrupt(path, 0, OTHER_FOOTER)) }
         };
         let mut tables = Vec::new();
         for number in 0..entry.tables {

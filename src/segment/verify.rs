@@ -1,8 +1,16 @@
 //! Reading all of a segment and comparing its parts with one another.
 
-use super::Segment;
+use std::path::Path;
+
+use super::ids::Ids;
+use super::names::Names;
+use super::tombstones::Tombstones;
+use super::{OTHER_FOOTER, Segment};
 use crate::error::{Damage, Error};
 use crate::fingerprint::Fingerprint;
+use crate::format::footer_crc;
+use crate::fs::Fs;
+use crate::manifest::SegmentEntry;
 use crate::table::Table;
 
 /// What two tables of the same fingerprints agree in, whatever their order.
@@ -105,6 +113,35 @@ impl<F: Fingerprint> Segment<F> {
         if whole && (count != ids.len() || count != self.entry.ids) {
             let what = "the number of ids, the header and the manifest";
             damaged(Error::corrupt(ids.path(), 0, Damage::Mismatch { what }));
+        }
+    }
+}
+
+impl<F: Fingerprint> Segment<F> {
+    /// Opens each file by itself; calls `damaged` with each that cannot be, or is not the one that the manifest names.
+    pub(crate) fn check_files(
+        fs: &dyn Fs,
+        store: &Path,
+        entry: &SegmentEntry,
+        mut damaged: impl FnMut(Error),
+    ) {
+        for (name, named) in entry.files().into_iter().zip(&entry.footers) {
+            let path = store.join(&name);
+            let opened = fs.map(&path).map_err(Error::io(&path, "open")).and_then(|bytes| {
+                let footer = footer_crc(bytes.as_ref());
+                match name.rsplit_once('.').map(|(_, kind)| kind) {
+                    Some("table") => Table::<F>::open(&path, bytes).map(drop)?,
+                    Some("ids") => Ids::open_alone(&path, bytes).map(drop)?,
+                    Some("names") => Names::open(&path, bytes).map(drop)?,
+                    _ => Tombstones::<F>::open(&path, bytes.as_ref()).map(drop)?,
+                }
+                Ok(footer)
+            });
+            match opened {
+                Ok(footer) if footer == *named => {}
+                Ok(_) => damaged(Error::corrupt(&path, 0, OTHER_FOOTER)),
+                Err(error) => damaged(error),
+            }
         }
     }
 }

@@ -24,7 +24,9 @@ pub struct Builder<F: Fingerprint> {
     /// Of the segment.
     number: u64,
     segment: Option<SegmentBuilder<F>>,
-    highest_id: u64,
+    pub(super) highest_id: u64,
+    /// Small numbers that a writer of the store keeps, by key.
+    pub(super) marks: BTreeMap<String, u64>,
     /// Whether anything has been inserted.
     inserted: bool,
     /// The files that stay when what this build made is removed: those of the store that it replaces.
@@ -60,6 +62,7 @@ impl<F: Fingerprint> Builder<F> {
             number: 0,
             segment: None,
             highest_id: 0,
+            marks: BTreeMap::new(),
             inserted: false,
             keep: Vec::new(),
             folder_is_new,
@@ -149,10 +152,13 @@ impl<F: Fingerprint> Builder<F> {
     /// [`Error::OutOfOrder`] if the id is not larger than that of the named document before,
     /// [`Error::BadArgument`] if the name is too long, [`Error::Io`].
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
-        if let Some(segment) = &mut self.segment {
-            segment.name(id, name)?;
-        }
+        self.name(id, name)?;
         self.insert(fingerprint, id)
+    }
+
+    /// Names a document, whether it has fingerprints or not. Ids come in ascending order.
+    pub(super) fn name(&mut self, id: u64, name: &str) -> Result<()> {
+        self.segment.as_mut().map_or(Ok(()), |segment| segment.name(id, name))
     }
 
     /// Sorts, writes all files, and makes the store visible and durable.
@@ -226,7 +232,7 @@ impl<F: Fingerprint> Builder<F> {
             first_log: 0,
             sequence: 0,
             highest_id: self.highest_id,
-            marks: BTreeMap::new(),
+            marks: std::mem::take(&mut self.marks),
             segments,
         };
         let files: Vec<String> = manifest.segments.iter().flat_map(|segment| segment.files()).collect();

@@ -6,8 +6,9 @@ use std::sync::{Arc, PoisonError};
 
 use super::flush;
 use super::shared::{Change, Shared, lock};
-use super::snapshot::{Snapshot, View};
+use super::snapshot::Snapshot;
 use super::throttle::Throttle;
+use super::view::View;
 use crate::compaction::{self, Size};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;

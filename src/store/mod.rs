@@ -1,6 +1,7 @@
 //! Stores: the crate's front door.
 
 mod builder;
+mod damage;
 mod flush;
 mod iter;
 mod live;
@@ -8,19 +9,26 @@ mod load;
 mod merge;
 mod open;
 mod recovery;
+mod remains;
+mod salvage;
 mod shared;
 mod snapshot;
 mod throttle;
+mod view;
 mod writer;
 
 use std::path::Path;
 
 pub use self::builder::Builder;
+pub use self::damage::damage;
 pub use self::iter::Iter;
 pub use self::live::{Durability, Insertion, Store};
 pub use self::load::Load;
+pub use self::remains::salvageable_bits;
+pub use self::salvage::{Finding, SalvageOptions, Salvaged, salvage};
 pub use self::shared::Written;
 pub use self::snapshot::{Snapshot, stored_bits};
+pub use self::view::LogInfo;
 pub use self::writer::Batch;
 use crate::error::{Error, Result};
 use crate::fs::Fs;

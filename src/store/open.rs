@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::recovery::{self, Logs};
-use super::snapshot::{Recent, View};
+use super::view::{Recent, View};
 use super::{LOCK, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -47,7 +47,8 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &Options) -> Result<Ope
     let mut view = recovery::segments::<F>(fs, path, &manifest, &[])?;
     let logs = Logs::find(&**fs, path, &manifest)?;
     let memtable = Memtable::new(manifest.settings.distance, options.memtable.max(logs.bytes));
-    let sequence = logs.replay(path, &manifest, &memtable)?;
+    let sequence;
+    (sequence, view.logs) = logs.replay(path, &manifest, &memtable)?;
     // What was read may be only in the page cache: nothing is written after it before it is durable.
     for number in logs.numbers() {
         let log = path.join(log_name(number));

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::snapshot::{Recent, View};
+use super::view::{LogInfo, Recent, View};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::Fs;
 use crate::manifest::{Manifest, SegmentEntry, log_name, log_number};
 use crate::memtable::Memtable;
 use crate::segment::Segment;
-use crate::wal::{LogEnd, Operation, read_log};
+use crate::wal::{Operation, read_log};
 
 /// What is in the folder of a store that nobody writes to, or that somebody else does.
 ///
@@ -25,7 +25,7 @@ pub(super) fn read<F: Fingerprint>(
     let mut view = segments(fs, path, manifest, known)?;
     let logs = Logs::find(&**fs, path, manifest)?;
     let memtable = Memtable::new(manifest.settings.distance, logs.bytes);
-    logs.replay(path, manifest, &memtable)?;
+    (_, view.logs) = logs.replay(path, manifest, &memtable)?;
     let Manifest { first_log, sequence, .. } = *manifest;
     view.memtables.push(Recent { memtable: Arc::new(memtable), first_log, sequence });
     Ok(view)
@@ -53,6 +53,7 @@ pub(super) fn segments<F: Fingerprint>(
         manifest: manifest.clone(),
         manifest_bytes: manifest.encode().len() as u64,
         segments: manifest.segments.iter().map(open).collect::<Result<_>>()?,
+        logs: Vec::new(),
         memtables: Vec::new(),
     })
 }
@@ -91,31 +92,47 @@ impl Logs {
         self.logs.iter().map(|&(number, _)| number)
     }
 
-    /// Does all operations again, and returns the sequence number of the next record.
+    /// Reads each log by itself; calls `damaged` with what keeps one from being read.
+    pub(super) fn check<F: Fingerprint>(&self, path: &Path, mut damaged: impl FnMut(Error)) {
+        for (number, bytes) in &self.logs {
+            let log = path.join(log_name(*number));
+            if let Err(error) = read_log::<F>(&log, bytes.as_ref(), *number, |_, _| Ok(())) {
+                damaged(error);
+            }
+        }
+    }
+
+    /// Does all operations again; returns the sequence number of the next record, and what the logs are.
     pub(super) fn replay<F: Fingerprint>(
         &self,
         path: &Path,
         manifest: &Manifest,
         memtable: &Memtable<F>,
-    ) -> Result<u64> {
+    ) -> Result<(u64, Vec<LogInfo>)> {
         let mut next = manifest.sequence;
+        let mut infos = Vec::new();
         for (number, bytes) in &self.logs {
             let start = next;
             let log = path.join(log_name(*number));
+            let mut operations = 0;
             let end = read_log::<F>(&log, bytes.as_ref(), *number, |sequence, operation| {
                 apply(memtable, &operation);
                 next = sequence + 1;
+                operations += 1;
                 Ok(())
             })?;
             memtable.publish();
+            let bytes = bytes.as_ref().len() as u64;
             // A log without a header was being made when the power went, and holds nothing.
-            let Some(LogEnd { first_sequence, .. }) = end else { continue };
-            if first_sequence != start {
+            let torn_bytes = end.map_or(bytes, |end| end.torn_bytes);
+            let records = end.map_or(0, |end| end.next_sequence - end.first_sequence);
+            infos.push(LogInfo { number: *number, bytes, torn_bytes, records, operations });
+            if end.is_some_and(|end| end.first_sequence != start) {
                 let what = "the records of this log and of what comes before it";
                 return Err(Error::corrupt(&log, 0, Damage::Mismatch { what }));
             }
         }
-        Ok(next)
+        Ok((next, infos))
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::snapshot::{Recent, Snapshot, View};
+use super::snapshot::Snapshot;
+use super::view::{Recent, View};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::Lock;

@@ -1,10 +1,11 @@
 //! What a store held at one moment: everything that reads.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::iter::{Iter, Names};
 use super::recovery;
+use super::view::{LogInfo, Recent, View};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -19,29 +20,6 @@ use crate::segment::{Match, Segment, Stats};
 /// [`Error::NotAStore`], [`Error::Corrupt`], [`Error::UnsupportedVersion`] or [`Error::Io`].
 pub fn stored_bits(path: &Path) -> Result<u32> {
     Ok(Manifest::load(&Disk::default(), path)?.settings.bits)
-}
-
-/// What a store holds between one change and the next; shared by the snapshots of that time.
-#[derive(Clone, Debug)]
-pub(super) struct View<F> {
-    pub(super) fs: Arc<dyn Fs>,
-    pub(super) path: PathBuf,
-    pub(super) manifest: Manifest,
-    pub(super) manifest_bytes: u64,
-    /// The oldest first.
-    pub(super) segments: Vec<Arc<Segment<F>>>,
-    /// What is not in segments yet, the oldest first; all but the last stay as they are.
-    pub(super) memtables: Vec<Recent<F>>,
-}
-
-/// A memtable, and where in the logs it begins.
-#[derive(Clone, Debug)]
-pub(super) struct Recent<F> {
-    pub(super) memtable: Arc<Memtable<F>>,
-    /// The number of its first log.
-    pub(super) first_log: u64,
-    /// The sequence number of that log's first record.
-    pub(super) sequence: u64,
 }
 
 /// A store as it was at one moment: answers queries, from any number of threads at once. Cloning one takes nothing.
@@ -346,6 +324,7 @@ impl<F: Fingerprint> Snapshot<F> {
         }
         for (memtable, version) in self.memtables() {
             all.memtable_entries += memtable.len(version);
+            all.names = all.names.saturating_add(memtable.names_len());
             all.memory += memtable.bytes();
         }
         all
@@ -381,6 +360,23 @@ impl<F: Fingerprint> Snapshot<F> {
         &self.view.path
     }
 
+    /// The size of blocks of new tables in bytes; `None` is the codec's default.
+    pub fn block_size(&self) -> Option<u32> {
+        self.view.manifest.settings.block_size
+    }
+
+    /// Fingerprints from one restart point to the next in new tables; `None` is the default.
+    pub fn span(&self) -> Option<u16> {
+        self.view.manifest.settings.span
+    }
+
+    /// The logs whose operations are not in segments, the oldest first, as they were when the store was opened. What this
+    /// process has written since is not counted.
+    pub fn logs(&self) -> &[LogInfo] {
+        let in_segments = |log: &LogInfo| log.number < self.view.manifest.first_log;
+        &self.view.logs[self.view.logs.partition_point(in_segments)..]
+    }
+
     /// The segments, the oldest first.
     pub fn segments(&self) -> &[Arc<Segment<F>>] {
         &self.view.segments
@@ -388,6 +384,9 @@ impl<F: Fingerprint> Snapshot<F> {
 
     /// Reads everything and compares every part with the others: checksums, orders, all tables of a segment,
     /// ids, names, counts. Calls `damaged` with each problem, and returns their number.
+    ///
+    /// Manifest, logs and tombstones are read whole when a store is opened: [`damage`](crate::damage) is for a store that
+    /// cannot be.
     pub fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
         let mut problems = 0;
         for segment in &self.view.segments {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::live::{Durability, Insertion};
 use super::open::start_log;
 use super::shared::{Shared, lock};
-use super::snapshot::Recent;
+use super::view::Recent;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::memtable::Memtable;

@@ -221,6 +221,11 @@ impl<F: Fingerprint> Table<F> {
         &self.flips
     }
 
+    /// The block that a permuted fingerprint would be in.
+    pub(crate) fn block_of(&self, permuted: F) -> usize {
+        self.index.find(permuted)
+    }
+
     /// The bits of the original fingerprint that make the prefix.
     pub(crate) fn prefix_mask(&self) -> F {
         self.prefix_mask

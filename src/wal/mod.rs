@@ -2,13 +2,15 @@
 
 mod operation;
 mod reader;
+mod salvage;
 mod syncer;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub(crate) use operation::{Operation, Payload};
-pub(crate) use reader::{LogEnd, read_log};
+pub(crate) use reader::read_log;
+pub(crate) use salvage::salvage_log;
 pub(crate) use syncer::LogSyncer;
 pub(crate) use writer::LogWriter;
 

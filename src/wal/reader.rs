@@ -24,11 +24,11 @@ pub(crate) struct LogEnd {
 }
 
 /// A record whose checksum is right.
-struct Record<'a> {
-    sequence: u64,
+pub(super) struct Record<'a> {
+    pub(super) sequence: u64,
     durable: u64,
     /// Its fields, payload and padding.
-    bytes: &'a [u8],
+    pub(super) bytes: &'a [u8],
     payload: &'a [u8],
 }
 
@@ -79,7 +79,7 @@ pub(super) fn continue_log<F: Fingerprint>(
 }
 
 /// Checks the header; returns the sequence number of the first record, `None` if the header is torn.
-fn read_header<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64) -> Result<Option<u64>> {
+pub(super) fn read_header<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64) -> Result<Option<u64>> {
     let version = bytes.get(log_header::VERSION..log_header::BITS).map(LittleEndian::read_u32);
     match version {
         Some(found) if bytes.starts_with(&format::LOG_MAGIC) && found != format::VERSION => {
@@ -120,13 +120,13 @@ fn read_header<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64) -> Result
 }
 
 /// The length of a record with its padding, from its fields.
-fn record_len(fields: &[u8]) -> u64 {
+pub(super) fn record_len(fields: &[u8]) -> u64 {
     let payload = u64::from(LittleEndian::read_u32(&fields[log_record::PAYLOAD_LEN..]));
     (log_record::LEN as u64 + payload).next_multiple_of(log_record::ALIGNMENT as u64)
 }
 
 /// The record at a position of the file, if its checksum is right.
-fn record_at(bytes: &[u8], at: usize, number: u64) -> Result<Record<'_>, Damage> {
+pub(super) fn record_at(bytes: &[u8], at: usize, number: u64) -> Result<Record<'_>, Damage> {
     let rest = &bytes[at..];
     let truncated = |expected: u64| Damage::Truncated { expected, found: rest.len() as u64 };
     let fields = rest.get(..log_record::LEN).ok_or(truncated(log_record::LEN as u64))?;
@@ -195,7 +195,7 @@ fn refuse_if_synced(
 }
 
 /// Visits the operations of a record after all of them have been checked.
-fn visit_record<F: Fingerprint>(
+pub(super) fn visit_record<F: Fingerprint>(
     path: &Path,
     at: usize,
     record: &Record<'_>,

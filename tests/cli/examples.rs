@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "build",
     "add",
     "delete",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 13] = [
     "fingerprint",
     "inspect",
     "verify",
+    "salvage",
     "dump",
     "plan",
     "compression",

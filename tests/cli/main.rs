@@ -5,8 +5,10 @@ mod build;
 mod dedup;
 mod examples;
 mod fingerprint;
+mod live;
 mod pipes;
 mod query;
+mod salvage;
 mod store;
 mod synth;
 

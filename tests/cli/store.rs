@@ -15,27 +15,10 @@ fn with_store(args: &[&str]) -> Folder {
 fn inspect() {
     let folder = with_store(&["--plan", "cover-5", "--block-size", "1024"]);
     let lines = folder.run(&["inspect", "store", "--json"]).json();
-    assert_eq!(
-        fields(&lines[0]),
-        [
-            "bits",
-            "bits_per_fingerprint",
-            "bytes",
-            "codec",
-            "distance",
-            "fingerprints",
-            "floor_bits_per_fingerprint",
-            "id_bytes",
-            "ids",
-            "memory",
-            "name_bytes",
-            "names",
-            "profile",
-            "segments",
-            "table_bytes",
-            "tables"
-        ]
-    );
+    let expected = "\
+        bits bits_per_fingerprint block_size by_age bytes codec distance fingerprints floor_bits_per_fingerprint id_bytes \
+        ids keeps_ids logs memory memtable_entries name_bytes names plan profile segments span table_bytes tables tombstone_bytes tombstones";
+    assert_eq!(fields(&lines[0]).join(" "), expected);
     let files = std::fs::read_dir(folder.path("store")).unwrap();
     let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert_eq!(lines[0]["bytes"], bytes);

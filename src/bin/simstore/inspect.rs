@@ -9,6 +9,7 @@ use simstore::{Fingerprint, Segment, Snapshot, Table, floor_bits_per_fingerprint
 use crate::contents;
 use crate::failure::Outcome;
 use crate::inputs::count_of;
+use crate::live::{self, LogObject, SegmentObject};
 use crate::numbers::{bits_each, bytes, grouped, rounded};
 use crate::output::Output;
 use crate::width::{Bits, by_width};
@@ -19,10 +20,17 @@ With --json, a line is an object: the store, then one for each table. Of the sto
   bytes                       size of all files
   bits_per_fingerprint        the same for each fingerprint: all tables, ids and names
   floor_bits_per_fingerprint  of one copy of as many random fingerprints: log2 C(2^bits, n) / n
-  table_bytes, id_bytes, name_bytes  parts of bytes
+  table_bytes, id_bytes, name_bytes, tombstone_bytes  parts of bytes; logs are not
   memory                      bytes that an open store takes beside its files
-  distance, bits, codec, profile     as it was built
+  distance, bits, codec, profile, keeps_ids  as it was made
+  plan, block_size, span      of segments that are written; null: the codec's default
   segments, tables            their numbers
+  tombstones                  pairs that were deleted from older segments
+  memtable_entries            pairs that are in the logs, not in segments yet
+  by_age                      an object for each segment, the oldest first: segment (from 0), number (in the
+                              names of its files), plan, fingerprints, pairs, tombstones, tables, bytes
+  logs                        an object for each log, the oldest first: number, bytes, torn_bytes (cut off by a
+                              crash, or being written), records, operations (what is not in segments yet)
 Of a table:
   segment, table              which one, from 0
   plan                        name of the segment's plan
@@ -85,6 +93,15 @@ struct StoreLine<'a> {
     profile: &'a str,
     segments: usize,
     tables: usize,
+    tombstones: u64,
+    tombstone_bytes: u64,
+    memtable_entries: u64,
+    keeps_ids: bool,
+    plan: &'a str,
+    block_size: Option<u32>,
+    span: Option<u16>,
+    by_age: Vec<SegmentObject<'a>>,
+    logs: Vec<LogObject>,
 }
 
 #[derive(Serialize)]
@@ -157,6 +174,15 @@ fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outco
         profile: store.profile(),
         segments: stats.segments,
         tables: stats.tables,
+        tombstones: stats.tombstones,
+        tombstone_bytes: stats.tombstone_bytes,
+        memtable_entries: stats.memtable_entries,
+        keeps_ids: store.keeps_ids(),
+        plan: store.plan_policy(),
+        block_size: store.block_size(),
+        span: store.span(),
+        by_age: live::segments(store),
+        logs: live::logs(store),
     })?;
     for (number, segment) in store.segments().iter().enumerate() {
         for (i, table) in segment.tables().iter().enumerate() {
@@ -213,18 +239,31 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
         count_of(stats.names, "name")
     ))?;
     output.line(format_args!(
-        "  distance {}, codec {}, text profile {profile}",
+        "  distance {}, codec {}, plan {}, block size {}, span {}, {}, text profile {profile}",
         store.distance(),
-        store.codec()
+        store.codec(),
+        store.plan_policy(),
+        store.block_size().map_or("default".into(), |size| size.to_string()),
+        store.span().map_or("default".into(), |span| span.to_string()),
+        if store.keeps_ids() { "ids" } else { "no ids" }
     ))?;
     output.line(part("tables", stats.table_bytes))?;
     output.line(part("ids", stats.id_bytes))?;
     output.line(part("names", stats.name_bytes))?;
+    if stats.tombstones > 0 {
+        output.line(format_args!(
+            "  {:<8} {:>12}  {} of older segments",
+            "deleted",
+            bytes(stats.tombstone_bytes),
+            count_of(stats.tombstones, "pair")
+        ))?;
+    }
     output.line(part("in all", stats.bytes))?;
     output.line(format_args!(
         "  memory   {:>12}  beside the files; one copy of as many random fingerprints: at least {floor:.2} bits each",
         bytes(stats.memory)
     ))?;
+    live::print(output, store)?;
     for (number, segment) in store.segments().iter().enumerate() {
         output.line(format_args!(
             "segment {number}: {}, plan {}",

@@ -24,6 +24,7 @@ mod histogram;
 mod inputs;
 mod inspect;
 mod keep;
+mod live;
 mod naming;
 mod numbers;
 mod output;
@@ -31,6 +32,7 @@ mod plan;
 mod progress;
 mod query;
 mod rivals;
+mod salvage;
 mod spool;
 mod synth;
 mod verify;
@@ -84,6 +86,7 @@ enum Command {
     Fingerprint(fingerprint::FingerprintArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
+    Salvage(salvage::SalvageArgs),
     Dump(dump::DumpArgs),
     Plan(plan::PlanArgs),
     Compression(compression::CompressionArgs),
@@ -112,6 +115,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Fingerprint(args) => fingerprint::run(&args, &progress),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Salvage(args) => salvage::run(&args, &progress),
         Command::Dump(args) => dump::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Compression(args) => compression::run(&args, &progress),

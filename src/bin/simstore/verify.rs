@@ -1,10 +1,10 @@
 //! `simstore verify`: is a store intact.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Error, Fingerprint, Snapshot, Stats};
+use simstore::{Error, Fingerprint, LogInfo, Snapshot, Stats};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
@@ -12,8 +12,11 @@ use crate::output::Output;
 use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
-With --json, a line is an object: one for each problem, then a summary.
-  problem       what is wrong
+Bytes at the end of a log that a crash cut off are told as a note: what they would have said was never acknowledged as
+durable, and the store is intact without them.
+
+With --json, a line is an object: one for each problem or note, then a summary.
+  problem, note what is wrong, or what is worth knowing
   file, offset  where; null where it is no matter of a place in a file
 and in the summary
   ok            true or false
@@ -25,8 +28,8 @@ Example:
 
 /// Read a whole store and check that it is intact
 ///
-/// Every checksum, every order, every table against the others, ids and names. The exit code is 1 if anything
-/// is damaged.
+/// Manifest, logs and segments: every checksum, every order, every table against the others, ids and names. The exit code
+/// is 1 if anything is damaged; `simstore salvage` then makes another store of what is intact.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -57,6 +60,13 @@ impl From<&Error> for Problem {
 }
 
 #[derive(Serialize)]
+struct Note {
+    note: String,
+    file: String,
+    offset: u64,
+}
+
+#[derive(Serialize)]
 struct Summary {
     ok: bool,
     problems: u64,
@@ -69,7 +79,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Outcome {
     let verified = Bits::of_store(&args.store).and_then(|bits| by_width!(bits, verify(args)));
     match verified {
         // So damaged that it cannot be opened: the one problem that can be told.
-        Err(Failure::Engine(error @ Error::Corrupt { .. })) => {
+        Err(Failure::Engine(error @ (Error::Corrupt { .. } | Error::UnsupportedVersion { .. }))) => {
             let mut output = Output::stdout();
             print(&mut output, &error, args.json)?;
             report(args, output, 1, None)
@@ -79,16 +89,41 @@ pub(crate) fn run(args: &VerifyArgs) -> Outcome {
 }
 
 fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
-    let store = Snapshot::<F>::open(&args.store)?;
+    let opened = Snapshot::<F>::open(&args.store);
     let mut output = Output::stdout();
     let mut printed = Ok(());
-    let problems = store.verify(|error| {
+    let damaged = |error: Error| {
         if printed.is_ok() {
             printed = print(&mut output, &error, args.json);
         }
-    });
+    };
+    let problems = match &opened {
+        Ok(store) => store.verify(damaged),
+        Err(_) => simstore::damage::<F>(&args.store, damaged)?,
+    };
     printed?;
-    report(args, output, problems, Some(store.stats()))
+    if let (0, Err(error)) = (problems, &opened) {
+        // Refused for another reason than its files.
+        print(&mut output, error, args.json)?;
+        return report(args, output, 1, None);
+    }
+    if let Ok(store) = &opened {
+        for log in store.logs().iter().filter(|log| log.torn_bytes > 0) {
+            print_note(&mut output, store.path(), log, args.json)?;
+        }
+    }
+    report(args, output, problems, opened.ok().map(|store| store.stats()))
+}
+
+/// Tells what a crash has left at the end of a log.
+fn print_note(output: &mut Output, store: &Path, log: &LogInfo, json: bool) -> Outcome {
+    let file = store.join(log.file_name()).to_string_lossy().into_owned();
+    let offset = log.bytes - log.torn_bytes;
+    let note = format!(
+        "{file}: note: {} from offset {offset} on were cut off by a crash, or are being written",
+        count_of(log.torn_bytes, "byte")
+    );
+    if json { output.json(&Note { note, file, offset }) } else { output.line(note) }
 }
 
 fn print(output: &mut Output, error: &Error, json: bool) -> Outcome {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::reader::LogEnd;
 use super::*;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;

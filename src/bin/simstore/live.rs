@@ -1,0 +1,100 @@
+//! What `simstore inspect` shows of a store that grows: its segments by age, and its logs.
+
+use serde::Serialize;
+use simstore::{Fingerprint, Snapshot};
+
+use crate::failure::Outcome;
+use crate::inputs::count_of;
+use crate::numbers::{bytes, grouped};
+use crate::output::Output;
+
+/// A segment, as JSON.
+#[derive(Serialize)]
+pub(crate) struct SegmentObject<'a> {
+    segment: usize,
+    number: u64,
+    plan: &'a str,
+    fingerprints: u64,
+    pairs: u64,
+    tombstones: u64,
+    tables: usize,
+    bytes: u64,
+}
+
+/// A log, as JSON.
+#[derive(Serialize)]
+pub(crate) struct LogObject {
+    number: u64,
+    bytes: u64,
+    torn_bytes: u64,
+    records: u64,
+    operations: u64,
+}
+
+/// The segments, the oldest first.
+pub(crate) fn segments<F: Fingerprint>(store: &Snapshot<F>) -> Vec<SegmentObject<'_>> {
+    let mut objects = Vec::new();
+    for (i, segment) in store.segments().iter().enumerate() {
+        let stats = segment.stats();
+        objects.push(SegmentObject {
+            segment: i,
+            number: segment.number(),
+            plan: segment.plan().name(),
+            fingerprints: stats.fingerprints,
+            // Where ids are not kept, a pair is a fingerprint.
+            pairs: if store.keeps_ids() { stats.ids } else { stats.fingerprints },
+            tombstones: stats.tombstones,
+            tables: stats.tables,
+            bytes: stats.bytes,
+        });
+    }
+    objects
+}
+
+/// The logs, the oldest first.
+pub(crate) fn logs<F: Fingerprint>(store: &Snapshot<F>) -> Vec<LogObject> {
+    let object = |log: &simstore::LogInfo| LogObject {
+        number: log.number,
+        bytes: log.bytes,
+        torn_bytes: log.torn_bytes,
+        records: log.records,
+        operations: log.operations,
+    };
+    store.logs().iter().map(object).collect()
+}
+
+/// Prints segments by age, and logs.
+pub(crate) fn print<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
+    let segments = segments(store);
+    if !segments.is_empty() {
+        let columns = ["age", "number", "pairs", "deleted", "bytes"];
+        let [age, number, pairs, deleted, size] = columns;
+        output.line(format_args!("  {age:>5} {number:>8} {pairs:>14} {deleted:>9} {size:>14}  plan"))?;
+    }
+    for segment in &segments {
+        output.line(format_args!(
+            "  {:>5} {:>8} {:>14} {:>9} {:>14}  {}",
+            segment.segment,
+            segment.number,
+            grouped(segment.pairs),
+            grouped(segment.tombstones),
+            grouped(segment.bytes),
+            segment.plan
+        ))?;
+    }
+    for log in store.logs() {
+        let torn = match log.torn_bytes {
+            0 => String::new(),
+            torn => format!(", the last {} cut off by a crash, or being written", count_of(torn, "byte")),
+        };
+        output.line(format_args!(
+            "log {}: {}, {} in {} not in segments yet{torn}",
+            log.number,
+            bytes(log.bytes),
+            count_of(log.operations, "operation"),
+            count_of(log.records, "record")
+        ))?;
+    }
+    let entries = store.stats().memtable_entries;
+    if entries > 0 { output.line(format_args!("in memory: {}", count_of(entries, "pair"))) } else { Ok(()) }
+}

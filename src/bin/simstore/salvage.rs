@@ -1,0 +1,155 @@
+//! `simstore salvage`: another store of what is intact of a damaged one.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use simstore::{Finding, Fingerprint, SalvageOptions};
+
+use crate::failure::{Failure, Outcome};
+use crate::inputs::count_of;
+use crate::numbers::{parse_bytes, rounded};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::width::{Bits, by_width};
+
+const EXAMPLES: &str = "\
+A line is something that is wrong: FILE, the offset in it where there is one, `lost` or `note`, and what it is. A note
+is damage that cost nothing: what was there could be had from elsewhere.
+
+With --json, a line is an object: one for each of these
+  file, offset, lost, what    where, and null where it is no matter of a place; whether something is lost; what
+and at the end
+  store, new                  the damaged store and the new one
+  whole                       whether all was rescued
+  fingerprints, ids, names    what the new store holds
+  operations                  done again from the logs
+  without_ids                 fingerprints whose ids are lost: left out, or kept with --keep-without-ids
+  lost_fingerprints           that no table has any more, as far as their number is known
+  seconds                     time taken
+
+The exit code is 1 if something was lost; the new store is there all the same.
+
+Examples:
+  simstore salvage pages.simstore rescued.simstore
+  simstore salvage --json pages.simstore again.simstore";
+
+/// Make another store of what is intact of a damaged one
+///
+/// A fingerprint is rescued if any table of its segment has it; its ids, if their part of the id file is sound. Of logs all
+/// sound records count, also those after damage. Nothing is written to the damaged store, and nobody may write to it
+/// meanwhile.
+///
+/// Without a sound manifest, segments and logs are those of the folder, in the order of their numbers, and settings are
+/// those of the tables: the text profile is not known then, the distance is what the tables can answer, and what was
+/// deleted may be back if segments had been merged.
+///
+/// How far `simstore add` has read its inputs is kept only if nothing is lost: otherwise it reads them again, from their
+/// beginning.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SalvageArgs {
+    /// The damaged store
+    store: PathBuf,
+    /// The new store: a folder that is not there yet
+    new: PathBuf,
+    /// Keep fingerprints whose ids are lost, with new ids after the highest one, also those that had been deleted since;
+    /// they are left out otherwise
+    #[arg(long)]
+    keep_without_ids: bool,
+    /// The largest distance that the new store can answer [default: as the damaged one]
+    #[arg(long, short, value_name = "K")]
+    distance: Option<u32>,
+    /// Memory for sorting, like 2G [default: a quarter of the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct FindingObject<'a> {
+    file: &'a str,
+    offset: Option<u64>,
+    lost: bool,
+    what: &'a str,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    store: &'a str,
+    new: &'a str,
+    whole: bool,
+    fingerprints: u64,
+    ids: u64,
+    names: u64,
+    operations: u64,
+    without_ids: u64,
+    lost_fingerprints: u64,
+    seconds: f64,
+}
+
+pub(crate) fn run(args: &SalvageArgs, progress: &Progress) -> Outcome {
+    let bits = if simstore::salvageable_bits(&args.store)? == 128 { Bits::Wide } else { Bits::Narrow };
+    by_width!(bits, salvage(args, progress))
+}
+
+fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
+    if let Some(distance) = args.distance {
+        crate::width::check_distance::<F>(distance)?;
+    }
+    let options = SalvageOptions {
+        keep_without_ids: args.keep_without_ids,
+        distance: args.distance,
+        memory: args.memory,
+    };
+    let salvaged = simstore::salvage::<F>(&args.store, &args.new, &options)?;
+    let whole = salvaged.is_whole();
+    let mut output = Output::stdout();
+    for finding in &salvaged.findings {
+        print(&mut output, finding, args.json)?;
+    }
+    if args.json {
+        output.json(&Summary {
+            store: &args.store.to_string_lossy(),
+            new: &args.new.to_string_lossy(),
+            whole,
+            fingerprints: salvaged.fingerprints,
+            ids: salvaged.ids,
+            names: salvaged.names,
+            operations: salvaged.operations,
+            without_ids: salvaged.without_ids,
+            lost_fingerprints: salvaged.lost_fingerprints,
+            seconds: rounded(progress.seconds()),
+        })?;
+    } else {
+        output.line(format_args!(
+            "{}: {}, {}, {} rescued; {} of logs done again",
+            args.new.display(),
+            count_of(salvaged.fingerprints, "fingerprint"),
+            count_of(salvaged.ids, "id"),
+            count_of(salvaged.names, "name"),
+            count_of(salvaged.operations, "operation")
+        ))?;
+    }
+    output.finish()?;
+    if whole {
+        return Ok(());
+    }
+    let (store, new) = (args.store.display(), args.new.display());
+    Err(Failure::Failed(format!("{store}: not all could be rescued; what could is in {new}")))
+}
+
+fn print(output: &mut Output, finding: &Finding, json: bool) -> Outcome {
+    let file = finding.path.to_string_lossy();
+    if json {
+        let Finding { offset, lost, what, .. } = finding;
+        return output.json(&FindingObject { file: &file, offset: *offset, lost: *lost, what });
+    }
+    let kind = if finding.lost { "lost" } else { "note" };
+    match finding.offset {
+        Some(offset) => output.line(format_args!("{file}: at offset {offset}: {kind}: {}", finding.what)),
+        None => output.line(format_args!("{file}: {kind}: {}", finding.what)),
+    }
+}

@@ -1,0 +1,301 @@
+//! What can still be read of a segment whose files are damaged or missing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::OTHER_FOOTER;
+use super::ids::Ids;
+use super::names::Names;
+use super::tombstones::Tombstones;
+use crate::error::{Damage, Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format::footer_crc;
+use crate::fs::Fs;
+use crate::manifest::SegmentEntry;
+use crate::map::Bytes;
+use crate::sort::Sorter;
+use crate::table::Table;
+
+/// The files of a segment that can be opened.
+pub(crate) struct Remains<F> {
+    /// As the manifest has it; without a manifest its footers are empty and its counts 0.
+    pub(crate) entry: SegmentEntry,
+    /// Those that cannot be opened are `None`.
+    tables: Vec<Option<Table<F>>>,
+    ids: Option<Ids>,
+    names: Option<Names>,
+    tombstones: Option<Tombstones<F>>,
+    /// Distinct fingerprints, as far as it is known.
+    pub(crate) fingerprints: u64,
+}
+
+/// A fingerprint that was rescued, with an id if it had one that was rescued too.
+pub(crate) type Rescued<'a, F> = &'a mut dyn FnMut(F, Option<u64>) -> Result<()>;
+
+impl<F: Fingerprint> Remains<F> {
+    /// Opens what can be opened; calls `damaged` with the others.
+    pub(crate) fn open(
+        fs: &dyn Fs,
+        store: &Path,
+        entry: SegmentEntry,
+        damaged: &mut dyn FnMut(Error),
+    ) -> Remains<F> {
+        let mut open = Opening { fs, store, damaged };
+        let footer = |i: usize| entry.footers.get(i).copied();
+        let mut fingerprints = entry.fingerprints;
+        let mut tables = Vec::new();
+        for number in 0..entry.tables {
+            let table = open.file(&entry.table_name(number), footer(number as usize), |path, bytes| {
+                let table = Table::<F>::open(path, bytes)?;
+                if fingerprints > 0 && table.header().fingerprints != fingerprints {
+                    let what = "the numbers of fingerprints of this table and of another one";
+                    return Err(Error::corrupt(path, 0, Damage::Mismatch { what }));
+                }
+                Ok(table)
+            });
+            fingerprints = table.as_ref().map_or(fingerprints, |table| table.header().fingerprints);
+            tables.push(table);
+        }
+        let mut next = entry.tables as usize;
+        let mut footer = |has: bool| {
+            next += usize::from(has);
+            if has { entry.footers.get(next - 1).copied() } else { None }
+        };
+        let footers = [footer(entry.has_ids), footer(entry.has_names), footer(entry.tombstones > 0)];
+        let blocks = tables.first().and_then(Option::as_ref).map(Table::blocks);
+        let ids = if entry.has_ids {
+            open.file(&entry.ids_name(), footers[0], |path, bytes| {
+                let ids = Ids::open_alone(path, bytes)?;
+                let sound = ids.fingerprints() == fingerprints || fingerprints == 0;
+                if !sound || blocks.is_some_and(|blocks| blocks != ids.blocks()) {
+                    let what = "the chunks of ids and the blocks of the first table";
+                    return Err(Error::corrupt(path, 0, Damage::Mismatch { what }));
+                }
+                Ok(ids)
+            })
+        } else {
+            None
+        };
+        let names =
+            if entry.has_names { open.file(&entry.names_name(), footers[1], Names::open) } else { None };
+        let tombstones = if entry.tombstones > 0 {
+            open.file(&entry.tombstones_name(), footers[2], |path, bytes| {
+                Tombstones::open(path, bytes.as_ref())
+            })
+        } else {
+            None
+        };
+        Remains { entry, tables, ids, names, tombstones, fingerprints }
+    }
+
+    /// The tables that could be opened.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table<F>> {
+        self.tables.iter().flatten()
+    }
+
+    /// Whether all tables could be opened.
+    pub(crate) fn has_all_tables(&self) -> bool {
+        self.tables.iter().all(Option::is_some)
+    }
+
+    /// Number of chunks of names.
+    pub(crate) fn name_chunks(&self) -> usize {
+        self.names.as_ref().map_or(0, Names::chunks)
+    }
+
+    /// Appends the ids and names of a chunk, ascending.
+    pub(crate) fn names(&self, chunk: usize, all: &mut impl Extend<(u64, String)>) -> Result<()> {
+        self.names.as_ref().map_or(Ok(()), |names| names.read(chunk, all))
+    }
+
+    /// Pairs that were deleted from older segments.
+    pub(crate) fn tombstones(&self) -> &[(F, u64)] {
+        self.tombstones.as_ref().map_or(&[], Tombstones::pairs)
+    }
+
+    /// Whether a pair of older segments was deleted.
+    pub(crate) fn hides(&self, fingerprint: F, id: u64) -> bool {
+        self.tombstones.as_ref().is_some_and(|tombstones| tombstones.contains(fingerprint, id))
+    }
+
+    /// Visits all fingerprints that some table still has, with the ids that can be told; calls `damaged` with each part
+    /// that cannot be read. Returns how many distinct fingerprints it has visited. `runs` is where sorted runs go.
+    pub(crate) fn visit(
+        &self,
+        fs: &Arc<dyn Fs>,
+        runs: &Path,
+        memory: u64,
+        damaged: &mut dyn FnMut(Error),
+        rescued: Rescued<'_, F>,
+    ) -> Result<u64> {
+        match self.tables.first() {
+            Some(Some(first)) => self.visit_first(first, damaged, rescued),
+            _ => self.visit_others(fs, runs, memory, damaged, rescued),
+        }
+    }
+
+    /// Block by block of the first table; what its damaged blocks held comes from the other tables.
+    fn visit_first(
+        &self,
+        first: &Table<F>,
+        damaged: &mut dyn FnMut(Error),
+        rescued: Rescued<'_, F>,
+    ) -> Result<u64> {
+        let mut count = 0;
+        let mut lost: Vec<(usize, Vec<F>)> = Vec::new();
+        let mut block_of = Vec::new();
+        for block in 0..first.blocks() {
+            block_of.clear();
+            match first.decode_block(block, &mut block_of) {
+                Ok(()) => {
+                    count += block_of.len() as u64;
+                    self.give(block, &block_of, damaged, rescued)?;
+                }
+                Err(error) => {
+                    damaged(error);
+                    lost.push((block, Vec::new()));
+                }
+            }
+        }
+        if lost.is_empty() {
+            return Ok(count);
+        }
+        for table in self.tables().skip(1) {
+            each(table, damaged, |fingerprint| {
+                let block = first.block_of(fingerprint);
+                if let Ok(i) = lost.binary_search_by_key(&block, |lost| lost.0) {
+                    lost[i].1.push(fingerprint);
+                }
+                Ok(())
+            })?;
+            for (_, fingerprints) in &mut lost {
+                fingerprints.sort_unstable();
+                fingerprints.dedup();
+            }
+        }
+        for (block, fingerprints) in lost {
+            count += fingerprints.len() as u64;
+            self.give(block, &fingerprints, damaged, rescued)?;
+        }
+        Ok(count)
+    }
+
+    /// Hands over the fingerprints of a block with the ids of its chunk, if it has some for each of them.
+    fn give(
+        &self,
+        block: usize,
+        fingerprints: &[F],
+        damaged: &mut dyn FnMut(Error),
+        rescued: Rescued<'_, F>,
+    ) -> Result<()> {
+        let mut pairs = Vec::new();
+        if let Some(ids) = self.ids.as_ref().filter(|_| !fingerprints.is_empty()) {
+            match ids.pairs(block, fingerprints, &mut pairs) {
+                Ok(()) => {}
+                Err(error) => damaged(error),
+            }
+        }
+        if pairs.is_empty() {
+            return fingerprints.iter().try_for_each(|&fingerprint| rescued(fingerprint, None));
+        }
+        pairs.into_iter().try_for_each(|(fingerprint, id)| rescued(fingerprint, Some(id)))
+    }
+
+    /// Without the first table: the fingerprints of the others, sorted as it had them.
+    fn visit_others(
+        &self,
+        fs: &Arc<dyn Fs>,
+        runs: &Path,
+        memory: u64,
+        damaged: &mut dyn FnMut(Error),
+        rescued: Rescued<'_, F>,
+    ) -> Result<u64> {
+        let mut sorter = Sorter::<F>::new(fs, runs, memory);
+        for table in self.tables() {
+            let before_damage = each(table, damaged, |fingerprint| sorter.push(fingerprint))?;
+            // One whole table has all of them.
+            if before_damage {
+                break;
+            }
+        }
+        let sorted = sorter.finish()?;
+        let mut count = 0_u64;
+        sorted.visit(|_| {
+            count += 1;
+            Ok(())
+        })?;
+        let chunks = self.ids.as_ref().map_or(Vec::new(), |ids| ids.chunks_by_position(count, damaged));
+        // Of the chunk that is being filled.
+        let (mut next, mut position, mut pending) = (0, 0, Vec::new());
+        sorted.visit(|fingerprint| {
+            while next < chunks.len() && chunks[next].1.end <= position {
+                next += 1;
+            }
+            match chunks.get(next).filter(|(_, range)| range.contains(&position)) {
+                Some((block, range)) => {
+                    pending.push(fingerprint);
+                    if position + 1 == range.end {
+                        self.give(*block, &pending, damaged, rescued)?;
+                        pending.clear();
+                    }
+                }
+                None => rescued(fingerprint, None)?,
+            }
+            position += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+}
+
+/// Visits the fingerprints of the sound blocks of a table; says whether all are sound.
+fn each<F: Fingerprint>(
+    table: &Table<F>,
+    damaged: &mut dyn FnMut(Error),
+    mut visit: impl FnMut(F) -> Result<()>,
+) -> Result<bool> {
+    let mut whole = true;
+    let mut decoded = Vec::new();
+    for block in 0..table.blocks() {
+        decoded.clear();
+        match table.decode_block(block, &mut decoded) {
+            Ok(()) => {
+                for &permuted in &decoded {
+                    visit(table.header().plan.permutation.invert(permuted))?;
+                }
+            }
+            Err(error) => {
+                whole = false;
+                damaged(error);
+            }
+        }
+    }
+    Ok(whole)
+}
+
+struct Opening<'a> {
+    fs: &'a dyn Fs,
+    store: &'a Path,
+    damaged: &'a mut dyn FnMut(Error),
+}
+
+impl Opening<'_> {
+    /// Opens a file, if it is the one whose footer the manifest names.
+    fn file<T>(
+        &mut self,
+        name: &str,
+        footer: Option<u32>,
+        open: impl FnOnce(&Path, Bytes) -> Result<T>,
+    ) -> Option<T> {
+        let path: PathBuf = self.store.join(name);
+        let opened = self.fs.map(&path).map_err(Error::io(&path, "open")).and_then(|bytes| {
+            let found = footer_crc(bytes.as_ref());
+            let opened = open(&path, bytes)?;
+            if footer.is_some_and(|footer| footer != found) {
+                return Err(Error::corrupt(&path, 0, OTHER_FOOTER));
+            }
+            Ok(opened)
+        });
+        opened.map_err(|error| (self.damaged)(error)).ok()
+    }
+}

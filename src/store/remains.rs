@@ -1,0 +1,265 @@
+//! What is left of a damaged store: its settings, segments and logs, as far as they can be told.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::recovery::apply;
+use super::salvage::{Finding, finding};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::format;
+use crate::fs::{Disk, Fs};
+use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file, log_name, log_number};
+use crate::memtable::Memtable;
+use crate::plan::Plan;
+use crate::segment::Remains;
+use crate::wal::salvage_log;
+
+/// A damaged store.
+pub(super) struct Wreck<F: Fingerprint> {
+    pub(super) path: PathBuf,
+    pub(super) settings: Settings,
+    /// The oldest first.
+    pub(super) segments: Vec<Remains<F>>,
+    /// What the logs say.
+    pub(super) memtable: Memtable<F>,
+    /// Operations of the logs.
+    pub(super) operations: u64,
+    /// Ids of pairs that were deleted.
+    pub(super) deleted: HashSet<u64>,
+    pub(super) marks: BTreeMap<String, u64>,
+    pub(super) highest_id: u64,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// The width of the fingerprints of a store whose manifest may be damaged, by its other files then.
+///
+/// # Errors
+/// [`Error::NotAStore`] if no file tells, [`Error::UnsupportedVersion`], [`Error::Io`].
+pub fn salvageable_bits(path: &Path) -> Result<u32> {
+    let fs = Disk::default();
+    match Manifest::load(&fs, path) {
+        Ok(manifest) => return Ok(manifest.settings.bits),
+        Err(error @ Error::UnsupportedVersion { .. }) => return Err(error),
+        Err(_) => {}
+    }
+    let mut names = fs.list(path).map_err(Error::io(path, "list"))?;
+    names.retain(|name| is_store_file(name));
+    names.sort();
+    for name in names {
+        let (magic, at) = match name.rsplit_once('.') {
+            Some((_, "table")) => (format::TABLE_MAGIC, format::table_header::BITS),
+            Some((_, "log")) => (format::LOG_MAGIC, format::log_header::BITS),
+            _ => continue,
+        };
+        if let Ok(bytes) = fs.map(&path.join(name))
+            && bytes.as_ref().starts_with(&magic)
+            && let Some(&bits @ (64 | 128)) = bytes.as_ref().get(at)
+        {
+            return Ok(u32::from(bits));
+        }
+    }
+    let reason = "it has neither a sound manifest nor a table or log that tells how wide fingerprints are";
+    Err(Error::NotAStore { path: path.to_path_buf(), reason: reason.to_string() })
+}
+
+impl<F: Fingerprint> Wreck<F> {
+    /// Opens what can be opened; writes nothing.
+    pub(super) fn open(fs: &Arc<dyn Fs>, path: &Path, distance: Option<u32>) -> Result<Self> {
+        let mut names = fs.list(path).map_err(Error::io(path, "list"))?;
+        names.sort();
+        let mut findings = Vec::new();
+        let manifest = match Manifest::load(&**fs, path) {
+            Ok(manifest) if manifest.settings.bits != F::BITS => {
+                let (expected, found) = (F::BITS, manifest.settings.bits);
+                return Err(Error::Width { path: path.to_path_buf(), expected, found });
+            }
+            Ok(manifest) => Some(manifest),
+            Err(error @ Error::UnsupportedVersion { .. }) => return Err(error),
+            Err(error) => {
+                findings.push(manifest_lost(path, &error));
+                None
+            }
+        };
+        let entries = match &manifest {
+            Some(manifest) => manifest.segments.clone(),
+            None => entries_of(&names),
+        };
+        let mut segments = Vec::new();
+        for entry in entries {
+            segments.push(Remains::open(&**fs, path, entry, &mut |error| findings.push(of_file(&error))));
+        }
+        let mut settings = match &manifest {
+            Some(manifest) => manifest.settings.clone(),
+            None => settings_of(&segments, names.iter().any(|name| name.ends_with(".ids"))),
+        };
+        settings.distance = distance.unwrap_or(settings.distance);
+
+        let mut logs: Vec<u64> = names.iter().filter_map(|name| log_number(name)).collect();
+        if let Some(manifest) = &manifest {
+            logs.retain(|&number| manifest.first_log > 0 && number >= manifest.first_log);
+            if manifest.first_log > 0 && !logs.contains(&manifest.first_log) {
+                logs.push(manifest.first_log);
+            }
+        }
+        logs.sort_unstable();
+        let logged = manifest.as_ref().filter(|manifest| manifest.first_log > 0);
+        let sequence = logged.map(|manifest| manifest.sequence);
+        let (memtable, operations) = replay(&**fs, path, &settings, &logs, sequence, &mut findings);
+        let version = memtable.version();
+        let mut deleted: HashSet<u64> = memtable.tombstones(version).iter().map(|&(_, id)| id).collect();
+        deleted.extend(segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id));
+        let (mut marks, highest_id) =
+            manifest.map_or_else(Default::default, |manifest| (manifest.marks, manifest.highest_id));
+        marks.extend(memtable.marks(version));
+        let highest_id = highest_id.max(memtable.highest_id(version).unwrap_or(0));
+        let path = path.to_path_buf();
+        Ok(Wreck { path, settings, segments, memtable, operations, deleted, marks, highest_id, findings })
+    }
+}
+
+/// Does all sound operations of the logs again, and counts them. `next` is the sequence number of the first record.
+fn replay<F: Fingerprint>(
+    fs: &dyn Fs,
+    path: &Path,
+    settings: &Settings,
+    logs: &[u64],
+    mut next: Option<u64>,
+    findings: &mut Vec<Finding>,
+) -> (Memtable<F>, u64) {
+    let mut opened = Vec::new();
+    for &number in logs {
+        let log = path.join(log_name(number));
+        match fs.map(&log) {
+            Ok(bytes) => opened.push((number, log, bytes)),
+            Err(error) => findings.push(finding(&Error::io(&log, "open")(error), true)),
+        }
+    }
+    let bytes = opened.iter().map(|(_, _, bytes)| bytes.as_ref().len() as u64).sum();
+    let (memtable, mut operations) = (Memtable::new(settings.distance, bytes), 0);
+    for (number, log, bytes) in opened {
+        let bytes = bytes.as_ref();
+        let remains = salvage_log::<F>(&log, bytes, number, |operation| {
+            apply(&memtable, &operation);
+            operations += 1;
+        });
+        memtable.publish();
+        let mut found = |offset, what: String, lost| {
+            findings.push(Finding { path: log.clone(), offset, what, lost });
+        };
+        if let (Some(next), Some((first, _))) = (next, remains.sequences)
+            && next < first
+        {
+            found(
+                None,
+                format!("records {next} to {}, which come before those of this log, are missing", first - 1),
+                true,
+            );
+        }
+        // A log with a damaged header and nothing behind it held nothing.
+        let unreadable = remains.sequences.is_none() && bytes.len() > format::log_header::LEN;
+        let lost = remains.missing > 0 || unreadable;
+        findings.extend(remains.damage.iter().map(|error| finding(error, lost)));
+        let mut found = |offset, what: String, lost| {
+            findings.push(Finding { path: log.clone(), offset, what, lost });
+        };
+        if remains.missing > 0 {
+            found(None, format!("{} records are lost; those after them count", remains.missing), true);
+        }
+        let is_told = unreadable && !remains.damage.is_empty();
+        if remains.torn_bytes > 0 && !is_told {
+            let what = format!("{} bytes to the end are no record: a crash cut them off", remains.torn_bytes);
+            found(Some(bytes.len() as u64 - remains.torn_bytes), what, false);
+        }
+        next = remains.sequences.map(|(_, last)| last.saturating_add(1)).or(next);
+    }
+    (memtable, operations)
+}
+
+/// What the loss of a manifest means.
+fn manifest_lost(path: &Path, error: &Error) -> Finding {
+    let (offset, why) = match error {
+        Error::Corrupt { offset, damage, .. } => (Some(*offset), damage.to_string()),
+        Error::NotAStore { .. } => (None, "missing".to_string()),
+        other => (None, other.to_string()),
+    };
+    let what = format!(
+        "{why}; segments and logs are those of the folder, by their numbers, the settings those of the tables, the text \
+         profile is not known; what was deleted may be back if segments had been merged"
+    );
+    Finding { path: path.join(MANIFEST), offset, what, lost: true }
+}
+
+/// A file that cannot be opened. What is lost with a table or with ids is counted by fingerprints.
+fn of_file(error: &Error) -> Finding {
+    let mut found = finding(error, false);
+    match found.path.extension().and_then(|extension| extension.to_str()) {
+        Some("names") => {
+            found.lost = true;
+            found.what += "; the names of its documents are lost";
+        }
+        Some("tombstones") => {
+            found.lost = true;
+            found.what += "; what it deleted from older segments is back";
+        }
+        _ => {}
+    }
+    found
+}
+
+/// The segments that a folder has files of, by number.
+fn entries_of(names: &[String]) -> Vec<SegmentEntry> {
+    let keeps_ids = names.iter().any(|name| name.ends_with(".ids"));
+    let mut entries: BTreeMap<u64, SegmentEntry> = BTreeMap::new();
+    for name in names.iter().filter(|name| is_store_file(name) && !name.ends_with(".tmp")) {
+        let Some((stem, kind)) = name.rsplit_once('.').filter(|(_, kind)| *kind != "log") else { continue };
+        let (number, table) = stem.split_once('-').unwrap_or((stem, "0"));
+        let (Ok(number), Ok(table)) = (number.parse(), table.parse::<u32>()) else { continue };
+        let entry = entries.entry(number).or_insert_with(|| SegmentEntry {
+            number,
+            fingerprints: 0,
+            ids: 0,
+            names: 0,
+            tombstones: 0,
+            tables: 1,
+            has_ids: keeps_ids,
+            has_names: false,
+            footers: Vec::new(),
+            plan: String::new(),
+        });
+        entry.tables = entry.tables.max(table + 1);
+        entry.has_names |= kind == "names";
+        entry.tombstones += u64::from(kind == "tombstones");
+    }
+    entries.into_values().collect()
+}
+
+/// The settings of a store, by its tables.
+fn settings_of<F: Fingerprint>(segments: &[Remains<F>], ids: bool) -> Settings {
+    let mut settings = Settings {
+        bits: F::BITS,
+        distance: 3,
+        codec: Default::default(),
+        ids,
+        block_size: None,
+        span: None,
+        profile: String::new(),
+        plan: "auto".to_string(),
+    };
+    if let Some(table) = segments.iter().flat_map(Remains::tables).next() {
+        let header = table.header();
+        settings.codec = header.codec;
+        let default = header.codec.default_block_size(F::BITS);
+        settings.block_size = Some(header.block_size).filter(|&size| size != default);
+        settings.span = Some(header.span).filter(|&span| span > 0 && span != format::DEFAULT_SPAN as u16);
+    }
+    // Each segment is complete for the store's distance at least; one that is read whole is for every distance.
+    let complete_for = segments.iter().filter(|segment| segment.has_all_tables()).filter_map(|segment| {
+        let plans: Vec<_> = segment.tables().map(|table| table.header().plan.clone()).collect();
+        let is_complete = |distance: &u32| Plan::new("", *distance, plans.clone()).is_ok();
+        (0..=F::MAX_DISTANCE).take_while(is_complete).last().filter(|&distance| distance < F::MAX_DISTANCE)
+    });
+    settings.distance = complete_for.min().unwrap_or(settings.distance);
+    settings
+}

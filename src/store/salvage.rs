@@ -1,0 +1,272 @@
+//! Another store of what is intact of a damaged one.
+
+use std::collections::{HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::builder::Builder;
+use super::remains::Wreck;
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::fs::{Disk, Fs};
+use crate::options::BuildOptions;
+use crate::segment::Remains;
+use crate::sort::Sorter;
+
+/// How a damaged store is salvaged.
+#[derive(Clone, Debug, Default)]
+pub struct SalvageOptions {
+    /// Fingerprints whose ids are lost get new ones, after the highest; they are left out by default.
+    pub keep_without_ids: bool,
+    /// The largest distance that queries of the new store may ask for; by default that of the manifest, or what the
+    /// tables can answer.
+    pub distance: Option<u32>,
+    /// Memory for sorting, see [`BuildOptions::memory`].
+    pub memory: Option<u64>,
+}
+
+/// Something that is wrong with a damaged store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file.
+    pub path: PathBuf,
+    /// Offset in the file, in bytes, where it is a matter of a place.
+    pub offset: Option<u64>,
+    /// What is wrong, and what it means.
+    pub what: String,
+    /// Whether something of the store is lost, or may be; otherwise all of it could be had from elsewhere.
+    pub lost: bool,
+}
+
+/// What was rescued of a damaged store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Salvaged {
+    /// Distinct fingerprints in the new store.
+    pub fingerprints: u64,
+    /// Pairs of fingerprint and id in the new store.
+    pub ids: u64,
+    /// Names in the new store.
+    pub names: u64,
+    /// Operations of the logs that were done again.
+    pub operations: u64,
+    /// Fingerprints that could be read, but not their ids.
+    pub without_ids: u64,
+    /// Fingerprints of segments that could not be read, as far as their number is known.
+    pub lost_fingerprints: u64,
+    /// What was found wrong.
+    pub findings: Vec<Finding>,
+}
+
+impl Salvaged {
+    /// Whether all of the store was rescued.
+    pub fn is_whole(&self) -> bool {
+        !self.findings.iter().any(|finding| finding.lost)
+    }
+}
+
+/// Makes another store of what is intact of a damaged one, to which nothing is written and nobody may write meanwhile.
+///
+/// Segments and logs are those that the manifest names; without one, those that the folder has, by their numbers, and the
+/// settings are those of the tables. A fingerprint is rescued if any table of its segment has it; its ids, if their part
+/// of the id file is sound. Of logs all sound records count, also behind damage. Marks, which say how far inputs have been
+/// read, are kept only if nothing is lost, so that otherwise inputs are read again.
+///
+/// # Errors
+/// [`Error::NotAStore`] if there is nothing of a store; as [`Builder::create`] and [`Builder::finish`], for the new one.
+pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions) -> Result<Salvaged> {
+    let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+    if let (Ok(old), Some(parent)) = (path.canonicalize(), new.parent())
+        && parent.canonicalize().is_ok_and(|parent| parent.starts_with(&old))
+    {
+        let message = format!("{}: inside of the damaged store; choose another path", new.display());
+        return Err(Error::BadArgument(message));
+    }
+    let store = Wreck::<F>::open(&fs, path, options.distance)?;
+    let settings = &store.settings;
+    let build = BuildOptions {
+        distance: settings.distance,
+        codec: settings.codec,
+        plan: settings.plan.parse().unwrap_or_default(),
+        block_size: settings.block_size,
+        span: settings.span,
+        memory: options.memory,
+        ids: settings.ids,
+        profile: settings.profile.clone(),
+        ..BuildOptions::default()
+    };
+    // A third for each of the two sorters beside the builder.
+    let memory = build.memory() / 3;
+    let build = BuildOptions { memory: Some(memory), ..build };
+    let builder = Builder::<F>::create(new, build)?;
+    let without_ids = Sorter::new(&fs, &new.join("000000.without"), memory);
+    let mut rescue =
+        Rescue { fs, new, memory, builder, without_ids, kept: HashSet::new(), result: Salvaged::default() };
+    rescue.result.findings.clone_from(&store.findings);
+    rescue.result.operations = store.operations;
+    rescue.segments(&store)?;
+    rescue.names(&store)?;
+    rescue.finish(&store, options.keep_without_ids)
+}
+
+struct Rescue<'a, F: Fingerprint> {
+    fs: Arc<dyn Fs>,
+    new: &'a Path,
+    memory: u64,
+    builder: Builder<F>,
+    without_ids: Sorter<F>,
+    /// Ids of deleted pairs that other fingerprints still have.
+    kept: HashSet<u64>,
+    result: Salvaged,
+}
+
+impl<F: Fingerprint> Rescue<'_, F> {
+    /// The pairs of segments and logs that nothing newer hides.
+    fn segments(&mut self, store: &Wreck<F>) -> Result<()> {
+        let keeps_ids = store.settings.ids;
+        let version = store.memtable.version();
+        for (i, segment) in store.segments.iter().enumerate() {
+            let newer = &store.segments[i + 1..];
+            let mut damaged = Vec::new();
+            let mut without_ids = 0;
+            let Rescue { builder, kept, without_ids: pending, .. } = self;
+            let runs = self.new.join("000000.sorted");
+            let read = segment.visit(
+                &self.fs,
+                &runs,
+                self.memory,
+                &mut |error| damaged.push(error),
+                &mut |fingerprint, id| {
+                    let Some(id) = id.or((!keeps_ids).then_some(0)) else {
+                        without_ids += 1;
+                        return pending.push(fingerprint);
+                    };
+                    let hidden = newer.iter().any(|newer| newer.hides(fingerprint, id))
+                        || store.memtable.hides(version, fingerprint, id);
+                    if hidden {
+                        return Ok(());
+                    }
+                    if store.deleted.contains(&id) {
+                        kept.insert(id);
+                    }
+                    builder.insert(fingerprint, id)
+                },
+            )?;
+            self.result.without_ids += without_ids;
+            let lost = segment.fingerprints.saturating_sub(read);
+            self.result.lost_fingerprints += lost;
+            let unknown = lost == 0 && segment.tables().next().is_none();
+            // What damaged parts cost is counted by fingerprints.
+            self.result.findings.extend(damaged.iter().map(|error| finding(error, false)));
+            let path = store.path.join(segment.entry.table_name(0));
+            if lost > 0 || unknown {
+                let lost = if unknown { "an unknown number".to_string() } else { lost.to_string() };
+                let what = format!("{lost} of the fingerprints of segment {} are lost", segment.entry.number);
+                self.result.findings.push(Finding { path, offset: None, what, lost: true });
+            }
+            if without_ids > 0 {
+                let path = store.path.join(segment.entry.ids_name());
+                let what = format!("the ids of {without_ids} fingerprints are lost");
+                self.result.findings.push(Finding { path, offset: None, what, lost: true });
+            }
+        }
+        for (fingerprint, id) in store.memtable.entries(version) {
+            if store.deleted.contains(&id) {
+                self.kept.insert(id);
+            }
+            self.builder.insert(fingerprint, id)?;
+        }
+        Ok(())
+    }
+
+    /// The newest name of each document; that of a deleted one goes with it.
+    fn names(&mut self, store: &Wreck<F>) -> Result<()> {
+        let version = store.memtable.version();
+        let recent = store.memtable.names(version).into();
+        let mut cursors: Vec<Cursor<'_, F>> = store
+            .segments
+            .iter()
+            .map(|segment| Cursor { segment: Some(segment), chunk: 0, names: VecDeque::new() })
+            .collect();
+        cursors.push(Cursor { segment: None, chunk: 0, names: recent });
+        let mut previous = None;
+        loop {
+            let findings = &mut self.result.findings;
+            let mut least = None;
+            for cursor in &mut cursors {
+                cursor.fill(|error| findings.push(finding(&error, true)));
+                let first = cursor.names.front().map(|&(id, _)| id);
+                least = [least, first].into_iter().flatten().min();
+            }
+            let Some(id) = least else { return Ok(()) };
+            // The newest comes last.
+            let mut newest = None;
+            for cursor in &mut cursors {
+                if cursor.names.front().is_some_and(|named| named.0 == id) {
+                    newest = cursor.names.pop_front();
+                }
+            }
+            let is_deleted = store.deleted.contains(&id) && !self.kept.contains(&id);
+            // A chunk whose ids do not ascend is damaged, whatever its checksum says.
+            if let Some((id, name)) = newest
+                && !is_deleted
+                && previous.is_none_or(|previous| previous < id)
+            {
+                previous = Some(id);
+                self.builder.name(id, &name)?;
+            }
+        }
+    }
+
+    fn finish(mut self, store: &Wreck<F>, keep_without_ids: bool) -> Result<Salvaged> {
+        let mut result = self.result;
+        self.builder.highest_id = self.builder.highest_id.max(store.highest_id);
+        if keep_without_ids && result.without_ids > 0 {
+            let builder = &mut self.builder;
+            let mut next = builder.highest_id;
+            self.without_ids.finish()?.visit(|fingerprint| {
+                next = next.saturating_add(1);
+                builder.insert(fingerprint, next)
+            })?;
+        }
+        if result.is_whole() {
+            self.builder.marks.clone_from(&store.marks);
+        }
+        let stats = self.builder.finish()?.stats();
+        (result.fingerprints, result.ids, result.names) = (stats.fingerprints, stats.ids, stats.names);
+        Ok(result)
+    }
+}
+
+/// How far the names of a segment, or of the logs, have been read.
+struct Cursor<'a, F: Fingerprint> {
+    segment: Option<&'a Remains<F>>,
+    chunk: usize,
+    names: VecDeque<(u64, String)>,
+}
+
+impl<F: Fingerprint> Cursor<'_, F> {
+    /// Reads the next sound chunk if all before it has been taken.
+    fn fill(&mut self, mut damaged: impl FnMut(Error)) {
+        let Some(segment) = self.segment else { return };
+        while self.names.is_empty() && self.chunk < segment.name_chunks() {
+            if let Err(error) = segment.names(self.chunk, &mut self.names) {
+                self.names.clear();
+                damaged(error);
+            }
+            self.chunk += 1;
+        }
+    }
+}
+
+/// What an error of the library says of a file.
+pub(super) fn finding(error: &Error, lost: bool) -> Finding {
+    let (path, offset, what) = match error {
+        Error::Corrupt { path, offset, damage } => (path.clone(), Some(*offset), damage.to_string()),
+        Error::Io { path, action, source } => (path.clone(), None, format!("cannot {action}: {source}")),
+        Error::UnsupportedVersion { path, .. } | Error::Width { path, .. } => {
+            (path.clone(), None, error.to_string())
+        }
+        other => (PathBuf::new(), None, other.to_string()),
+    };
+    Finding { path, offset, what, lost }
+}

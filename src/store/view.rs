@@ -1,0 +1,56 @@
+//! What a store holds between one change and the next.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::fs::Fs;
+use crate::manifest::Manifest;
+use crate::memtable::Memtable;
+use crate::segment::Segment;
+
+/// A log, as it was when the store was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogInfo {
+    /// The number in the name of its file.
+    pub number: u64,
+    /// Length of the file, in bytes.
+    pub bytes: u64,
+    /// Bytes at its end that are no sound record: a crash cut them off, or they were being written.
+    pub torn_bytes: u64,
+    /// Sound records: batches that were written.
+    pub records: u64,
+    /// Inserts, deletes and marks in them.
+    pub operations: u64,
+}
+
+impl LogInfo {
+    /// The name of its file.
+    pub fn file_name(&self) -> String {
+        crate::manifest::log_name(self.number)
+    }
+}
+
+/// What a store holds between one change and the next; shared by the snapshots of that time.
+#[derive(Clone, Debug)]
+pub(super) struct View<F> {
+    pub(super) fs: Arc<dyn Fs>,
+    pub(super) path: PathBuf,
+    pub(super) manifest: Manifest,
+    pub(super) manifest_bytes: u64,
+    /// The oldest first.
+    pub(super) segments: Vec<Arc<Segment<F>>>,
+    /// Those that were there when the store was opened, the oldest first.
+    pub(super) logs: Vec<LogInfo>,
+    /// What is not in segments yet, the oldest first; all but the last stay as they are.
+    pub(super) memtables: Vec<Recent<F>>,
+}
+
+/// A memtable, and where in the logs it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Recent<F> {
+    pub(super) memtable: Arc<Memtable<F>>,
+    /// The number of its first log.
+    pub(super) first_log: u64,
+    /// The sequence number of that log's first record.
+    pub(super) sequence: u64,
+}

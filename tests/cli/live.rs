@@ -1,0 +1,266 @@
+//! `simstore add`, `delete`, `compact`, and the commands that read what these leave.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::{Folder, Random, fields, hex_lines};
+
+/// A line of JSON for each document; those of different seeds are nothing alike.
+fn documents(seeds: std::ops::Range<u64>, id: impl Fn(u64) -> Value) -> String {
+    let text = |seed: u64| {
+        let mut random = Random(seed * 1000);
+        (0..60).map(|_| format!("word{}", random.next() % 5000)).collect::<Vec<_>>().join(" ")
+    };
+    seeds.map(|seed| format!("{}\n", json!({"id": id(seed), "text": text(seed)}))).collect()
+}
+
+/// Lines HEX<TAB>ID.
+fn pairs(fingerprints: &[u64], first_id: usize) -> String {
+    let lines = fingerprints.iter().zip(first_id..);
+    lines.map(|(fingerprint, id)| format!("{fingerprint:016x}\t{id}\n")).collect()
+}
+
+/// The ids of a store, or the names where there are some.
+fn ids(folder: &Folder, store: &str) -> BTreeSet<String> {
+    let dump = folder.run(&["dump", store]).ok();
+    dump.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect()
+}
+
+fn summary(folder: &Folder, args: &[&str]) -> Value {
+    folder.run(&[args, &["--json"]].concat()).json().pop().unwrap()
+}
+
+#[test]
+fn documents_with_numbers_or_names() {
+    let folder = Folder::new();
+    folder.write("numbers.jsonl", documents(0..10, |seed| json!(seed + 100)));
+    folder.write("names.jsonl", documents(0..10, |seed| json!(format!("page-{seed}"))));
+    for (input, expected) in [("numbers.jsonl", "100"), ("names.jsonl", "page-0")] {
+        let added = summary(&folder, &["add", input.split('.').next().unwrap(), input]);
+        assert_eq!((&added["added"], &added["documents"]), (&json!(10), &json!(10)));
+        let names = "added bad carried_on documents duplicates empty seconds short store";
+        assert_eq!(fields(&added).join(" "), names);
+        let ids = ids(&folder, input.split('.').next().unwrap());
+        assert_eq!((ids.len(), ids.first().unwrap().as_str()), (10, expected));
+    }
+    // Where there are numbers there are no names.
+    folder.run(&["add", "numbers", "names.jsonl"]).fails(1, "names.jsonl");
+    // Where there are names, a number is one too.
+    folder.run(&["add", "names", "numbers.jsonl"]).ok();
+    assert!(ids(&folder, "names").contains("105"));
+}
+
+#[test]
+fn what_has_been_read_is_not_read_again() {
+    let folder = Folder::new();
+    folder.write("a.tsv", pairs(&Random(1).clustered(500), 0));
+    assert_eq!(summary(&folder, &["add", "store", "a.tsv"])["added"], 500);
+    let before = folder.run(&["dump", "store"]).ok();
+    let again = summary(&folder, &["add", "store", "a.tsv"]);
+    assert_eq!((&again["added"], &again["carried_on"]), (&json!(0), &json!(500)));
+    assert_eq!(folder.run(&["dump", "store"]).ok(), before);
+    // A file that has grown gives what is new.
+    folder.write("a.tsv", pairs(&Random(1).clustered(700), 0));
+    let grown = summary(&folder, &["add", "store", "a.tsv"]);
+    assert_eq!((&grown["added"], &grown["carried_on"]), (&json!(200), &json!(500)));
+    let grown = folder.run(&["dump", "store"]).ok();
+    assert_eq!(grown.lines().count(), 700);
+    // The same pairs again change nothing; what was deleted comes back.
+    assert_eq!(summary(&folder, &["delete", "store", "a.tsv"])["deleted"], 700);
+    assert_eq!(folder.run(&["dump", "store"]).ok(), "");
+    assert_eq!(summary(&folder, &["add", "--again", "store", "a.tsv"])["added"], 700);
+    assert_eq!(folder.run(&["dump", "store"]).ok(), grown);
+}
+
+#[test]
+fn standard_input_is_read_each_time() {
+    let folder = Folder::new();
+    for _ in 0..2 {
+        folder.run_with_input(&["add", "store", "-"], "0000000000000001\t7\n00000000000000ff\t8\n").ok();
+    }
+    assert_eq!(folder.run(&["dump", "store"]).ok(), "0000000000000001\t7\n00000000000000ff\t8\n");
+}
+
+#[test]
+fn only_what_is_new() {
+    let folder = Folder::new();
+    folder.write("a.tsv", "0000000000000000\t1\n00000000000000ff\t2\n");
+    assert_eq!(folder.run(&["add", "--if-new", "store", "a.tsv"]).ok(), "");
+    let input = "0000000000000001\t3\n00000000000000fe\t4\nff00000000000000\t5\nff00000000000001\t6\n";
+    let printed = folder.run_with_input(&["add", "--if-new", "store", "-"], input).ok();
+    assert_eq!(printed, "3\t1\t1\n4\t2\t1\n6\t5\t1\n");
+    let lines = folder.run_with_input(&["add", "--if-new", "--json", "store", "-"], input).json();
+    let duplicate = |id: u64, of: u64, distance: u64| json!({"id": id, "duplicate_of": [{"id": of, "name": null, "distance": distance}]});
+    assert_eq!(lines[..2], [duplicate(3, 1, 1), duplicate(4, 2, 1)]);
+    assert_eq!((&lines[4]["added"], &lines[4]["duplicates"]), (&json!(0), &json!(4)));
+    assert_eq!(ids(&folder, "store"), ["1", "2", "5"].map(String::from).into());
+
+    folder.write("names.jsonl", documents(0..3, |seed| json!(format!("a\t{seed}"))));
+    folder.run(&["add", "--if-new", "named", "names.jsonl"]).ok();
+    folder.write("more.jsonl", documents(1..4, |seed| json!(format!("b{seed}"))));
+    let printed = folder.run(&["add", "--if-new", "named", "more.jsonl"]).ok();
+    assert_eq!(printed, "b1\ta\\t1\t0\nb2\ta\\t2\t0\n");
+    assert_eq!(ids(&folder, "named").len(), 4);
+}
+
+#[test]
+fn other_settings_are_refused() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", documents(0..5, |seed| json!(seed)));
+    folder.write("b.hex", "0000000000000001\n");
+    folder.write("c.hex", "00000000000000010000000000000002\n");
+    folder.run(&["add", "store", "a.jsonl", "--profile", "chars-4"]).ok();
+    let before = folder.run(&["dump", "store"]).ok();
+    let add = |input: &str, args: &[&str]| folder.run(&[&["add", "store", input], args].concat());
+    add("a.jsonl", &[]).fails(2, "say --profile chars-4");
+    add("a.jsonl", &["--profile", "words-2"]).fails(1, "the store has profile chars-4, not words-2");
+    add("b.hex", &["--distance", "4"]).fails(1, "the store has distance 3, not 4");
+    add("b.hex", &["--distance", "17"]).fails(2, "distance 17 is too large");
+    add("b.hex", &["--codec", "gap"]).fails(1, "the store has codec first-difference, not gap");
+    add("b.hex", &["--plan", "scan"]).fails(1, "the store has plan auto, not scan");
+    add("c.hex", &["--bits", "128"]).fails(1, "64-bit fingerprints, not 128-bit");
+    add("a.jsonl", &["--memtable", "lots"]).fails(2, "no amount of memory");
+    folder.run(&["delete", "store", "a.jsonl"]).fails(1, "the store has profile chars-4");
+    folder.run(&["delete", "nothing", "b.hex"]).fails(1, "nothing");
+    folder.run(&["add", "new", "b.hex", "--plan", "nope"]).fails(1, "nope");
+    assert_eq!(folder.run(&["dump", "store"]).ok(), before);
+}
+
+#[test]
+fn delete() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", documents(0..6, |seed| json!(format!("page-{seed}"))));
+    folder.write("b.jsonl", documents(2..4, |seed| json!(format!("page-{seed}"))));
+    folder.run(&["build", "named", "a.jsonl"]).ok();
+    let deleted = summary(&folder, &["delete", "named", "b.jsonl"]);
+    assert_eq!(fields(&deleted), ["deleted", "missing", "read", "seconds", "store"]);
+    assert_eq!((&deleted["deleted"], &deleted["missing"]), (&json!(2), &json!(0)));
+    assert_eq!(summary(&folder, &["delete", "named", "b.jsonl"])["missing"], 2);
+    assert_eq!(ids(&folder, "named").len(), 4);
+    folder.write("c.jsonl", documents(0..1, |_| json!("another name")));
+    assert_eq!(summary(&folder, &["delete", "named", "c.jsonl"])["missing"], 1);
+
+    let input = "0000000000000001\t1\n0000000000000001\t2\n0000000000000001\t3\n0000000000000002\t1\n";
+    folder.run_with_input(&["add", "store", "-"], input).ok();
+    folder.run_with_input(&["delete", "store", "-"], "0000000000000001\t2\n").ok();
+    assert_eq!(folder.run(&["dump", "store"]).ok().lines().count(), 3);
+    folder.run_with_input(&["delete", "--all-ids", "store", "-"], "0000000000000001\n").ok();
+    assert_eq!(folder.run(&["dump", "store"]).ok(), "0000000000000002\t1\n");
+}
+
+#[test]
+fn compact() {
+    let folder = Folder::new();
+    let fingerprints = Random(5).clustered(3000);
+    folder.write("a.tsv", pairs(&fingerprints[..2000], 0));
+    folder.write("b.tsv", pairs(&fingerprints[2000..], 2000));
+    folder.write("gone.tsv", pairs(&fingerprints[..500], 0));
+    folder.run(&["build", "store", "a.tsv"]).ok();
+    folder.run(&["delete", "store", "gone.tsv", "--quiet"]).ok();
+    folder.run(&["add", "store", "b.tsv"]).ok();
+    let before = folder.run(&["dump", "store"]).ok();
+    assert_eq!(before.lines().count(), 2500);
+    let compacted = summary(&folder, &["compact", "store"]);
+    assert_eq!((&compacted["segments"], &compacted["ids"]), (&json!(1), &json!(2500)));
+    assert_eq!(folder.run(&["dump", "store"]).ok(), before);
+    let query = format!("{:016x}", fingerprints[2500]);
+    folder.run(&["query", "store", &query, "--distance", "5"]).fails(1, "distance 5 is more");
+    assert_eq!(summary(&folder, &["compact", "--distance", "5", "store"])["distance"], 5);
+    folder.run(&["query", "store", &query, "--distance", "5"]).ok();
+    folder.run(&["compact", "--distance", "4", "store"]).fails(2, "not lowered to 4");
+    folder.run(&["compact", "--distance", "17", "store"]).fails(2, "distance 17 is too large");
+    assert_eq!(folder.run(&["dump", "store"]).ok(), before);
+    folder.run(&["verify", "store"]).ok();
+}
+
+#[test]
+fn inspect_and_verify_a_store_with_a_log() {
+    let folder = Folder::new();
+    let fingerprints = Random(6).clustered(1000);
+    folder.write("a.tsv", pairs(&fingerprints[..800], 0));
+    folder.write("b.tsv", pairs(&fingerprints[800..], 800));
+    folder.write("gone.tsv", pairs(&fingerprints[..10], 0));
+    folder.run(&["build", "store", "a.tsv"]).ok();
+    folder.run(&["add", "store", "b.tsv"]).ok();
+    folder.run(&["delete", "store", "gone.tsv"]).ok();
+    let store = &folder.run(&["inspect", "store", "--json"]).json()[0];
+    assert_eq!((&store["memtable_entries"], &store["segments"]), (&json!(200), &json!(1)));
+    assert_eq!((&store["plan"], &store["keeps_ids"]), (&json!("auto"), &json!(true)));
+    let names = "bytes fingerprints number pairs plan segment tables tombstones";
+    assert_eq!(fields(&store["by_age"][0]).join(" "), names);
+    assert_eq!((&store["by_age"][0]["pairs"], &store["by_age"][0]["tombstones"]), (&json!(800), &json!(0)));
+    let logs = store["logs"].as_array().unwrap();
+    assert_eq!(fields(&logs[0]).join(" "), "bytes number operations records torn_bytes");
+    let operations: u64 = logs.iter().map(|log| log["operations"].as_u64().unwrap()).sum();
+    // One more is the mark of how far the input has been read.
+    assert!((210..=420).contains(&operations), "{operations}");
+    for log in logs {
+        let name = format!("{:06}.log", log["number"].as_u64().unwrap());
+        assert_eq!(folder.path("store").join(name).metadata().unwrap().len(), log["bytes"]);
+    }
+    let shown = folder.run(&["inspect", "store"]).ok();
+    assert!(shown.contains(" not in segments yet") && shown.contains("in memory: 200 pairs"), "{shown}");
+    assert!(folder.run(&["verify", "store"]).ok().starts_with("ok: "));
+
+    // A torn end is told, and is no problem.
+    let number = logs[0]["number"].as_u64().unwrap();
+    let log = folder.path("store").join(format!("{number:06}.log"));
+    let sound = std::fs::read(&log).unwrap();
+    std::fs::write(&log, [&sound[..], b"half a record"].concat()).unwrap();
+    let verified = folder.run(&["verify", "store"]).ok();
+    assert!(verified.contains("note: 13 bytes from offset"), "{verified}");
+    let note = &folder.run(&["verify", "store", "--json"]).json()[0];
+    assert_eq!((&note["offset"], fields(note)), (&json!(sound.len()), vec!["file", "note", "offset"]));
+    assert!(folder.run(&["inspect", "store"]).ok().contains("the last 13 bytes cut off"));
+
+    // What had been synced and is damaged is one; and all files that are damaged are listed.
+    let mut damaged = sound;
+    damaged[20] ^= 1;
+    std::fs::write(&log, damaged).unwrap();
+    std::fs::write(folder.path("store").join("000001-00.table"), "cut").unwrap();
+    std::fs::remove_file(folder.path("store").join("000001.ids")).unwrap();
+    let run = folder.run(&["verify", "store"]);
+    for file in ["000001-00.table: damaged", "000001.ids: cannot open", &format!("{number:06}.log: damaged")]
+    {
+        assert!(run.stdout.contains(file), "{file}: {}", run.stdout);
+    }
+    run.fails(1, "3 problems found");
+}
+
+#[test]
+fn one_writer_and_many_readers() {
+    let folder = Folder::new();
+    let mut writer = folder.command(&["add", "--if-new", "--json", "store", "-"]);
+    let mut writer = writer.stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = writer.stdin.take().unwrap();
+    let fingerprint = "0123456789abcdef";
+    // More than a reader of input takes at once.
+    let mut random = Random(9);
+    let mut lines = format!("{fingerprint}\t0\n");
+    (1..20_000).for_each(|id| lines += &format!("{:016x}\t{id}\n", random.next()));
+    input.write_all(lines.as_bytes()).unwrap();
+    input.flush().unwrap();
+    let start = Instant::now();
+    loop {
+        let run = folder.run(&["query", "store", fingerprint]);
+        if run.stdout.lines().count() == 1 {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{run:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    folder.write("a.hex", hex_lines(&[1]));
+    for args in [&["add", "store", "a.hex"][..], &["delete", "store", "a.hex"], &["compact", "store"]] {
+        folder.run(args).fails(1, "store: another process is writing to this store; wait until");
+    }
+    let inspected = &folder.run(&["inspect", "store", "--json"]).json()[0];
+    assert!(inspected["memtable_entries"].as_u64() > Some(0), "{inspected}");
+    folder.run(&["verify", "store"]).ok();
+    drop(input);
+    assert!(writer.wait_with_output().unwrap().status.success());
+    folder.run(&["add", "store", "a.hex"]).ok();
+}
