@@ -1,0 +1,153 @@
+//! How many inserts a second.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use simstore::{Codec, Durability, Insertion, Options, Store};
+
+use crate::random::random;
+use crate::{Result, both_codecs, loaded, near, new, stored};
+
+/// One thread, acknowledged when the operating system has it.
+pub(crate) fn plain(count: u64) -> Result<()> {
+    println!(
+        "| inserts, Durability::Os, one thread | a call | inserts/s | flushes | merges | settled after, s |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for (what, codec) in [
+        ("into log and memtable alone", None),
+        ("with flushes and merges, first-difference", Some(Codec::FirstDifference)),
+        ("with flushes and merges, elias-fano", Some(Codec::EliasFano)),
+    ] {
+        for batch_size in [1, 100] {
+            let folder = tempfile::tempdir()?;
+            let options = match codec {
+                Some(codec) => Options::default().codec(codec),
+                // More than it takes, so that it is never full.
+                None => Options::default().memtable(count * 200),
+            };
+            let store = Store::<u64>::open(&folder.path().join("store"), options)?;
+            let start = Instant::now();
+            for first in (0..count).step_by(batch_size as usize) {
+                if batch_size == 1 {
+                    store.insert(stored(first), first)?;
+                } else {
+                    let mut batch = store.batch();
+                    (first..count.min(first + batch_size)).for_each(|id| batch.insert(stored(id), id));
+                    batch.commit(Durability::Os)?;
+                }
+            }
+            let rate = count as f64 / start.elapsed().as_secs_f64();
+            let end = Instant::now();
+            store.wait_for_background()?;
+            let (settled, written) = (end.elapsed().as_secs_f64(), store.written());
+            println!(
+                "| {what} | {batch_size} | {rate:.0} | {} | {} | {settled:.2} |",
+                written.flushes, written.compactions
+            );
+        }
+    }
+    Ok(())
+}
+
+/// For how long each durability is measured.
+const SECONDS: f64 = 3.0;
+
+/// How often a second 4 KiB are appended to a file and made durable, where nothing else is done.
+fn plain_syncs(folder: &Path) -> Result<f64> {
+    let mut file = File::create(folder.join("plain"))?;
+    let (start, mut syncs) = (Instant::now(), 0);
+    while start.elapsed().as_secs_f64() < SECONDS / 3.0 {
+        file.write_all(&[7; 4096])?;
+        file.sync_data()?;
+        syncs += 1;
+    }
+    Ok(f64::from(syncs) / start.elapsed().as_secs_f64())
+}
+
+/// Acknowledged when it is on the disk, by several threads.
+pub(crate) fn durable() -> Result<()> {
+    println!(
+        "| durability | threads | inserts/s | p50, ms | p99, ms | 4 KiB appended and synced, just before, a second |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for (name, durability) in [
+        ("Sync", Durability::Sync),
+        ("Group(0.2 ms)", Durability::Group(Duration::from_micros(200))),
+        ("Group(2 ms)", Durability::Group(Duration::from_millis(2))),
+    ] {
+        for threads in [1, 4, 16] {
+            let folder = tempfile::tempdir()?;
+            let alone = plain_syncs(folder.path())?;
+            let store = Store::<u64>::open(&folder.path().join("store"), Options::default())?;
+            let (next, start) = (AtomicU64::new(0), Instant::now());
+            let mut times = Vec::new();
+            std::thread::scope(|scope| -> simstore::Result<()> {
+                let insert = || -> simstore::Result<Vec<f64>> {
+                    let mut times = Vec::new();
+                    while start.elapsed().as_secs_f64() < SECONDS {
+                        let id = next.fetch_add(1, Ordering::Relaxed);
+                        let begin = Instant::now();
+                        store.insert_durable(stored(id), id, durability)?;
+                        times.push(begin.elapsed().as_secs_f64() * 1e3);
+                    }
+                    Ok(times)
+                };
+                let threads: Vec<_> = (0..threads).map(|_| scope.spawn(insert)).collect();
+                for thread in threads {
+                    times.extend(thread.join().expect("a thread that inserts")?);
+                }
+                Ok(())
+            })?;
+            let rate = times.len() as f64 / start.elapsed().as_secs_f64();
+            times.sort_by(f64::total_cmp);
+            let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+            println!("| {name} | {threads} | {rate:.0} | {p50:.2} | {p99:.2} | {alone:.0} |");
+        }
+    }
+    Ok(())
+}
+
+/// Documents that each thread comes with.
+const DOCUMENTS: u64 = 200_000;
+
+/// Half are near what is stored, half are new.
+pub(crate) fn if_new(count: u64) -> Result<()> {
+    println!("| insert_if_new, {count} stored | threads | documents/s | duplicates |");
+    println!("|---|---|---|---|");
+    for codec in both_codecs() {
+        for threads in [1_u64, 2] {
+            let folder = tempfile::tempdir()?;
+            let store = loaded(&folder.path().join("store"), count, Options::default().codec(codec))?;
+            let duplicates = AtomicU64::new(0);
+            let work = |thread: u64| -> simstore::Result<()> {
+                let mut state = thread + 99;
+                for i in 0..DOCUMENTS {
+                    let id = count + thread * DOCUMENTS + i;
+                    let document = match i % 2 {
+                        0 => near(stored(random(&mut state) % count), &mut state),
+                        _ => new(id),
+                    };
+                    if store.insert_if_new(document, id)? != Insertion::Inserted {
+                        duplicates.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Ok(())
+            };
+            // Files are read and blocks verified before the clock starts.
+            store.snapshot().verify(|error| eprintln!("{error}"));
+            let start = Instant::now();
+            std::thread::scope(|scope| {
+                let work = &work;
+                let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+                threads.into_iter().try_for_each(|thread| thread.join().expect("a thread that inserts"))
+            })?;
+            let rate = (threads * DOCUMENTS) as f64 / start.elapsed().as_secs_f64();
+            println!("| {codec} | {threads} | {rate:.0} | {} |", duplicates.into_inner());
+        }
+    }
+    Ok(())
+}

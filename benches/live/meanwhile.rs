@@ -1,0 +1,93 @@
+//! Queries while another thread inserts.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use simstore::{Options, Store, Written};
+
+use crate::random::random;
+use crate::{DISTANCE, Result, both_codecs, loaded, near, new, stored};
+
+/// For how long queries are timed.
+const SECONDS: f64 = 10.0;
+/// For how long inserts are made as fast as they can be.
+const TOP_SECONDS: f64 = 5.0;
+
+/// Inserts so many a second, or as many as it can, until it is told to end; returns how many.
+fn insert(store: &Store<u64>, first: u64, rate: Option<f64>, end: impl Fn() -> bool) -> Result<u64> {
+    let (start, mut done) = (Instant::now(), 0);
+    while !end() {
+        let due = rate.map_or(u64::MAX, |rate| (start.elapsed().as_secs_f64() * rate) as u64);
+        if done >= due {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for _ in 0..(due.saturating_sub(done)).min(1000) {
+            store.insert(new(first + done), first + done)?;
+            done += 1;
+        }
+    }
+    Ok(done)
+}
+
+/// Times queries one by one, half of them near what is stored, and prints a row.
+fn ask(store: &Store<u64>, count: u64, codec: &str, what: &str) -> Result<()> {
+    let (start, before) = (Instant::now(), store.written());
+    let (mut state, mut times, mut matches) = (99, Vec::new(), Vec::new());
+    while start.elapsed().as_secs_f64() < SECONDS {
+        let query = match times.len() % 2 {
+            0 => near(stored(random(&mut state) % count), &mut state),
+            _ => random(&mut state),
+        };
+        let begin = Instant::now();
+        store.query_into(query, DISTANCE, &mut matches)?;
+        black_box(&matches);
+        times.push(begin.elapsed().as_secs_f64() * 1e6);
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |per_mille: usize| times[times.len() * per_mille / 1000];
+    let Written { flushes, compactions, .. } = store.written();
+    println!(
+        "| {codec} | {what} | {:.1} | {:.1} | {:.0} | {:.1} | {} | {} | {} |",
+        at(500),
+        at(990),
+        at(999),
+        times[times.len() - 1] / 1e3,
+        store.snapshot().segments().len(),
+        flushes - before.flushes,
+        compactions - before.compactions
+    );
+    Ok(())
+}
+
+pub(crate) fn latency(count: u64) -> Result<()> {
+    println!(
+        "| {count} stored | while | p50, us | p99, us | p99.9, us | longest, ms | segments at the end | flushes | merges |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for codec in both_codecs() {
+        let folder = tempfile::tempdir()?;
+        let store = loaded(&folder.path().join("store"), count, Options::default().codec(codec))?;
+        store.snapshot().verify(|error| eprintln!("{error}"));
+        let codec = codec.to_string();
+        ask(&store, count, &codec, "nothing is written")?;
+        let start = Instant::now();
+        let top = insert(&store, 0, None, || start.elapsed().as_secs_f64() > TOP_SECONDS)?;
+        let rate = top as f64 / start.elapsed().as_secs_f64() / 2.0;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let inserting = scope.spawn(|| {
+                insert(&store, top, Some(rate), || done.load(Ordering::Relaxed))
+                    .map_err(|error| error.to_string())
+            });
+            let asked = ask(&store, count, &codec, &format!("{rate:.0} inserts/s, half the top rate"));
+            done.store(true, Ordering::Relaxed);
+            inserting.join().expect("a thread that inserts")?;
+            asked
+        })?;
+        store.flush()?;
+        store.wait_for_background()?;
+        ask(&store, count, &codec, "nothing is written any more")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! What a writer does to a store, and what is there after any number of its operations.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use simstore::{Batch, Durability, Error, Insertion, Snapshot, Store};
+
+/// The pairs that one thread writes; nobody else touches them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stream {
+    number: u64,
+    /// Operations done.
+    pub(crate) done: u64,
+    ids: BTreeSet<u64>,
+    mark: Option<u64>,
+}
+
+enum Operation {
+    Insert(u64),
+    InsertIfNew(u64),
+    Delete(u64),
+    /// Inserts these, deletes one, and sets the stream's mark.
+    Batch(Vec<u64>, u64),
+}
+
+/// SplitMix64 of one number.
+pub(crate) fn random(i: u64) -> u64 {
+    let z = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def0);
+    let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// The fingerprint of an id; no two are within a few bits.
+fn fingerprint(id: u64) -> u64 {
+    random(!id)
+}
+
+fn name(id: u64) -> String {
+    format!("document {id:x}")
+}
+
+impl Stream {
+    pub(crate) fn new(number: u64) -> Stream {
+        Stream { number, ..Stream::default() }
+    }
+
+    /// The stream after some operations.
+    pub(crate) fn after(number: u64, done: u64) -> Stream {
+        let mut stream = Stream::new(number);
+        (0..done).for_each(|_| stream.advance());
+        stream
+    }
+
+    fn id(&self, operation: u64, part: u64) -> u64 {
+        self.number << 40 | operation << 4 | part
+    }
+
+    fn mark_key(&self) -> String {
+        format!("stream {}", self.number)
+    }
+
+    fn next_operation(&self) -> Operation {
+        let random = random(self.number << 32 | self.done);
+        // Often one that is still there, sometimes one that is not.
+        let earlier = self.id((random >> 8) % (self.done + 1), random >> 60 & 1);
+        match random % 8 {
+            0..=2 => Operation::Insert(self.id(self.done, 0)),
+            3 => Operation::InsertIfNew(self.id(self.done, 0)),
+            4..=5 => Operation::Delete(earlier),
+            _ => Operation::Batch((0..5).map(|part| self.id(self.done, part)).collect(), earlier),
+        }
+    }
+
+    /// Takes the next operation for done.
+    fn advance(&mut self) {
+        match self.next_operation() {
+            Operation::Insert(id) | Operation::InsertIfNew(id) => {
+                self.ids.insert(id);
+            }
+            Operation::Delete(id) => {
+                self.ids.remove(&id);
+            }
+            Operation::Batch(ids, deleted) => {
+                self.ids.extend(ids);
+                self.ids.remove(&deleted);
+                self.mark = Some(self.done);
+            }
+        }
+        self.done += 1;
+    }
+
+    /// Does the next operation.
+    pub(crate) fn perform(&mut self, store: &Store<u64>, durability: Durability) -> Result<(), Error> {
+        match self.next_operation() {
+            Operation::Insert(id) => store.insert_durable(fingerprint(id), id, durability)?,
+            Operation::InsertIfNew(id) => {
+                let inserted = store.insert_if_new_with(fingerprint(id), id, Some(&name(id)), durability)?;
+                // It may have been done just before the process was killed.
+                let repeated = matches!(&inserted, Insertion::DuplicateOf(all) if all[0].id == Some(id));
+                assert!(inserted == Insertion::Inserted || repeated, "{id:x}: {inserted:?}");
+            }
+            Operation::Delete(id) => {
+                let was_there = store.delete_durable(fingerprint(id), id, durability)?;
+                assert_eq!(was_there, self.ids.contains(&id), "{id:x}");
+            }
+            Operation::Batch(ids, deleted) => {
+                let mut batch: Batch<u64> = store.batch();
+                ids.iter().try_for_each(|&id| batch.insert_named(fingerprint(id), id, &name(id)))?;
+                batch.delete(fingerprint(deleted), deleted);
+                batch.mark(&self.mark_key(), self.done)?;
+                batch.commit(durability)?;
+            }
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// Advances to what a snapshot shows of the stream, which is the state after some number of operations within a
+    /// range; the smallest one if there are several.
+    pub(crate) fn find(&mut self, snapshot: &Snapshot<u64>, range: RangeInclusive<u64>) {
+        let mut found = BTreeSet::new();
+        for entry in snapshot.iter() {
+            let entry = entry.unwrap();
+            let id = entry.id.unwrap();
+            assert_eq!(entry.fingerprint, fingerprint(id), "{id:x}");
+            if id >> 40 == self.number {
+                found.insert(id);
+            }
+        }
+        let mark = snapshot.mark(&self.mark_key());
+        while self.done < *range.start() {
+            self.advance();
+        }
+        let first = self.clone();
+        while (&self.ids, self.mark) != (&found, mark) {
+            assert!(
+                self.done < *range.end(),
+                "stream {}: what is there is not what there is after any of {range:?} operations; after the first:\n\
+                 missing {:x?}\nbut there {:x?}\nmark {mark:?}, not {:?}",
+                self.number,
+                first.ids.difference(&found).collect::<Vec<_>>(),
+                found.difference(&first.ids).collect::<Vec<_>>(),
+                first.mark
+            );
+            self.advance();
+        }
+        for &id in found.iter().rev().take(20) {
+            assert_eq!(snapshot.query(fingerprint(id) ^ 0b101, 3).unwrap()[0].id, Some(id));
+            if id & 0xf > 0 {
+                assert_eq!(snapshot.name(id).unwrap(), Some(name(id)));
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Stores whose process is killed in the middle of its work: what was acknowledged is there, and what is there is a
+//! prefix of what was issued.
+//!
+//! A writer is this test, run again as another process; each acknowledgement is a line on its standard error.
+//! `SIMSTORE_KILLS=10000 cargo test --test killed` kills more often than it does by default.
+
+mod journal;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use journal::{Stream, random};
+use simstore::{Durability, Error, Options, Snapshot, Store};
+
+const STREAMS: usize = 3;
+const DURABILITIES: [Durability; STREAMS] =
+    [Durability::Sync, Durability::Group(Duration::from_micros(200)), Durability::Os];
+/// What a child process is told: the store, and how far the streams are.
+const PATH: &str = "SIMSTORE_CHILD_STORE";
+const DONE: &str = "SIMSTORE_CHILD_DONE";
+
+fn options() -> Options {
+    Options::default().memtable(1 << 15).fanout(2).block_size(512)
+}
+
+/// This test as another process, in which only the test with a name is run.
+fn child(name: &str, path: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(PATH, path);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// One write call, so that lines of several threads do not mix.
+fn say(line: &str) {
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// The writer, when it is run as another process; nothing in a run of all tests.
+#[test]
+fn child_that_writes() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    let done = std::env::var(DONE).unwrap();
+    let done = done.split(',').map(|done| done.parse().unwrap());
+    let store = Store::<u64>::open(Path::new(&path), options()).unwrap();
+    std::thread::scope(|scope| {
+        for ((number, done), durability) in (0..).zip(done).zip(DURABILITIES) {
+            let store = &store;
+            scope.spawn(move || {
+                let mut stream = Stream::after(number, done);
+                loop {
+                    stream.perform(store, durability).unwrap();
+                    say(&format!("{number}"));
+                    if durability == Durability::Os {
+                        // Else it would have done most of all.
+                        std::thread::sleep(Duration::from_micros(50));
+                    }
+                }
+            });
+        }
+        for i in u64::from(std::process::id()) << 32.. {
+            std::thread::sleep(Duration::from_micros(random(i) % 8000));
+            if random(i) >> 32 & 3 == 0 { store.compact().unwrap() } else { store.flush().unwrap() }
+        }
+    });
+}
+
+/// A writer, and what it has acknowledged.
+struct Writer {
+    process: Child,
+    lines: Receiver<String>,
+    acknowledged: [u64; STREAMS],
+}
+
+impl Writer {
+    fn start(path: &Path, streams: &[Stream]) -> Writer {
+        let done: Vec<String> = streams.iter().map(|stream| stream.done.to_string()).collect();
+        let mut process = child("child_that_writes", path).env(DONE, done.join(",")).spawn().unwrap();
+        let (sender, lines) = channel();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        std::thread::spawn(move || stderr.lines().try_for_each(|line| sender.send(line.unwrap())));
+        let acknowledged = std::array::from_fn(|i| streams[i].done);
+        Writer { process, lines, acknowledged }
+    }
+
+    fn take(&mut self, line: &str) {
+        let stream: usize = line.parse().unwrap_or_else(|_| panic!("a writer says: {line}"));
+        self.acknowledged[stream] += 1;
+    }
+
+    /// Waits for so many acknowledgements.
+    fn wait(&mut self, count: u64) {
+        for _ in 0..count {
+            let line = self.lines.recv().expect("a writer that goes on");
+            self.take(&line);
+        }
+    }
+
+    /// Takes the acknowledgements that have come.
+    fn catch_up(&mut self) -> [u64; STREAMS] {
+        while let Ok(line) = self.lines.try_recv() {
+            self.take(&line);
+        }
+        self.acknowledged
+    }
+
+    fn kill(mut self) -> [u64; STREAMS] {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        while let Ok(line) = self.lines.recv() {
+            self.take(&line);
+        }
+        self.acknowledged
+    }
+}
+
+/// Moves the streams to what a snapshot shows, which may be an operation more of each than is known to be done.
+fn check(snapshot: &Snapshot<u64>, streams: &mut [Stream], least: [u64; STREAMS], most: [u64; STREAMS]) {
+    for ((stream, least), most) in streams.iter_mut().zip(least).zip(most) {
+        stream.find(snapshot, least..=most + 1);
+    }
+    assert_eq!(snapshot.verify(|error| panic!("{error}")), 0);
+}
+
+fn kills() -> u64 {
+    std::env::var("SIMSTORE_KILLS").map_or(300, |kills| kills.parse().unwrap())
+}
+
+#[test]
+fn killed_at_any_time() {
+    let (mut folder, mut streams) = (tempfile::tempdir().unwrap(), Vec::new());
+    let (mut operations, mut most_segments, mut recovered) = (0, 0, 0);
+    for round in 0..kills() {
+        if round % 20 == 0 {
+            folder = tempfile::tempdir().unwrap();
+            streams = (0..STREAMS as u64).map(Stream::new).collect();
+        }
+        let path = folder.path().join("store");
+        let before: [u64; STREAMS] = std::array::from_fn(|i| streams[i].done);
+        let mut writer = Writer::start(&path, &streams);
+        let random = random(round);
+        match random % 4 {
+            // Soon: it is being opened, or has just been.
+            0 => std::thread::sleep(Duration::from_micros((random >> 8) % 15_000)),
+            1 => std::thread::sleep(Duration::from_micros((random >> 8) % 60_000)),
+            _ => writer.wait((random >> 8) % 300),
+        }
+        let acknowledged = writer.kill();
+        match Snapshot::open(&path) {
+            Ok(snapshot) => {
+                check(&snapshot, &mut streams, acknowledged, acknowledged);
+                most_segments = most_segments.max(snapshot.segments().len());
+            }
+            // Killed before there was a store.
+            Err(Error::NotAStore { .. } | Error::Io { .. }) if acknowledged == [0; STREAMS] => continue,
+            Err(error) => panic!("round {round}: {error}"),
+        }
+        if random >> 62 == 0 {
+            // The next writer finds what this one has recovered.
+            let now = std::array::from_fn(|i| streams[i].done);
+            let store = Store::<u64>::open(&path, options()).unwrap();
+            check(&store.snapshot(), &mut streams.clone(), now, now);
+            recovered += 1;
+        }
+        operations += (0..STREAMS).map(|i| streams[i].done - before[i]).sum::<u64>();
+    }
+    println!(
+        "{} kills, {operations} operations, up to {most_segments} segments, {recovered} opened between",
+        kills()
+    );
+    assert!(operations > kills() && most_segments > 1);
+}
+
+#[test]
+fn readers_see_a_prefix_while_another_process_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut streams: Vec<Stream> = (0..STREAMS as u64).map(Stream::new).collect();
+    let mut writer = Writer::start(&path, &streams);
+    writer.wait(1);
+    let mut reader = Snapshot::<u64>::open(&path).unwrap();
+    for round in 0..200 {
+        let before = writer.catch_up();
+        reader = if round % 2 == 0 { Snapshot::open(&path).unwrap() } else { reader.refresh().unwrap() };
+        // The lines of some that were done may not have come yet.
+        let after = writer.catch_up().map(|operations| operations + 1000);
+        check(&reader, &mut streams, before, after);
+        writer.wait(10);
+    }
+    let acknowledged = writer.kill();
+    check(&Snapshot::open(&path).unwrap(), &mut streams, acknowledged, acknowledged);
+}
+
+/// Opens a store when told to, says what came of it, and keeps the store until its standard input ends.
+#[test]
+fn child_that_opens() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    std::io::stdin().read_exact(&mut [0]).unwrap();
+    let store = Store::<u64>::open(Path::new(&path), options());
+    match &store {
+        Ok(_) => say("mine"),
+        Err(Error::Locked { .. }) => say("locked"),
+        Err(error) => panic!("{error}"),
+    }
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+#[test]
+fn one_of_many_processes_gets_a_store() {
+    for (round, count) in [2, 3, 4, 8, 16, 16, 16, 16].into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        // Half of the stores are made by the process that gets them.
+        let exists = round % 2 == 0;
+        if exists {
+            Store::<u64>::open(&path, options()).unwrap().insert(7, 7).unwrap();
+        }
+        let start = || child("child_that_opens", &path).spawn().unwrap();
+        let mut children: Vec<Child> = (0..count).map(|_| start()).collect();
+        for child in &mut children {
+            child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
+        }
+        let answers = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for child in &mut children {
+                let answers = &answers;
+                scope.spawn(move || {
+                    let mut line = String::new();
+                    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+                    answers.lock().unwrap().push(line);
+                });
+            }
+            while exists && answers.lock().unwrap().len() < count {
+                assert_eq!(Snapshot::<u64>::open(&path).unwrap().query(7, 0).unwrap().len(), 1);
+            }
+        });
+        let mut answers = answers.into_inner().unwrap();
+        answers.sort();
+        let mut expected = vec!["locked\n"; count - 1];
+        expected.push("mine\n");
+        assert_eq!(answers, expected);
+        for mut child in children {
+            drop(child.stdin.take());
+            assert!(child.wait().unwrap().success());
+        }
+        // Those who did not get it have not harmed it.
+        let store = Store::<u64>::open(&path, options()).unwrap();
+        assert_eq!(store.query(7, 0).unwrap().len(), usize::from(exists));
+    }
+}
+
+/// A run of `simstore add` that is killed again and again, and started again, adds what one run adds.
+#[cfg(feature = "cli")]
+#[test]
+fn add_carries_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: String = (0..30_000).map(|i| format!("{:016x}\n", random(i))).collect();
+    std::fs::write(folder.path().join("input.hex"), lines).unwrap();
+    let simstore = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_simstore"));
+        command.args(args).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let dump = |store: &str| {
+        let output = simstore(&["dump", store]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(simstore(&["add", "whole", "input.hex"]).output().unwrap().status.success());
+    // Without a sync for each document, which would take long.
+    for (durability, if_new) in [("os", false), ("os", true), ("sync", false)] {
+        let store = format!("{durability}-{if_new}");
+        let mut args = vec!["add", &store, "input.hex", "--memtable", "128K", "--durability", durability];
+        args.extend(if_new.then_some("--if-new"));
+        let (mut kills, mut wait) = (0, 2_000);
+        loop {
+            let mut process = simstore(&args).spawn().unwrap();
+            std::thread::sleep(Duration::from_micros(random(kills) % wait));
+            process.kill().unwrap();
+            if process.wait().unwrap().success() {
+                break;
+            }
+            kills += 1;
+            // Longer each time, so that it is done at some time on any machine.
+            wait += wait / 8;
+        }
+        println!("{store}: {kills} kills");
+        assert!(dump(&store) == dump("whole"), "{store}");
+        let verified = simstore(&["verify", &store]).output().unwrap();
+        assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    }
+}
