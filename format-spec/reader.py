@@ -492,8 +492,7 @@ class Store:
             raise Damaged("%s: log %d is missing" % (self.path, first))
         for number in logs:
             log = Log(os.path.join(self.path, "%06d.log" % number))
-            if log.first_sequence is None:
-                continue
+            log.check(log.first_sequence is not None, "the header is damaged")
             log.check(log.bits == self.manifest.bits, "fingerprints of %d bits" % log.bits)
             log.check(log.first_sequence == sequence, "does not follow what comes before")
             for sequence, operations in log.records:

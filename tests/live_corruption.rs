@@ -125,6 +125,8 @@ fn every_truncation() {
             let mut changed = files.clone();
             changed.get_mut(name).unwrap().truncate(len);
             check(&changed, name, &models, &format!("cut to {len} bytes"));
+            // No crash leaves a log without its header.
+            assert!(!name.ends_with(".log") || len >= 40 || read(&changed).is_err(), "{name}, {len}");
         });
     }
 }

@@ -123,11 +123,15 @@ impl Logs {
             })?;
             memtable.publish();
             let bytes = bytes.as_ref().len() as u64;
-            // A log without a header was being made when the power went, and holds nothing.
-            let torn_bytes = end.map_or(bytes, |end| end.torn_bytes);
-            let records = end.map_or(0, |end| end.next_sequence - end.first_sequence);
+            // A log gets its name when its header is durable: no crash leaves one without.
+            let Some(end) = end else {
+                let what = "the header of this log and its checksum";
+                return Err(Error::corrupt(&log, 0, Damage::Mismatch { what }));
+            };
+            let torn_bytes = end.torn_bytes;
+            let records = end.next_sequence - end.first_sequence;
             infos.push(LogInfo { number: *number, bytes, torn_bytes, records, operations });
-            if end.is_some_and(|end| end.first_sequence != start) {
+            if end.first_sequence != start {
                 let what = "the records of this log and of what comes before it";
                 return Err(Error::corrupt(&log, 0, Damage::Mismatch { what }));
             }
