@@ -14,7 +14,7 @@ use crate::segment::Segment;
 /// returns their number. In files that can be opened, only [`Snapshot::verify`](crate::Snapshot::verify) looks for more.
 ///
 /// # Errors
-/// As [`stored_bits`](crate::stored_bits), if the manifest cannot be read: no other file can be judged without it.
+/// As [`stored_bits`](super::stored_bits()), if the manifest cannot be read: no other file can be judged without it.
 pub fn damage<F: Fingerprint>(path: &Path, mut damaged: impl FnMut(Error)) -> Result<u64> {
     let fs = Disk::default();
     let manifest = Manifest::load(&fs, path)?;

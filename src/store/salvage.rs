@@ -21,7 +21,7 @@ pub struct SalvageOptions {
     /// The largest distance that queries of the new store may ask for; by default that of the manifest, or what the
     /// tables can answer.
     pub distance: Option<u32>,
-    /// Memory for sorting, see [`BuildOptions::memory`].
+    /// Memory for sorting, see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
 }
 

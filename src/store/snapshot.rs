@@ -385,7 +385,7 @@ impl<F: Fingerprint> Snapshot<F> {
     /// Reads everything and compares every part with the others: checksums, orders, all tables of a segment,
     /// ids, names, counts. Calls `damaged` with each problem, and returns their number.
     ///
-    /// Manifest, logs and tombstones are read whole when a store is opened: [`damage`](crate::damage) is for a store that
+    /// Manifest, logs and tombstones are read whole when a store is opened: [`damage`](super::damage()) is for a store that
     /// cannot be.
     pub fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
         let mut problems = 0;
