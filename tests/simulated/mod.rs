@@ -24,6 +24,7 @@ pub(crate) use self::action::{Action, Kind, Operation};
 pub(crate) use self::crash::{Choice, Crashes};
 use self::fault::Faults;
 pub(crate) use self::fault::{Counted, Failure, Fault};
+pub(crate) use self::random::Random;
 pub(crate) use self::world::SECTOR;
 use self::world::{Node, World};
 
