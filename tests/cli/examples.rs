@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "build",
     "add",
     "delete",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 14] = [
     "query",
     "dedup",
     "fingerprint",
+    "evaluate",
     "inspect",
     "verify",
     "salvage",
@@ -33,7 +34,7 @@ fn with_samples() -> Folder {
     let folder = Folder::new();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     std::fs::create_dir(folder.path("samples")).unwrap();
-    for name in ["en.jsonl", "zh.jsonl"] {
+    for name in ["en.jsonl", "zh.jsonl", "pairs.jsonl"] {
         std::fs::copy(samples.join(name), folder.path("samples").join(name)).unwrap();
     }
     folder.write("page.md", "# A page\n\nSome words of a page, and then some more words of it.\n");
@@ -114,6 +115,9 @@ fn bad_usage() {
         &["compression", "a.hex", "--block-size", "300"],
         &["plan", "--count", "5", "--block-size", "300"],
         &["fingerprint", "a.hex"],
+        &["evaluate"],
+        &["evaluate", "a.hex", "--random", "0"],
+        &["evaluate", "a.hex", "--profile", "letters"],
     ] {
         let run = folder.run(args);
         assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);

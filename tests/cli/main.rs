@@ -3,6 +3,7 @@
 
 mod build;
 mod dedup;
+mod evaluate;
 mod examples;
 mod fingerprint;
 mod live;

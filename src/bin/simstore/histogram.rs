@@ -1,4 +1,4 @@
-//! Histograms drawn in the terminal.
+//! Histograms and bars drawn in the terminal.
 
 use std::io::{self, Write};
 
@@ -15,16 +15,17 @@ pub(crate) fn draw(out: &mut impl Write, counts: &[u64]) -> io::Result<()> {
     let all: u64 = counts.iter().sum();
     for (position, &count) in counts.iter().enumerate().take(last + 1).skip(first) {
         let share = count as f64 * 100.0 / all as f64;
-        let bar = bar(count, most);
+        let bar = bar(count as f64 / most as f64, COLUMNS);
         writeln!(out, "  {position:>3} {share:>6.2}% {bar}")?;
     }
     Ok(())
 }
 
-fn bar(count: u64, most: u64) -> String {
-    let eighths = (count as f64 / most as f64 * (COLUMNS * 8) as f64).round() as usize;
+/// A bar for a share from 0 to 1, which is as long as `columns` for 1.
+pub(crate) fn bar(share: f64, columns: usize) -> String {
+    let eighths = (share * (columns * 8) as f64).round() as usize;
     // What is there at all is seen.
-    let eighths = if count > 0 { eighths.max(1) } else { 0 };
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
     let mut bar: String = std::iter::repeat_n('█', eighths / 8).collect();
     if !eighths.is_multiple_of(8) {
         bar.push(EIGHTHS[eighths % 8 - 1]);
@@ -38,10 +39,10 @@ mod tests {
 
     #[test]
     fn bars() {
-        assert_eq!(bar(0, 10), "");
-        assert_eq!(bar(10, 10).chars().count(), COLUMNS);
-        assert_eq!(bar(1, 1_000_000), "▏");
-        assert_eq!(bar(1, 100), "▌");
+        assert_eq!(bar(0.0, 50), "");
+        assert_eq!(bar(1.0, 50).chars().count(), 50);
+        assert_eq!(bar(1e-6, 50), "▏");
+        assert_eq!(bar(0.01, 50), "▌");
     }
 
     #[test]

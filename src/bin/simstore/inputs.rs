@@ -164,13 +164,14 @@ pub(crate) fn count_of(count: u64, what: &str) -> String {
 
 /// Malformed lines: the first one ends the command, or all are counted.
 #[derive(Debug)]
-struct BadLines {
-    skip: bool,
-    count: u64,
+pub(crate) struct BadLines {
+    pub(crate) skip: bool,
+    pub(crate) count: u64,
 }
 
 impl BadLines {
-    fn take(&mut self, failure: Failure) -> Outcome {
+    /// Counts a malformed line if these are skipped; else, and for other failures, hands the failure back.
+    pub(crate) fn take(&mut self, failure: Failure) -> Outcome {
         match failure {
             Failure::Engine(error @ Error::BadInput { .. }) if self.skip => {
                 self.count += 1;

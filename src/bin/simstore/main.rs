@@ -17,6 +17,7 @@ mod corpus;
 mod dedup;
 mod delete;
 mod dump;
+mod evaluate;
 mod failure;
 mod fingerprint;
 mod groups;
@@ -84,6 +85,7 @@ enum Command {
     Query(query::QueryArgs),
     Dedup(dedup::DedupArgs),
     Fingerprint(fingerprint::FingerprintArgs),
+    Evaluate(evaluate::EvaluateArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
     Salvage(salvage::SalvageArgs),
@@ -113,6 +115,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Query(args) => query::run(&args, &progress),
         Command::Dedup(args) => dedup::run(&args, &progress),
         Command::Fingerprint(args) => fingerprint::run(&args, &progress),
+        Command::Evaluate(args) => evaluate::run(&args, &progress),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Salvage(args) => salvage::run(&args, &progress),

@@ -1,0 +1,287 @@
+//! `simstore evaluate`.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::{Folder, Random, fields, sample};
+
+/// A word whose fingerprint differs from that of `w0` in this many bits.
+fn word_at(folder: &Folder, distance: u32) -> String {
+    let line = |number| json!({"id": format!("w{number}"), "text": format!("w{number}")}).to_string() + "\n";
+    folder.write("words.jsonl", (0..200_000).map(line).collect::<String>());
+    let fingerprints = folder.run(&["fingerprint", "-q", "--profile", "words-1", "words.jsonl"]).ok();
+    let value = |line: &str| u64::from_str_radix(&line[..16], 16).unwrap();
+    let first = value(fingerprints.lines().next().unwrap());
+    let near = fingerprints.lines().find(|line| (value(line) ^ first).count_ones() == distance).unwrap();
+    near[17..].to_owned()
+}
+
+fn pair(a: &str, b: &str, label: &Value) -> String {
+    json!({"text_a": a, "text_b": b, "label": label}).to_string() + "\n"
+}
+
+const WORDS: [&str; 3] = ["--profile", "words-1", "--json"];
+
+#[test]
+fn counts_by_hand() {
+    let folder = Folder::new();
+    let near = word_at(&folder, 16);
+    let lines = [
+        pair("one", "one", &json!(true)),
+        pair("two", "three", &json!(false)),
+        pair("w0", &near, &json!(1)),
+        pair("four", "?!", &json!(0)),
+    ];
+    folder.write("pairs.jsonl", lines.concat());
+    let args = [&["evaluate", "pairs.jsonl", "--random", "2", "--documents", "1001"][..], &WORDS].concat();
+    let objects = folder.run(&args).json();
+    assert_eq!(objects.len(), 17 + 1);
+    assert_eq!(
+        fields(&objects[0]),
+        [
+            "f1",
+            "false_pairs",
+            "false_pairs_at_most",
+            "k",
+            "negatives",
+            "paper",
+            "positives",
+            "precision",
+            "profile",
+            "random",
+            "random_share",
+            "recall",
+            "recommended"
+        ]
+    );
+    for (k, object) in (0..).zip(&objects[..17]) {
+        let positives = if k == 16 { 2 } else { 1 };
+        assert_eq!((&object["k"], &object["profile"]), (&json!(k), &json!("words-1")));
+        assert_eq!((&object["positives"], &object["negatives"]), (&json!(positives), &json!(0)));
+        assert_eq!(object["recall"], json!(f64::from(positives) / 2.0));
+        assert_eq!((&object["paper"], &object["recommended"]), (&json!(k == 3), &json!(k == 16)));
+    }
+    // Texts are one, two and three, w0 and the one near it, four: in groups of 1, 2, 2 and 1.
+    let summary = &objects[17];
+    assert_eq!(
+        fields(summary),
+        [
+            "bad",
+            "bits",
+            "corpus_best",
+            "corpus_f1",
+            "corpus_f1_of_recommended",
+            "documents",
+            "empty",
+            "excluded",
+            "f1",
+            "negatives",
+            "positives",
+            "profile",
+            "random",
+            "random_for_each",
+            "recommended",
+            "too_few_random"
+        ]
+    );
+    for (field, value) in [
+        ("positives", json!(2)),
+        ("negatives", json!(1)),
+        ("random", json!(6 * 5 / 2 - 2)),
+        ("excluded", json!(1)),
+        ("empty", json!(1)),
+        ("recommended", json!(16)),
+        ("f1", json!(1.0)),
+        ("too_few_random", json!(true)),
+    ] {
+        assert_eq!(summary[field], value, "{field}");
+    }
+    // The rule of three: 3 / 13 of 1001 * 1000 / 2.
+    let bound = objects[0]["false_pairs_at_most"].as_f64().unwrap();
+    assert!((bound - 3.0 / 13.0 * 500_500.0).abs() < 1e-6 && objects[0]["false_pairs"].is_null());
+}
+
+#[test]
+fn random_pairs_within_k_count_as_false() {
+    let folder = Folder::new();
+    // Three pages of one template, each in two versions; one text is in two of the pairs.
+    let page = |path: &str, old: &str, new: &str| {
+        json!({"path": path, "text_old": old, "text_new": new}).to_string() + "\n"
+    };
+    let lines = [page("a", "same", "same "), page("b", "same  ", "other"), page("b", "more", "same   ")];
+    folder.write("pairs.jsonl", lines.concat());
+    let args = [&["evaluate", "pairs.jsonl"][..], &WORDS].concat();
+    let objects = folder.run(&args).json();
+    // Of 2 texts of `a` and 4 of `b`, 8 pairs; both of `a` are as two of `b`.
+    assert_eq!((&objects[0]["random"], &objects[17]["random"]), (&json!(4), &json!(8)));
+    assert_eq!(objects[0]["random_share"], json!(0.5));
+    // Of three positives one is within 0, beside half of 100 random pairs for each.
+    assert_eq!(objects[0]["precision"], json!(1.0 / 151.0));
+    let by_other_path = [&args[..], &["--path-field", "none"]].concat();
+    assert_eq!(folder.run(&by_other_path).json()[17]["random"], json!(12));
+}
+
+#[test]
+fn the_pairs_of_the_samples() {
+    let folder = Folder::new();
+    let pairs = sample("pairs.jsonl");
+    let text = folder.run(&["evaluate", &pairs]).ok();
+    assert!(
+        text.starts_with("auto, 64 bits: 40 positive pairs, 0 negative pairs, 3,120 random pairs\n"),
+        "{text}"
+    );
+    assert_eq!(text.lines().filter(|line| line.contains("paper")).count(), 1);
+    assert!(text.lines().any(|line| line.starts_with("3 ") && line.contains(" paper ")), "{text}");
+    assert!(text.contains("Recommended: k = ") && text.contains("relative to 100 random pairs"), "{text}");
+    assert!(text.contains("too few to tell"), "{text}");
+    let enough = folder.run(&["evaluate", &pairs, "--documents", "1000"]).ok();
+    assert!(enough.contains("best in a corpus of 1,000 documents"), "{enough}");
+    let labelled = ["evaluate", &pairs, "--label-field", "jaccard3", "--positive-from", "0.8"];
+    let text = folder.run(&labelled).ok();
+    assert!(text.contains("30 positive pairs, 10 negative pairs"), "{text}");
+    assert!(text.lines().nth(2).unwrap().contains("negatives"), "{text}");
+    assert!(text.lines().take(20).all(|line| line.chars().count() <= 100), "{text}");
+    // At 128 bits, k = 3 is not the paper's.
+    let wide = folder.run(&["evaluate", &pairs, "--bits", "128"]).ok();
+    assert!(wide.contains("auto, 128 bits") && !wide.contains("paper"), "{wide}");
+}
+
+#[test]
+fn markdown_and_comparison() {
+    let folder = Folder::new();
+    let pairs = sample("pairs.jsonl");
+    let one = folder.run(&["evaluate", &pairs, "--markdown"]).ok();
+    let rows: Vec<&str> = one.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 2 + 17);
+    assert!(rows.iter().all(|row| row.matches('|').count() == 7), "{one}");
+    assert!(rows[1].chars().all(|c| "|-:".contains(c)), "{one}");
+    let several = ["evaluate", &pairs, "--profile", "words-2", "--profile", "chars-4,strip-markup"];
+    let markdown = folder.run(&[&several[..], &["--markdown"]].concat()).ok();
+    let rows: Vec<&str> = markdown.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 2 + 2);
+    assert!(rows[2].starts_with("| words-2") && rows[3].starts_with("| chars-4,strip-markup"), "{markdown}");
+    let text = folder.run(&several).ok();
+    assert!(text.lines().nth(1).unwrap().starts_with("words-2 "), "{text}");
+    // The same figures as each by itself.
+    let together = folder.run(&[&several[..], &["--json"]].concat()).json();
+    let alone = folder.run(&["evaluate", &pairs, "--profile", "words-2", "--json"]).json();
+    assert_eq!(together.len(), 2 * 17 + 2);
+    assert_eq!((&together[..17], &together[34]), (&alone[..17], &alone[17]));
+}
+
+#[test]
+fn same_output_whatever_the_threads_and_the_compression() {
+    let folder = Folder::new();
+    let pairs = std::fs::read(sample("pairs.jsonl")).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&pairs).unwrap();
+    folder.write("pairs.jsonl.gz", gzip.finish().unwrap());
+    let run = |threads: &str| {
+        let args = ["evaluate", "pairs.jsonl.gz", "--json", "--svg", "curve.svg", "--threads", threads];
+        (folder.run(&args).ok(), folder.read("curve.svg"))
+    };
+    let first = run("1");
+    assert_eq!(run("3"), first);
+    let piped = ["evaluate", "-", "--json", "--svg", "curve.svg"];
+    assert_eq!(folder.run_with_input(&piped, &pairs).ok(), first.0);
+    assert_eq!(folder.run(&["evaluate", "pairs.jsonl.gz", "--svg", "-"]).ok(), first.1);
+}
+
+/// Start and end tags match, and there is text or a tag everywhere.
+fn assert_well_formed(svg: &str) {
+    let mut open = Vec::new();
+    for part in svg.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').unwrap();
+        assert!(!text.contains('>') && tag.matches('"').count() % 2 == 0, "{part}");
+        for entity in text.split('&').skip(1) {
+            assert!(["amp;", "lt;", "gt;"].iter().any(|known| entity.starts_with(known)), "{part}");
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "{svg}");
+        } else if !tag.ends_with('/') {
+            open.push(tag.split(' ').next().unwrap());
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn a_curve_of_every_k() {
+    let folder = Folder::new();
+    let pairs = sample("pairs.jsonl");
+    let args = ["evaluate", &pairs, "--svg", "a.svg", "--profile", "auto", "--profile", "chars-3"];
+    folder.run(&args).ok();
+    let svg = folder.read("a.svg");
+    assert_well_formed(&svg);
+    for k in 0..=16 {
+        assert_eq!(svg.matches(&format!(">{k}</text>")).count(), 2, "{k}");
+        for name in ["recall", "precision", "F1"] {
+            assert_eq!(svg.matches(&format!("<title>k = {k}: {name} ")).count(), 2, "{k} {name}");
+        }
+    }
+    assert_eq!(svg.matches("k = 3, the paper's").count(), 2);
+    assert!(svg.contains(">auto<title>auto</title>") && svg.contains("prefers-color-scheme: dark"));
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    assert_eq!(folder.names(), ["a.svg"]);
+}
+
+#[test]
+fn bad_pairs() {
+    let folder = Folder::new();
+    let good = pair("a rose is a rose", "a rose is the rose", &json!(1));
+    for (name, line, message) in [
+        ("broken", "{\"text_a\": \"x\n".to_owned(), "pairs.jsonl:2: no pair in a JSON object: EOF"),
+        ("field", "{\"text_a\": \"x\", \"label\": 1}\n".to_owned(), "pairs.jsonl:2: no text field `text_b`"),
+        ("label", pair("x", "y", &json!("yes")), "pairs.jsonl:2: the label field `label` is \"yes\""),
+        (
+            "unlabelled",
+            "{\"text_a\": \"x\", \"text_b\": \"y\"}\n".to_owned(),
+            "pairs.jsonl:2: some pairs have",
+        ),
+    ] {
+        folder.write("pairs.jsonl", [good.clone(), line, good.replace("the", "his")].concat());
+        folder.run(&["evaluate", "pairs.jsonl", "--svg", "a.svg"]).fails(1, message);
+        assert_eq!(folder.names(), ["pairs.jsonl"], "{name}");
+        let run = folder.run(&["evaluate", "pairs.jsonl", "--skip-bad", "--json"]);
+        assert!(
+            run.stderr.contains(message) && run.stderr.contains("1 line malformed, skipped"),
+            "{}",
+            run.stderr
+        );
+        let summary = run.json().pop().unwrap();
+        assert_eq!((&summary["bad"], &summary["positives"]), (&json!(1), &json!(2)), "{name}");
+    }
+    folder.write("pairs.jsonl", "");
+    folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "0 pairs read, none of them positive");
+    folder.write("pairs.jsonl", pair("a", "b", &json!(false)));
+    folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "1 pair read, none of them positive");
+    folder.write("pairs.jsonl", pair("?", "b", &json!(true)));
+    folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "no positive pair has features in both texts");
+    folder.write("pairs.hex", "0000000000000001\n");
+    folder.run(&["evaluate", "pairs.hex"]).fails(1, "holds fingerprints");
+    folder.run(&["evaluate", "none.jsonl"]).fails(1, "none.jsonl");
+    folder.run(&["evaluate", "pairs.jsonl", "--json", "--markdown"]).fails(2, "cannot be used with");
+}
+
+#[test]
+fn nothing_panics_on_odd_lines() {
+    let folder = Folder::new();
+    let mut random = Random(11);
+    let whole = pair("one two three", "one two four", &json!(1));
+    let mut lines: Vec<u8> = Vec::new();
+    for _ in 0..500 {
+        let mut line = whole.clone().into_bytes();
+        for _ in 0..1 + random.next() % 4 {
+            let at = random.next() as usize % line.len();
+            line[at] = random.next() as u8;
+        }
+        lines.extend(line);
+        lines.push(b'\n');
+    }
+    lines.extend(whole.into_bytes());
+    folder.write("pairs.jsonl", lines);
+    let run = folder.run(&["evaluate", "pairs.jsonl", "--skip-bad"]);
+    assert!(run.stderr.contains("malformed, skipped"), "{}", run.stderr);
+    run.ok();
+}
