@@ -5,6 +5,7 @@ mod build;
 mod dedup;
 mod examples;
 mod fingerprint;
+mod inputs;
 mod live;
 mod pipes;
 mod query;
