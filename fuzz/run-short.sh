@@ -26,6 +26,8 @@ done
 mkdir -p corpus/documents
 printf '\000{"id": 1, "text": "To be, or not to be"}\n{"text": "\\u4f60\\ud83d\\ude00"}\n' >corpus/documents/jsonl
 printf '\003000102030405060a\t7\nffffffffffffffff\tname\n' >corpus/documents/hex
+printf '\011id,text\n1,"To be,\nor not"\n' >corpus/documents/csv
+printf '\013WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: a\r\nContent-Length: 5\r\n\r\nTo be\r\n\r\n' >corpus/documents/warc
 printf '\002<p>To be<script>x</script>&amp; <!-- c -->' >corpus/documents/html
 
 for target in table block huffman ids_names_manifest documents; do

@@ -143,12 +143,12 @@ pub enum Error {
     /// An argument is outside of its range.
     #[error("{0}")]
     BadArgument(String),
-    /// A line or document of an input file is malformed.
-    #[error("{}:{line}: {reason}", .path.display())]
+    /// A line or document of an input file is malformed, or the file cannot be read.
+    #[error("{}{}: {reason}", .path.display(), if *line > 0 { format!(":{line}") } else { String::new() })]
     BadInput {
         /// The input file; `-` for standard input.
         path: PathBuf,
-        /// Line number, from 1; for binary files the record number, from 1.
+        /// Line number, from 1; for binary files the record number, from 1. 0: the file as a whole.
         line: u64,
         /// What is wrong with it.
         reason: String,

@@ -5,12 +5,17 @@
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
-use simstore::corpus::{DocumentOptions, InputKind, documents, fingerprints};
+use simstore::corpus::{
+    Annotation, DocumentOptions, DocumentWriter, InputKind, documents, fingerprints, records,
+};
 use simstore::text::Profile;
 use tempfile::TempDir;
 
-const ENDINGS: [&str; 9] =
-    [".jsonl", ".txt", ".html", ".hex", ".u64", ".u128", ".jsonl.gz", ".tsv.zst", ".unknown"];
+const ENDINGS: [&str; 15] = [
+    ".jsonl", ".txt", ".html", ".hex", ".u64", ".u128", ".jsonl.gz", ".tsv.zst", ".unknown", ".csv", ".tsv", ".warc",
+    ".jsonl.bz2", ".jsonl.xz", ".parquet",
+];
+const ENCODINGS: [&str; 5] = ["auto", "gb18030", "big5", "utf-16le", "iso-2022-jp"];
 
 thread_local! {
     static FOLDER: TempDir = tempfile::tempdir().unwrap();
@@ -23,12 +28,20 @@ fuzz_target!(|data: &[u8]| {
         fs::write(&path, data).unwrap();
         let paths = [path.clone()];
         let _ = InputKind::detect(&path);
-        let options = DocumentOptions { max_bytes: 1 << 16, ..DocumentOptions::default() };
+        let encoding = ENCODINGS[usize::from(selector) / ENDINGS.len() % ENCODINGS.len()].parse().unwrap();
+        let options = DocumentOptions { max_bytes: 1 << 16, encoding, ..DocumentOptions::default() };
         let profile = Profile::default();
         for document in documents(&paths, &options).take(1000).flatten() {
-            assert!(document.text.len() <= 1 << 16);
+            // What is malformed takes three bytes.
+            assert!(document.text.len() <= 3 << 16);
             profile.fingerprint::<u64>(&document.text);
         }
+        let mut writer = DocumentWriter::new(Vec::new());
+        for record in records(&paths, &options).take(1000).flatten() {
+            // A record that is not JSON has no place for it.
+            let _ = writer.write(&record, Some(&Annotation::default()));
+        }
+        let _ = writer.finish();
         assert!(fingerprints::<u64>(&paths).take(1 << 20).flatten().count() <= data.len() * 1100);
         let _ = fingerprints::<u128>(&paths).take(1 << 20).count();
         fs::remove_file(&path).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::corpus::records::{Record, Records, records};
-use crate::corpus::{Document, DocumentId, DocumentOptions};
+use crate::corpus::{Document, DocumentId, DocumentOptions, ReadProgress};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::text::{Profile, Simhash};
@@ -16,7 +16,7 @@ const BATCH_BYTES: usize = 8 << 20;
 const BATCH_RECORDS: usize = 1 << 16;
 
 /// The fingerprint of a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FingerprintedDocument<F> {
     /// What the document is called.
     pub id: DocumentId,
@@ -27,8 +27,16 @@ pub struct FingerprintedDocument<F> {
     pub ordinal: u64,
     /// The file it came from; `-` for standard input.
     pub path: Arc<Path>,
-    /// The line it stands on, from 1; 1 for a text file.
+    /// Where it starts there: see [`Record::line`].
     pub line: u64,
+    /// How many malformed sequences of bytes became U+FFFD.
+    pub replaced: u64,
+    /// The value of the [extra field](DocumentOptions::extra_field), if that is there.
+    pub extra: Option<String>,
+    /// The length of its text, in bytes of UTF-8.
+    pub text_bytes: u64,
+    /// Its text, if that was [asked for](FingerprintedDocuments::with_texts).
+    pub text: Option<String>,
     /// The document as it stands in its file, if that was [asked for](FingerprintedDocuments::with_records).
     pub record: Option<Record>,
 }
@@ -46,10 +54,11 @@ pub fn fingerprint_documents<F: Fingerprint>(
     profile: &Profile,
 ) -> FingerprintedDocuments<F> {
     FingerprintedDocuments {
-        records: records(paths, options),
+        records: records(paths, options).projected(true),
         options: options.clone(),
-        profile: *profile,
+        profile: Profile::clone(profile),
         with_records: false,
+        with_texts: false,
         ordinal: 0,
         read: Vec::new(),
         done: Vec::new().into_iter(),
@@ -63,6 +72,7 @@ pub struct FingerprintedDocuments<F> {
     options: DocumentOptions,
     profile: Profile,
     with_records: bool,
+    with_texts: bool,
     /// The position of the first record of `read`.
     ordinal: u64,
     /// The batch that was read last.
@@ -76,7 +86,18 @@ impl<F> FingerprintedDocuments<F> {
     /// cannot read it twice.
     #[must_use]
     pub fn with_records(self) -> Self {
-        FingerprintedDocuments { with_records: true, ..self }
+        FingerprintedDocuments { with_records: true, records: self.records.projected(false), ..self }
+    }
+
+    /// Hands out the text of each document too.
+    #[must_use]
+    pub fn with_texts(self) -> Self {
+        FingerprintedDocuments { with_texts: true, ..self }
+    }
+
+    /// How far the reading has come; it is ahead of what is handed out by a few batches.
+    pub fn progress(&self) -> Arc<ReadProgress> {
+        self.records.progress()
     }
 }
 
@@ -85,7 +106,7 @@ fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
     let mut bytes = 0;
     while bytes < BATCH_BYTES && batch.len() < BATCH_RECORDS {
         let Some(record) = records.next() else { break };
-        bytes += record.as_ref().map_or(0, |record| record.bytes().len());
+        bytes += record.as_ref().map_or(0, Record::size);
         batch.push(record);
     }
     batch
@@ -104,13 +125,23 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
         }
         let (first, length) = (self.ordinal, batch.len() as u64);
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
-        let with_records = self.with_records;
+        let (with_records, with_texts) = (self.with_records, self.with_texts);
         let fingerprint = |(at, record): (usize, Result<Record>)| {
             let record = record?;
             let kept = with_records.then(|| record.clone());
-            let Document { id, text, path, line } = record.document(options)?;
-            let simhash = profile.fingerprint(&text);
-            Ok(FingerprintedDocument { id, simhash, ordinal: first + at as u64, path, line, record: kept })
+            let Document { id, text, path, line, replaced, extra } = record.document(options)?;
+            Ok(FingerprintedDocument {
+                id,
+                simhash: profile.fingerprint(&text),
+                ordinal: first + at as u64,
+                path,
+                line,
+                replaced,
+                extra,
+                text_bytes: text.len() as u64,
+                text: with_texts.then_some(text),
+                record: kept,
+            })
         };
         let (done, read) = rayon::join(
             || batch.into_par_iter().enumerate().map(fingerprint).collect::<Vec<_>>(),

@@ -1,12 +1,16 @@
 //! Reading fingerprints.
 
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::corpus::DocumentId;
+use crate::corpus::encoding::Encoding;
+use crate::corpus::files::matches_of;
+use crate::corpus::format::{self, Format};
 use crate::corpus::id::MAX_NAME_BYTES;
-use crate::corpus::input::{self, Format, Input};
+use crate::corpus::input::Input;
+use crate::corpus::{DocumentFormat, DocumentId, ReadProgress};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
@@ -35,13 +39,14 @@ pub struct FingerprintRecord<F> {
 /// a number too.
 ///
 /// # Errors
-/// Items are [`Error::BadInput`] for a malformed line, after which the next one follows, and for
-/// a raw file whose size is no multiple of the width, at its end. [`Error::Io`] for a file that
-/// cannot be read, and [`Error::BadArgument`] for a raw file of another width, or one that by its
-/// name holds documents, end the iteration.
+/// Items are [`Error::BadInput`] for a malformed line, after which the next one follows, for a raw file whose
+/// size is no multiple of the width, at its end, and for a file that cannot be opened or read on, after
+/// which the next file follows. [`Error::Io`] for a file that is not there, and [`Error::BadArgument`] for a raw
+/// file of another width, or one that by its name holds documents, end the iteration.
 pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
     Fingerprints {
-        paths: Vec::from(paths).into_iter(),
+        paths: paths.iter().cloned().collect(),
+        progress: Arc::default(),
         input: None,
         line: Vec::new(),
         position: 0,
@@ -53,7 +58,8 @@ pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
 /// An iterator over the fingerprints of files: see [`fingerprints`](fn@fingerprints).
 #[derive(Debug)]
 pub struct Fingerprints<F> {
-    paths: std::vec::IntoIter<PathBuf>,
+    paths: VecDeque<PathBuf>,
+    progress: Arc<ReadProgress>,
     /// The file that is being read, and whether it is raw.
     input: Option<(Arc<Path>, Input, bool)>,
     line: Vec<u8>,
@@ -64,6 +70,11 @@ pub struct Fingerprints<F> {
 }
 
 impl<F: Fingerprint> Fingerprints<F> {
+    /// How far the reading has come.
+    pub fn progress(&self) -> Arc<ReadProgress> {
+        Arc::clone(&self.progress)
+    }
+
     /// Appends fingerprints that come next in a raw file, a block of them, which is much faster than one by one;
     /// their ids are their positions. Returns how many: 0 says nothing about what comes next.
     ///
@@ -85,7 +96,7 @@ impl<F: Fingerprint> Fingerprints<F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be read; the iteration ends with it.
+    /// [`Error::BadInput`] if the file cannot be read on; the next file follows.
     pub fn read_block(&mut self, fingerprints: &mut Vec<F>) -> Result<u64> {
         let Some((_, input, true)) = &mut self.input else { return Ok(0) };
         if self.failed {
@@ -94,10 +105,8 @@ impl<F: Fingerprint> Fingerprints<F> {
         let read = input.visit_buffered(F::BYTES, |bytes| {
             fingerprints.extend(bytes.chunks_exact(F::BYTES).map(F::read_le));
         });
-        match &read {
-            Ok(count) => self.position += count,
-            Err(_) => self.failed = true,
-        }
+        // What is malformed takes a position too.
+        self.position += read.as_ref().map_or(1, |&count| count);
         read
     }
 
@@ -128,8 +137,17 @@ impl<F: Fingerprint> Fingerprints<F> {
                     };
                 }
             }
-            let Some(path) = self.paths.next() else { return Ok(None) };
-            let is_raw = match input::format_by_name(&path) {
+            if self.input.take().is_some() {
+                self.progress.add_file();
+            }
+            let Some(path) = self.paths.pop_front() else { return Ok(None) };
+            if let Some(matches) = matches_of(&path)? {
+                for path in matches.into_iter().rev() {
+                    self.paths.push_front(path);
+                }
+                continue;
+            }
+            let is_raw = match format::by_name(&path) {
                 Some(Format::Raw { bits }) if bits != F::BITS => {
                     return Err(Error::BadArgument(format!(
                         "{}: holds {bits}-bit fingerprints, not {}-bit ones",
@@ -138,15 +156,18 @@ impl<F: Fingerprint> Fingerprints<F> {
                     )));
                 }
                 Some(Format::Raw { .. }) => true,
-                Some(Format::HexLines) | None => false,
-                Some(Format::Jsonl | Format::Text) => {
+                Some(Format::HexLines | Format::Documents(DocumentFormat::Tsv)) | None => false,
+                Some(Format::Documents(_)) => {
                     return Err(Error::BadArgument(format!(
                         "{}: holds documents, not fingerprints",
                         path.display()
                     )));
                 }
             };
-            let input = Input::open(&path)?;
+            let mut input = Input::open(&path, &self.progress).inspect_err(|_| self.progress.add_file())?;
+            if !is_raw {
+                input = input.into_lines(Encoding::AUTO)?;
+            }
             self.input = Some((path.into(), input, is_raw));
         }
     }
@@ -154,7 +175,7 @@ impl<F: Fingerprint> Fingerprints<F> {
 
 /// Parses `HEX` or `HEX<TAB>ID`; a reason if it is malformed.
 fn parse_line<F: Fingerprint>(line: &[u8], by_default: DocumentId) -> Result<(F, DocumentId), String> {
-    let line = std::str::from_utf8(line)
+    let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line))
         .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to() + 1))?;
     let (hex, id) = match line.split_once('\t') {
         Some((hex, "")) => (hex, Err("no id after the tab".to_owned())),

@@ -1,145 +1,52 @@
-//! Opening inputs: formats by name, decompression, lines of bounded length.
+//! An open input: decompressed, counted, lines of bounded length.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-use flate2::bufread::MultiGzDecoder;
-
-use crate::corpus::once::{self, is_read_once, is_stdin};
+use crate::corpus::compression::Compression;
+use crate::corpus::encoding::{self, Encoding};
+use crate::corpus::format;
+use crate::corpus::once::{self, is_read_once};
+use crate::corpus::progress::{Counted, ReadProgress};
 use crate::error::{Error, Result};
 
-/// Bytes looked at to tell what an input without a telling name holds.
-const HEAD_BYTES: usize = 64 * 1024;
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
-const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const BUFFER_BYTES: usize = 1 << 16;
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What an input holds, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// One JSON object a line.
-    Jsonl,
-    /// The whole file is one document.
-    Text,
-    /// One fingerprint a line, in hexadecimal.
-    HexLines,
-    /// Little-endian fingerprints of this many bits.
-    Raw { bits: u32 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compression {
-    None,
-    Gzip,
-    Zstd,
-}
-
-impl Compression {
-    fn of_head(head: &[u8]) -> Compression {
-        if head.starts_with(GZIP_MAGIC) {
-            Compression::Gzip
-        } else if head.starts_with(ZSTD_MAGIC) {
-            Compression::Zstd
-        } else {
-            Compression::None
+/// The error of a file that cannot be opened: one that is not there was named by mistake, any other may be skipped.
+pub(crate) fn cannot_open(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_path_buf();
+    move |source| {
+        if source.kind() == io::ErrorKind::NotFound {
+            return Error::Io { path, action: "open", source };
         }
-    }
-
-    fn reader<'r>(self, raw: impl BufRead + Send + 'r) -> io::Result<Box<dyn Read + Send + 'r>> {
-        Ok(match self {
-            Compression::None => Box::new(raw),
-            Compression::Gzip => Box::new(MultiGzDecoder::new(raw)),
-            Compression::Zstd => Box::new(zstd::Decoder::with_buffer(raw)?),
-        })
-    }
-}
-
-/// The compression and, below it, the format that a file name tells.
-fn by_name(path: &Path) -> (Compression, Option<Format>) {
-    let lower = |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    let (compression, extension) = match lower(path).as_deref() {
-        Some("gz") => (Compression::Gzip, lower(Path::new(path.file_stem().unwrap_or_default()))),
-        Some("zst") => (Compression::Zstd, lower(Path::new(path.file_stem().unwrap_or_default()))),
-        _ => (Compression::None, lower(path)),
-    };
-    let format = match extension.as_deref() {
-        Some("jsonl" | "ndjson" | "json") => Some(Format::Jsonl),
-        Some("txt" | "text" | "md" | "markdown" | "htm" | "html") => Some(Format::Text),
-        Some("hex" | "tsv") => Some(Format::HexLines),
-        Some("u64") => Some(Format::Raw { bits: 64 }),
-        Some("u128") => Some(Format::Raw { bits: 128 }),
-        _ => None,
-    };
-    (compression, format)
-}
-
-/// The format that a file name tells, if it does.
-pub(crate) fn format_by_name(path: &Path) -> Option<Format> {
-    if is_stdin(path) { None } else { by_name(path).1 }
-}
-
-/// The format of an input, by its name or else by its first bytes; `None` if neither tells.
-pub(crate) fn detect_format(path: &Path) -> Result<Option<Format>> {
-    if let Some(format) = format_by_name(path) {
-        return Ok(Some(format));
-    }
-    Ok(format_of_head(&head_of(path)?))
-}
-
-/// The first bytes of an input.
-fn head_of(path: &Path) -> Result<Vec<u8>> {
-    if is_read_once(path)? {
-        return once::peek(path, HEAD_BYTES, holds_first_line);
-    }
-    let mut head = Vec::new();
-    let read = open_file(path)?.take(HEAD_BYTES as u64).read_to_end(&mut head);
-    read.map_err(Error::io(path, "read"))?;
-    Ok(head)
-}
-
-/// Whether the first line that is not blank ends within the head: a pipe may give a few bytes at a time.
-fn holds_first_line(head: &[u8]) -> bool {
-    Compression::of_head(head) == Compression::None && without_blank_start(head).contains(&b'\n')
-}
-
-fn without_blank_start(head: &[u8]) -> &[u8] {
-    head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start()
-}
-
-fn format_of_head(raw: &[u8]) -> Option<Format> {
-    let mut head = Vec::new();
-    // A head that is cut off in a compressed block ends in an error; what came before it counts.
-    if let Ok(reader) = Compression::of_head(raw).reader(raw) {
-        let _ = reader.take(HEAD_BYTES as u64).read_to_end(&mut head);
-    }
-    let first = without_blank_start(&head).split(|&b| b == b'\n').next().unwrap_or_default();
-    let hex = first.split(|&b| b == b'\t').next().unwrap_or_default().trim_ascii_end();
-    if first.first() == Some(&b'{') {
-        Some(Format::Jsonl)
-    } else if matches!(hex.len(), 16 | 32) && hex.iter().all(u8::is_ascii_hexdigit) {
-        Some(Format::HexLines)
-    } else {
-        None
+        Error::BadInput { path, line: 0, reason: format!("cannot open: {source}") }
     }
 }
 
 /// Whether a path is a folder.
 pub(crate) fn is_folder(path: &Path) -> Result<bool> {
-    Ok(path.metadata().map_err(Error::io(path, "open"))?.is_dir())
-}
-
-fn open_file(path: &Path) -> Result<File> {
-    File::open(path).map_err(Error::io(path, "open"))
+    Ok(path.metadata().map_err(cannot_open(path))?.is_dir())
 }
 
 /// An input, decompressed.
+///
+/// What cannot be read is one [`Error::BadInput`], and the end of the input.
 pub(crate) struct Input {
-    path: PathBuf,
+    path: Arc<Path>,
+    compression: Compression,
     reader: BufReader<Box<dyn Read + Send>>,
+    /// The encoding of lines, and the byte order mark before the first.
+    encoding: Encoding,
+    mark: &'static [u8],
     /// Lines read so far.
     line: u64,
+    progress: Arc<ReadProgress>,
+    /// The progress when the input was opened.
+    opened_at: u64,
 }
 
 impl fmt::Debug for Input {
@@ -150,23 +57,50 @@ impl fmt::Debug for Input {
 
 impl Input {
     /// Opens a file, or standard input for `-`.
-    ///
-    /// An input is decompressed if its name ends in `.gz` or `.zst`; standard input, and a pipe whose
-    /// name tells nothing, if it starts like such a file.
-    pub(crate) fn open(path: &Path) -> Result<Input> {
-        let reader = if is_read_once(path)? {
-            let (by_name, format) = by_name(path);
-            let compression = if by_name == Compression::None && format.is_none() {
-                Compression::of_head(&head_of(path)?)
-            } else {
-                by_name
-            };
-            compression.reader(BufReader::with_capacity(1 << 16, once::open(path)?))
+    pub(crate) fn open(path: &Path, progress: &Arc<ReadProgress>) -> Result<Input> {
+        let compression = format::compression(path)?;
+        let raw: Box<dyn Read + Send> = if is_read_once(path)? {
+            Box::new(once::open(path)?)
         } else {
-            by_name(path).0.reader(BufReader::with_capacity(1 << 16, open_file(path)?))
+            Box::new(File::open(path).map_err(cannot_open(path))?)
         };
-        let reader = BufReader::with_capacity(1 << 16, reader.map_err(Error::io(path, "read"))?);
-        Ok(Input { path: path.to_path_buf(), reader, line: 0 })
+        let opened_at = progress.bytes();
+        let raw = BufReader::with_capacity(BUFFER_BYTES, Counted::new(raw, progress));
+        let reader = compression.reader(raw).map_err(cannot_open(path))?;
+        Ok(Input {
+            path: path.into(),
+            compression,
+            reader: BufReader::with_capacity(BUFFER_BYTES, reader),
+            encoding: Encoding::AUTO,
+            mark: b"",
+            line: 0,
+            progress: Arc::clone(progress),
+            opened_at,
+        })
+    }
+
+    /// The same, to be read by lines: without a byte order mark, and in an encoding for
+    /// [`decode_line`](encoding::decode_line).
+    pub(crate) fn into_lines(mut self, asked: Encoding) -> Result<Input> {
+        let reader = std::mem::replace(&mut self.reader, BufReader::new(Box::new(io::empty())));
+        let lines = encoding::line_reader(reader, asked).map_err(|error| self.broken(&error))?;
+        let mark = if lines.is_marked { BYTE_ORDER_MARK } else { b"" };
+        let reader = BufReader::with_capacity(BUFFER_BYTES, lines.reader);
+        Ok(Input { reader, encoding: lines.encoding, mark, ..self })
+    }
+
+    pub(crate) fn path(&self) -> &Arc<Path> {
+        &self.path
+    }
+
+    /// The encoding of lines.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// The byte order mark before the first line, in UTF-8, or nothing.
+    pub(crate) fn mark(&self) -> &'static [u8] {
+        self.mark
     }
 
     /// Number of the line that was read last, from 1.
@@ -174,31 +108,27 @@ impl Input {
         self.line
     }
 
-    /// Reads the next line that is not blank into `line`, without its end; false at the end of
-    /// the input. A byte order mark at the start of the input is left out.
+    /// Reads the next line that is not blank into `line`, without the newline; false at the end of the input.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for a line of more than `max_bytes`, which is skipped;
-    /// [`Error::Io`] if the input cannot be read, or is damaged as a compressed file.
+    /// [`Error::BadInput`] for a line of more than `max_bytes`, which is skipped, and for what cannot be read.
     pub(crate) fn read_line(&mut self, line: &mut Vec<u8>, max_bytes: usize) -> Result<bool> {
         loop {
             line.clear();
             // One byte more than a line may hold tells a line of that length from a longer one.
             let limit = max_bytes as u64 + 1;
             let read = (&mut self.reader).take(limit).read_until(b'\n', line);
-            if read.map_err(Error::io(&self.path, "read"))? == 0 {
+            let read = read.map_err(|error| self.broken(&error))?;
+            if read == 0 {
                 return Ok(false);
             }
             self.line += 1;
             if line.len() > max_bytes && line.last() != Some(&b'\n') {
-                self.reader.skip_until(b'\n').map_err(Error::io(&self.path, "read"))?;
+                self.reader.skip_until(b'\n').map_err(|error| self.broken(&error))?;
                 return Err(self.too_long(max_bytes));
             }
-            if self.line == 1 && line.starts_with(BYTE_ORDER_MARK) {
-                line.drain(..BYTE_ORDER_MARK.len());
-            }
             if !line.trim_ascii().is_empty() {
-                while line.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
+                if line.last() == Some(&b'\n') {
                     line.pop();
                 }
                 return Ok(true);
@@ -213,13 +143,11 @@ impl Input {
     pub(crate) fn read_all(&mut self, max_bytes: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let limit = max_bytes as u64 + 1;
-        (&mut self.reader).take(limit).read_to_end(&mut bytes).map_err(Error::io(&self.path, "read"))?;
+        let read = (&mut self.reader).take(limit).read_to_end(&mut bytes);
+        read.map_err(|error| self.broken(&error))?;
         self.line = 1;
         if bytes.len() > max_bytes {
             return Err(self.too_long(max_bytes));
-        }
-        if bytes.starts_with(BYTE_ORDER_MARK) {
-            bytes.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(bytes)
     }
@@ -227,7 +155,7 @@ impl Input {
     /// Fills `record` with the next bytes; false at the end of the input.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if the input ends within the record; [`Error::Io`].
+    /// [`Error::BadInput`] if the input ends within the record, or cannot be read.
     pub(crate) fn read_record(&mut self, record: &mut [u8]) -> Result<bool> {
         let mut filled = 0;
         while filled < record.len() {
@@ -235,7 +163,7 @@ impl Input {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io(&self.path, "read")(error)),
+                Err(error) => return Err(self.broken(&error)),
             }
         }
         if filled == 0 {
@@ -256,12 +184,12 @@ impl Input {
     /// path, where there may be none although the input goes on. Returns how many there were.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::BadInput`] if the input cannot be read.
     pub(crate) fn visit_buffered(&mut self, length: usize, visitor: impl FnOnce(&[u8])) -> Result<u64> {
         let buffer = match self.reader.fill_buf() {
             Ok(buffer) => buffer,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(0),
-            Err(error) => return Err(Error::io(&self.path, "read")(error)),
+            Err(error) => return Err(self.broken(&error)),
         };
         let records = buffer.len() / length;
         visitor(&buffer[..records * length]);
@@ -270,55 +198,61 @@ impl Input {
         Ok(records as u64)
     }
 
+    /// The bytes that are next; none at the end of the input.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the input cannot be read.
+    pub(crate) fn fill(&mut self) -> Result<&[u8]> {
+        loop {
+            match self.reader.fill_buf() {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+        Ok(self.reader.buffer())
+    }
+
+    /// Takes bytes that [`Input::fill`] has shown.
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        self.reader.consume(bytes);
+    }
+
+    /// Says on which line the next [`Input::bad`] is.
+    pub(crate) fn set_line(&mut self, line: u64) {
+        self.line = line;
+    }
+
     /// [`Error::BadInput`] for the line that was read last.
     pub(crate) fn bad(&self, reason: String) -> Error {
-        Error::BadInput { path: self.path.clone(), line: self.line, reason }
+        Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason }
     }
 
-    fn too_long(&self, max_bytes: usize) -> Error {
+    pub(crate) fn too_long(&self, max_bytes: usize) -> Error {
         self.bad(format!("longer than the limit of {max_bytes} bytes"))
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_tell_formats() {
-        for (name, expected) in [
-            ("a.jsonl", Some(Format::Jsonl)),
-            ("a.JSON.GZ", Some(Format::Jsonl)),
-            ("x.y/a.ndjson.zst", Some(Format::Jsonl)),
-            ("a.md", Some(Format::Text)),
-            ("a.tsv.gz", Some(Format::HexLines)),
-            ("a.u64", Some(Format::Raw { bits: 64 })),
-            ("a.u128.zst", Some(Format::Raw { bits: 128 })),
-            ("jsonl", None),
-            ("a.gz", None),
-            ("a.dat", None),
-            ("-", None),
-        ] {
-            assert_eq!(format_by_name(Path::new(name)), expected, "{name}");
-        }
+    /// Leaves out the rest of the input.
+    pub(crate) fn end(&mut self) {
+        self.reader = BufReader::with_capacity(0, Box::new(io::empty()));
     }
 
-    #[test]
-    fn heads_tell_formats() {
-        for (head, expected) in [
-            (&b"\xef\xbb\xbf\r\n {\"id\": 1}"[..], Some(Format::Jsonl)),
-            (b"0123456789abcdef", Some(Format::HexLines)),
-            (b"0123456789ABCDEF\tname\r\nx", Some(Format::HexLines)),
-            (b"0123456789abcdef0123456789abcdef\r\n", Some(Format::HexLines)),
-            (b"0123456789abcde\n", None),
-            (b"0123456789abcdefg\n", None),
-            (b"", None),
-            (b"\x1f\x8b\x08", None),
-            (b"[]", None),
-        ] {
-            assert_eq!(format_of_head(head), expected, "{}", head.escape_ascii());
-        }
-        let packed = zstd::encode_all(&b"{}"[..], 1).unwrap();
-        assert_eq!(format_of_head(&packed), Some(Format::Jsonl));
+    /// The error of an input that cannot be read on: it ends in the line after the last.
+    fn broken(&mut self, error: &io::Error) -> Error {
+        self.end();
+        self.line += 1;
+        let bytes = self.progress.bytes() - self.opened_at;
+        self.bad(match (self.compression, error.kind()) {
+            (Compression::None, _) => format!("cannot read after byte {bytes}: {error}"),
+            (compression, io::ErrorKind::UnexpectedEof) => {
+                format!(
+                    "the {compression} data is cut off: the file ends at byte {bytes} in the middle of it"
+                )
+            }
+            (compression, _) => format!(
+                "not {compression} data, or damaged, at or before byte {bytes} of the file: {error}; \
+                 the rest of the file is left out"
+            ),
+        })
     }
 }

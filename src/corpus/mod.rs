@@ -1,27 +1,34 @@
 //! Reading documents and fingerprints from files.
 //!
-//! Inputs are lists of paths; `-` is standard input. Files whose names end in `.gz` or `.zst`
-//! are decompressed (several members in a row too), and so is standard input.
+//! Inputs are lists of paths: files, folders, and patterns such as `corpus/**/*.csv`, which match as in a shell and
+//! must match something. `-` is standard input.
 //!
 //! | extension | holds |
 //! |---|---|
 //! | `.jsonl`, `.ndjson`, `.json` | documents: one JSON object a line |
+//! | `.csv`, `.tsv` | documents: a table, whose first row names the columns; what is quoted may hold newlines |
+//! | `.parquet` | documents: a table (feature `parquet`) |
+//! | `.warc`, `.wet` | documents: the pages of a web archive, successful HTTP responses with a text in them, and its `conversion` and `resource` records that are texts |
 //! | `.txt`, `.text`, `.md`, `.markdown`, `.htm`, `.html` | one document, its text as it stands; the id is the path |
-//! | a folder | the documents of all files below it with one of these extensions, by name; links are not followed |
-//! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each |
+//! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each; a `.tsv` file is one of these if its first line is one |
 //! | `.u64`, `.u128` | fingerprints: raw, little-endian |
 //!
-//! Standard input, and files and pipes with other extensions, are judged by their first bytes:
-//! 16 or 32 hexadecimal digits on the first line are fingerprints, `{` is JSON lines; else
-//! standard input and a pipe are read as JSON lines and a file as a text. What has been looked at
-//! of a pipe is kept for the reader to come: it is opened once.
+//! Of a folder, the documents of all files below it with one of these extensions are read, by name. Links are
+//! followed; files and folders whose names begin with a dot are left out.
 //!
-//! Everything streams: no input is held in memory as a whole, except for a text file. Blank
-//! lines, a byte order mark at the start and `\r` at the end of lines are ignored. A malformed
-//! line is one [`Error::BadInput`] and reading can go on after it; any other error
+//! All but Parquet and raw fingerprints may be compressed, with gzip, zstd, bzip2 or xz, in several members too:
+//! by `.gz`, `.zst`, `.bz2` or `.xz` after the extension, or by their first bytes. Standard input, and files and pipes
+//! with other extensions, are judged by their first bytes: 16 or 32 hexadecimal digits on the first line are
+//! fingerprints, `{` is JSON lines, a row with the name of a text field is a table, and Parquet and WARC say what they
+//! are; else standard input and a pipe are read as JSON lines and a file as a text. What has been looked at of a
+//! pipe is kept for the reader to come: it is opened once. [`DocumentOptions::format`] comes before all this.
+//!
+//! Everything streams: no input is held in memory as a whole, except for a text file. Blank lines and a byte order mark
+//! at the start are ignored. Malformed characters are replaced and counted. A malformed document, or a file that
+//! cannot be read or read on, is one [`Error::BadInput`], and the reading goes on after it; any other error
 //! is the last item.
 //!
-//! [`Error::BadInput`]: crate::Error::BadInput
+//! [`DocumentWriter`] writes documents again as they stand.
 //!
 //! ```
 //! use simstore::corpus::{DocumentOptions, fingerprint_documents};
@@ -41,21 +48,42 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::corpus::input::Format;
-use crate::error::Result;
+use crate::corpus::format::Format;
+use crate::error::{Error, Result};
 
 mod batch;
+mod compression;
+mod csv;
+mod encoding;
+mod fields;
+mod files;
 mod fingerprints;
+mod format;
+mod http;
 mod id;
 mod input;
 mod json;
 mod once;
+mod options;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_writer;
+mod progress;
 mod records;
+mod warc;
+mod writer;
 
 pub use crate::corpus::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
+pub use crate::corpus::compression::Compression;
+pub use crate::corpus::encoding::Encoding;
+pub use crate::corpus::files::{InputFile, input_files};
 pub use crate::corpus::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
 pub use crate::corpus::id::{DocumentId, MAX_NAME_BYTES};
+pub use crate::corpus::options::{DocumentFormat, DocumentOptions};
+pub use crate::corpus::progress::ReadProgress;
 pub use crate::corpus::records::{Record, Records, records};
+pub use crate::corpus::writer::{Annotation, DocumentWriter};
 
 /// What an input holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,46 +95,35 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// What a path holds, by its extension or, where that does not tell, its first bytes. What
-    /// neither tells holds documents.
+    /// What a path, or all that a pattern matches, holds, by its extension or, where that does not tell, its first
+    /// bytes. What neither tells holds documents.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if the path does not exist or cannot be read.
+    /// [`Error::Io`] if the path does not exist, [`Error::BadInput`] if it cannot be read, and
+    /// [`Error::BadArgument`] if a pattern matches nothing, or documents and fingerprints.
     pub fn detect(path: &Path) -> Result<InputKind> {
+        let Some(matches) = files::matches_of(path)? else { return InputKind::of_path(path) };
+        let mut kind = None;
+        for found in &matches {
+            let of_this = InputKind::of_path(found)?;
+            if *kind.get_or_insert(of_this) != of_this {
+                return Err(Error::BadArgument(format!(
+                    "{}: matches files of documents and of fingerprints; name those of one kind",
+                    path.display()
+                )));
+            }
+        }
+        Ok(kind.unwrap_or(InputKind::Documents))
+    }
+
+    fn of_path(path: &Path) -> Result<InputKind> {
         if !once::is_stdin(path) && input::is_folder(path)? {
             return Ok(InputKind::Documents);
         }
-        Ok(match input::detect_format(path)? {
+        Ok(match format::detect(path, &[])? {
             Some(Format::HexLines | Format::Raw { .. }) => InputKind::Fingerprints,
-            Some(Format::Jsonl | Format::Text) | None => InputKind::Documents,
+            Some(Format::Documents(_)) | None => InputKind::Documents,
         })
-    }
-}
-
-/// How documents are read.
-///
-/// ```
-/// use simstore::corpus::DocumentOptions;
-///
-/// let options = DocumentOptions { id_field: Some("url".into()), ..DocumentOptions::default() };
-/// assert_eq!(options.text_fields, ["text"]);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentOptions {
-    /// The field of a JSON object that holds its id, a string or an integer of 64 bits. Objects
-    /// must have it if it is named here. `None`: the field `id`; objects without it are called
-    /// `file:line`.
-    pub id_field: Option<String>,
-    /// The fields that hold the text; several are joined by newlines. One may be missing or
-    /// null, but not all. Default: `text`.
-    pub text_fields: Vec<String>,
-    /// The longest line or text file that is read, in bytes. Default: 1 GiB.
-    pub max_bytes: usize,
-}
-
-impl Default for DocumentOptions {
-    fn default() -> Self {
-        DocumentOptions { id_field: None, text_fields: vec!["text".to_owned()], max_bytes: 1 << 30 }
     }
 }
 
@@ -115,25 +132,30 @@ impl Default for DocumentOptions {
 pub struct Document {
     /// What it is called.
     pub id: DocumentId,
-    /// Its text, as it stands in the file.
+    /// Its text, as it stands in the file, decoded.
     pub text: String,
     /// The file it came from; `-` for standard input.
     pub path: Arc<Path>,
-    /// The line it stands on, from 1; 1 for a text file.
+    /// Where it starts there: see [`Record::line`].
     pub line: u64,
+    /// How many malformed sequences of bytes became U+FFFD.
+    pub replaced: u64,
+    /// The value of the [extra field](DocumentOptions::extra_field), if that is there: a string as it is, anything
+    /// else as JSON writes it.
+    pub extra: Option<String>,
 }
 
 /// The documents of files and folders, in order.
 ///
 /// # Errors
-/// Items are [`Error::BadInput`](crate::Error::BadInput) for a malformed document, after which
-/// the next one follows. [`Error::Io`](crate::Error::Io) for a file that cannot be read or
-/// decompressed, and [`Error::BadArgument`](crate::Error::BadArgument) for one that holds
-/// fingerprints, end the iteration.
+/// Items are [`Error::BadInput`] for a malformed document, after which the next one follows, and for a file that
+/// cannot be opened, decompressed or read on, or that lacks the columns asked for, after which the next file
+/// follows. [`Error::Io`] for a file that is not there, and [`Error::BadArgument`] for one that holds fingerprints
+/// and for a pattern that matches nothing end the iteration.
 pub fn documents(
     paths: &[PathBuf],
     options: &DocumentOptions,
 ) -> impl Iterator<Item = Result<Document>> + use<> {
     let options = options.clone();
-    records(paths, &options).map(move |record| record?.document(&options))
+    records(paths, &options).projected(true).map(move |record| record?.document(&options))
 }

@@ -6,6 +6,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::corpus::input::cannot_open;
 use crate::error::{Error, Result};
 
 /// Inputs of which something has been read, to tell what they hold; the reader to come takes them from here.
@@ -26,7 +27,7 @@ impl Opened {
         let rest: Box<dyn Read + Send> = if is_stdin(path) {
             Box::new(io::stdin())
         } else {
-            Box::new(File::open(path).map_err(Error::io(path, "open"))?)
+            Box::new(File::open(path).map_err(cannot_open(path))?)
         };
         Ok(Opened { head: Vec::new(), rest })
     }
@@ -59,7 +60,7 @@ pub(crate) fn is_read_once(path: &Path) -> Result<bool> {
     if is_stdin(path) {
         return Ok(true);
     }
-    let metadata = path.metadata().map_err(Error::io(path, "open"))?;
+    let metadata = path.metadata().map_err(cannot_open(path))?;
     Ok(!metadata.is_file() && !metadata.is_dir())
 }
 

@@ -6,6 +6,7 @@ mod dedup;
 mod evaluate;
 mod examples;
 mod fingerprint;
+mod inputs;
 mod live;
 mod pipes;
 mod query;

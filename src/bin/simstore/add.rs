@@ -143,7 +143,7 @@ struct Adding<'a, F: Fingerprint> {
 }
 
 fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
-    let kind = inputs::detect_kind(&args.inputs)?;
+    let kind = args.documents.kind(&args.inputs)?;
     let exists = args.store.join("MANIFEST").exists();
     let mut options = Options::default();
     if let Some(distance) = args.distance {

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &BuildArgs, progress: &Progress) -> Outcome {
 
 fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     check_distance::<F>(args.distance)?;
-    let kind = inputs::detect_kind(&args.inputs)?;
+    let kind = args.documents.kind(&args.inputs)?;
     // Of fingerprints only the user can know how they were made.
     let profile = match kind {
         InputKind::Documents => args.documents.profile().to_string(),

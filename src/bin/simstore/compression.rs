@@ -123,7 +123,7 @@ pub(crate) fn run(args: &CompressionArgs, progress: &Progress) -> Outcome {
 }
 
 fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outcome {
-    let kind = inputs::detect_kind(&args.inputs)?;
+    let kind = args.documents.kind(&args.inputs)?;
     let mut sorted: Vec<F> = Vec::new();
     let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, progress, |item| {
         sorted.extend(item.fingerprint);

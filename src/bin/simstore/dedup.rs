@@ -124,7 +124,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     if args.keep.is_some() && args.keep == args.pairs {
         return Err(Failure::Usage("--keep and --pairs must be different files".to_owned()));
     }
-    let kind = inputs::detect_kind(&args.inputs)?;
+    let kind = args.documents.kind(&args.inputs)?;
     // Opened first, so that a folder that is not there costs no work.
     let keep = args.keep.as_deref().map(Output::create).transpose()?;
     let pairs = args.pairs.as_deref().map(Output::create).transpose()?;

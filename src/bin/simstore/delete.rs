@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DeleteArgs, progress: &Progress) -> Outcome {
 }
 
 fn delete<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
-    let kind = inputs::detect_kind(&args.inputs)?;
+    let kind = args.documents.kind(&args.inputs)?;
     let mut options = Options::default().create(false);
     if let (InputKind::Documents, profile) = (kind, args.documents.profile()) {
         // Texts become other fingerprints by another profile: nothing would be found, or something else.

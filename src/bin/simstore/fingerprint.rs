@@ -69,7 +69,7 @@ impl<'a> From<&'a DocumentId> for JsonId<'a> {
 }
 
 pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
-    if inputs::detect_kind(&args.inputs)? == InputKind::Fingerprints {
+    if args.documents.kind(&args.inputs)? == InputKind::Fingerprints {
         return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
     }
     by_width!(args.bits, print(args, progress))

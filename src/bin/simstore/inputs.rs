@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use simstore::corpus::{self, DocumentId, DocumentOptions, InputKind, Record, fingerprint_documents};
+use simstore::corpus::{
+    self, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputKind, Record, fingerprint_documents,
+};
 use simstore::text::Profile;
 use simstore::{Error, Fingerprint};
 
 use crate::failure::{Failure, Outcome, complain};
-use crate::numbers::grouped;
+use crate::numbers::{grouped, parse_bytes};
 use crate::progress::Progress;
 
 /// Malformed lines that are printed one by one under `--skip-bad`.
@@ -18,9 +20,11 @@ const BAD_LINES_SHOWN: u64 = 10;
 
 /// What inputs are, for the long help of commands that read documents and fingerprints.
 pub(crate) const INPUTS_HELP: &str = "\
-Inputs are documents (.jsonl, .ndjson, .json: one JSON object a line; .txt, .md, .html: one text each; folders \
-of these) or fingerprints (.hex, .tsv: lines HEX or HEX<TAB>ID; .u64, .u128: raw, little-endian), not both at \
-once. .gz and .zst are decompressed. `-` is standard input; it and other files are judged by their first bytes.";
+Inputs are documents (.jsonl, .ndjson, .json: one JSON object a line; .csv, .tsv: tables whose first row names the \
+columns; .parquet; .warc, .wet: web archives; .txt, .md, .html: one text each; folders of these, hidden files left \
+out, links followed; patterns like 'corpus/**/*.csv') or fingerprints (.hex, .tsv: lines HEX or HEX<TAB>ID; .u64, \
+.u128: raw, little-endian), not both at once. .gz, .zst, .bz2 and .xz are decompressed. `-` is standard input; it \
+and other files are judged by their first bytes.";
 
 /// Which parts of which documents are read, and how they become fingerprints.
 #[derive(Debug, Args)]
@@ -30,20 +34,38 @@ pub(crate) struct DocumentArgs {
     /// strip-markup or keep-front-matter [default: auto]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<Profile>,
-    /// The JSON field that holds a document's id [default: `id`, or FILE:LINE where there is none]
+    /// The field or column that holds a document's id [default: `id`, or FILE:LINE where there is none]
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
-    /// The JSON field that holds the text; repeatable, fields are joined [default: `text`]
+    /// The field or column that holds the text; repeatable, fields are joined [default: `text`]
     #[arg(long = "text-field", value_name = "FIELD")]
     text_fields: Vec<String>,
-    /// Report malformed lines, count them and go on; without it the first one ends the command
+    /// Read all files as jsonl, csv, tsv, parquet, warc or text, whatever they are called; of folders, all
+    /// files that are not hidden [default: by name and content]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<DocumentFormat>,
+    /// The encoding of texts: utf-8, gb18030, big5, ...; auto is UTF-8, and texts and web pages that are not
+    /// nearly that are judged by what they declare and hold. What is malformed is replaced
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    encoding: Encoding,
+    /// The longest document that is read: a line, a row, a text
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
+    max_document: u64,
+    /// Report malformed documents and files that cannot be read, count them and go on; without it the first
+    /// one ends the command
     #[arg(long)]
     pub(crate) skip_bad: bool,
 }
 
 impl DocumentArgs {
     pub(crate) fn options(&self) -> DocumentOptions {
-        let mut options = DocumentOptions { id_field: self.id_field.clone(), ..DocumentOptions::default() };
+        let mut options = DocumentOptions {
+            id_field: self.id_field.clone(),
+            format: self.format,
+            encoding: self.encoding,
+            max_bytes: usize::try_from(self.max_document).unwrap_or(usize::MAX),
+            ..DocumentOptions::default()
+        };
         if !self.text_fields.is_empty() {
             options.text_fields.clone_from(&self.text_fields);
         }
@@ -53,6 +75,14 @@ impl DocumentArgs {
     pub(crate) fn profile(&self) -> Profile {
         self.profile.unwrap_or_default()
     }
+
+    /// What all inputs hold: documents, where their format is given.
+    pub(crate) fn kind(&self, inputs: &[PathBuf]) -> Outcome<InputKind> {
+        if self.format.is_some() {
+            return check_read_once(inputs).map(|()| InputKind::Documents);
+        }
+        detect_kind(inputs)
+    }
 }
 
 /// Whether an input is standard input, a pipe or a device.
@@ -61,8 +91,8 @@ pub(crate) fn is_read_once(input: &Path) -> bool {
         || input.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// What all inputs hold.
-pub(crate) fn detect_kind(inputs: &[PathBuf]) -> Outcome<InputKind> {
+/// Checks that no pipe is named twice.
+fn check_read_once(inputs: &[PathBuf]) -> Outcome {
     for (at, input) in inputs.iter().enumerate() {
         if is_read_once(input) && inputs[..at].contains(input) {
             let name = if input.as_os_str() == "-" {
@@ -73,9 +103,18 @@ pub(crate) fn detect_kind(inputs: &[PathBuf]) -> Outcome<InputKind> {
             return Err(Failure::Usage(format!("{name} can be read only once")));
         }
     }
+    Ok(())
+}
+
+/// What all inputs hold. What cannot be opened has no say; the reading will complain of it.
+fn detect_kind(inputs: &[PathBuf]) -> Outcome<InputKind> {
+    check_read_once(inputs)?;
     let mut first: Option<(&Path, InputKind)> = None;
     for input in inputs {
-        let kind = InputKind::detect(input)?;
+        let kind = match InputKind::detect(input) {
+            Err(Error::BadInput { .. }) => continue,
+            kind => kind?,
+        };
         match first {
             None => first = Some((input, kind)),
             Some((_, other)) if other == kind => {}
@@ -104,6 +143,8 @@ pub(crate) struct Item<F> {
     pub(crate) fingerprint: Option<F>,
     /// Distinct features of the text.
     pub(crate) features: Option<u32>,
+    /// Malformed sequences of bytes in the document that became U+FFFD.
+    pub(crate) replaced: u64,
     /// Position among all of all inputs, malformed ones included, from 0.
     pub(crate) position: u64,
     /// The document as it stands, if [`visit_documents`] was to keep it.
@@ -117,7 +158,16 @@ impl<F> Item<F> {
     pub(crate) fn new(position: u64, fingerprint: Option<F>) -> Self {
         let path: Arc<Path> = Arc::from(Path::new("-"));
         let id = DocumentId::Number(position);
-        Item { id, fingerprint, features: None, position, record: None, path, line: position + 1 }
+        Item {
+            id,
+            fingerprint,
+            features: None,
+            replaced: 0,
+            position,
+            record: None,
+            path,
+            line: position + 1,
+        }
     }
 
     /// The failure of a visitor that finds the item to be malformed.
@@ -134,6 +184,8 @@ pub(crate) struct Counts {
     pub(crate) empty: u64,
     pub(crate) short: u64,
     pub(crate) bad: u64,
+    /// Documents in which something was replaced.
+    pub(crate) replaced: u64,
 }
 
 impl Counts {
@@ -141,6 +193,12 @@ impl Counts {
     pub(crate) fn warn(&self, kind: InputKind, progress: &Progress) {
         if self.bad > 0 {
             complain(&format!("warning: {} malformed, skipped", count_of(self.bad, "line")));
+        }
+        if self.replaced > 0 {
+            complain(&format!(
+                "warning: {} with characters that are malformed, and were replaced; does --encoding fit?",
+                count_of(self.replaced, "document")
+            ));
         }
         if kind == InputKind::Documents && self.empty > 0 {
             progress.say(&format!(
@@ -218,6 +276,7 @@ pub(crate) fn visit_documents<F: Fingerprint>(
         id: document.id,
         fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
         features: document.simhash.map(|simhash| simhash.features),
+        replaced: document.replaced,
         position: document.ordinal,
         record: document.record,
         path: document.path,
@@ -237,6 +296,7 @@ pub(crate) fn visit_fingerprints<F: Fingerprint>(
         id: record.id,
         fingerprint: Some(record.fingerprint),
         features: None,
+        replaced: 0,
         position,
         record: None,
         path: record.path,
@@ -294,10 +354,11 @@ fn visit_each<F: Fingerprint, R>(
     for (position, record) in (0..).zip(records) {
         let visited = record.map_err(Failure::from).and_then(|record| {
             let item = item(position, record);
-            let (empty, features) = (item.fingerprint.is_none(), item.features);
+            let (empty, features, replaced) = (item.fingerprint.is_none(), item.features, item.replaced);
             visitor(item)?;
             counts.read += 1;
             counts.empty += u64::from(empty);
+            counts.replaced += u64::from(replaced > 0);
             counts.short += u64::from(features.is_some_and(|n| n < simstore::text::SHORT_TEXT_FEATURES));
             Ok(())
         });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bitvec::vec::BitVec;
 use simstore::Fingerprint;
-use simstore::corpus::{DocumentOptions, Record, records};
+use simstore::corpus::{DocumentFormat, DocumentOptions, Record, records};
 
 use crate::corpus::Corpus;
 use crate::failure::{Failure, Outcome};
@@ -18,10 +18,9 @@ pub(crate) struct Kept(BitVec);
 
 /// The line that stands for a document: its own line, or the path of a text file.
 pub(crate) fn line(record: &Record) -> Cow<'_, [u8]> {
-    if record.is_json() {
-        record.bytes().into()
-    } else {
-        record.path().to_string_lossy().into_owned().into_bytes().into()
+    match record.bytes() {
+        Some(bytes) if record.format() != DocumentFormat::Text => bytes.into(),
+        _ => record.path().to_string_lossy().into_owned().into_bytes().into(),
     }
 }
 

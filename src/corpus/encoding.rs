@@ -1,0 +1,426 @@
+//! Bytes to text: UTF-8, or what a file or the caller says it is.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::str::FromStr;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8, UTF_16BE, UTF_16LE};
+
+use crate::error::{Error, Result};
+
+/// What stands for malformed bytes between a [`Utf8Reader`] and the decoding of a line: no UTF-8 holds it.
+const MALFORMED: u8 = 0xff;
+/// Bytes that are enough to detect an encoding.
+const DETECTED_BYTES: usize = 1 << 20;
+/// Where HTML has to declare its encoding; the standard says 1,024, pages are less strict.
+const DECLARED_BYTES: usize = 4096;
+
+/// How bytes become text. What is malformed is replaced by U+FFFD and counted.
+///
+/// The name of an encoding is any label of the WHATWG Encoding Standard: `utf-8`, `gb18030` (also for GBK and
+/// GB2312, which it contains), `big5`, `utf-16le`, `windows-1252`, ... A byte order mark at the start of a file
+/// comes before it.
+///
+/// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, it is what HTTP or a `<meta>` tag declares,
+/// or else detected by its bytes.
+///
+/// ```
+/// use simstore::corpus::Encoding;
+///
+/// assert_eq!("gbk".parse::<Encoding>()?.to_string(), "GBK");
+/// assert_eq!("auto".parse::<Encoding>()?, Encoding::AUTO);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoding(Option<&'static Charset>);
+
+impl Encoding {
+    /// Told by the bytes.
+    pub const AUTO: Encoding = Encoding(None);
+}
+
+impl Default for Encoding {
+    fn default() -> Self {
+        Encoding::AUTO
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.map_or("auto", Charset::name))
+    }
+}
+
+impl FromStr for Encoding {
+    type Err = Error;
+
+    fn from_str(label: &str) -> Result<Self> {
+        if label == "auto" {
+            return Ok(Encoding::AUTO);
+        }
+        Charset::for_label_no_replacement(label.as_bytes()).map(|charset| Encoding(Some(charset))).ok_or_else(
+            || {
+                Error::BadArgument(format!(
+                    "`{label}` is no encoding: expected auto, utf-8, gb18030, big5, utf-16le or another label of \
+                     the WHATWG Encoding Standard"
+                ))
+            },
+        )
+    }
+}
+
+/// Text and the number of replacements in it.
+pub(crate) type Decoded = (String, u64);
+
+/// Decodes a whole text, without its byte order mark.
+///
+/// `declared` is what HTTP says; HTML may say it too.
+pub(crate) fn decode_text(bytes: Vec<u8>, encoding: Encoding, declared: Option<&str>) -> Decoded {
+    if let Some((charset, mark)) = Charset::for_bom(&bytes) {
+        return decode(bytes, mark, charset);
+    }
+    if let Some(charset) = encoding.0 {
+        return decode(bytes, 0, charset);
+    }
+    let declared = declared.and_then(|label| Charset::for_label_no_replacement(label.as_bytes()));
+    // These look like UTF-8, and are not.
+    if let Some(charset) = declared.filter(|charset| !charset.is_ascii_compatible()) {
+        return decode(bytes, 0, charset);
+    }
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return (text, 0),
+        Err(error) => error.into_bytes(),
+    };
+    let charset = if is_nearly_utf8(&bytes) {
+        UTF_8
+    } else {
+        declared.or_else(|| declared_by_html(&bytes)).unwrap_or_else(|| detect(&bytes))
+    };
+    decode(bytes, 0, charset)
+}
+
+/// Decodes a line, or a part of one, of a file in this encoding; `auto` is UTF-8.
+///
+/// The encodings of lines are those where a byte below 0x30 is always the ASCII character, in particular a line end, a
+/// quote, a comma and a tab: second bytes of GBK and Big5 start at 0x40, those of GB18030 at 0x30. All encodings of
+/// the standard are such that are ASCII-compatible; [`line_reader`] makes UTF-8 of the others.
+pub(crate) fn decode_line(bytes: Vec<u8>, encoding: Encoding) -> Decoded {
+    decode(bytes, 0, encoding.0.unwrap_or(UTF_8))
+}
+
+/// A part of a line in an encoding of lines; `None` if it has no such characters.
+pub(crate) fn encode_line(text: &str, encoding: Encoding) -> Option<Vec<u8>> {
+    let (bytes, _, is_unmappable) = encoding.0.unwrap_or(UTF_8).encode(text);
+    (!is_unmappable).then(|| bytes.into_owned())
+}
+
+fn decode(mut bytes: Vec<u8>, mark: usize, charset: &'static Charset) -> Decoded {
+    if charset == UTF_8 {
+        bytes.drain(..mark);
+        return match String::from_utf8(bytes) {
+            Ok(text) => (text, 0),
+            Err(error) => replace(error.as_bytes()),
+        };
+    }
+    let mut decoder = charset.new_decoder_without_bom_handling();
+    let mut rest = &bytes[mark..];
+    let mut text = String::with_capacity(rest.len() + rest.len() / 2 + 16);
+    let mut replaced = 0;
+    loop {
+        let (result, read) = decoder.decode_to_string_without_replacement(rest, &mut text, true);
+        rest = &rest[read..];
+        match result {
+            DecoderResult::InputEmpty => return (text, replaced),
+            DecoderResult::OutputFull => text.reserve(rest.len() + 16),
+            DecoderResult::Malformed(..) => {
+                text.push(char::REPLACEMENT_CHARACTER);
+                replaced += 1;
+            }
+        }
+    }
+}
+
+fn replace(bytes: &[u8]) -> Decoded {
+    let mut text = String::with_capacity(bytes.len() + 16);
+    let mut replaced = 0;
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+            replaced += 1;
+        }
+    }
+    (text, replaced)
+}
+
+/// Whether most of what is not ASCII is well-formed. Text in other encodings has hardly anything that is.
+fn is_nearly_utf8(bytes: &[u8]) -> bool {
+    let (mut well_formed, mut malformed) = (0_u64, 0_u64);
+    for chunk in bytes.utf8_chunks() {
+        let valid = chunk.valid();
+        if !valid.is_ascii() {
+            well_formed += valid.chars().filter(|c| !c.is_ascii()).count() as u64;
+        }
+        malformed += u64::from(!chunk.invalid().is_empty());
+    }
+    well_formed > malformed
+}
+
+fn detect(bytes: &[u8]) -> &'static Charset {
+    let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
+    let sample = &bytes[first..];
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(&sample[..sample.len().min(DETECTED_BYTES)], sample.len() <= DETECTED_BYTES);
+    detector.guess(None, Utf8Detection::Deny)
+}
+
+/// What a `<meta>` tag or an XML declaration near the start says.
+fn declared_by_html(bytes: &[u8]) -> Option<&'static Charset> {
+    let head = bytes[..bytes.len().min(DECLARED_BYTES)].to_ascii_lowercase();
+    let tags = head.split(|&byte| byte == b'<').filter_map(|tag| tag.split(|&byte| byte == b'>').next());
+    let label = tags.filter_map(|tag| {
+        let attribute = if tag.starts_with(b"meta") {
+            &b"charset"[..]
+        } else if tag.starts_with(b"?xml") {
+            b"encoding"
+        } else {
+            return None;
+        };
+        let at = tag.windows(attribute.len()).position(|window| window == attribute)?;
+        let value = tag[at + attribute.len()..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+        let value = value.strip_prefix(b"\"").or_else(|| value.strip_prefix(b"'")).unwrap_or(value);
+        value.split(|byte| b"\"'; /?\t\r\n".contains(byte)).next()
+    });
+    let charset = label.filter_map(Charset::for_label_no_replacement).next()?;
+    // Whoever can read the tag as ASCII knows that it is not true.
+    Some(if charset == UTF_16LE || charset == UTF_16BE { UTF_8 } else { charset })
+}
+
+/// The lines of a file, without its byte order mark.
+pub(crate) struct Lines {
+    pub(crate) reader: Box<dyn Read + Send>,
+    /// An encoding that [`decode_line`] takes.
+    pub(crate) encoding: Encoding,
+    /// Whether there was a byte order mark.
+    pub(crate) is_marked: bool,
+}
+
+/// Reads the lines of a file.
+pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encoding) -> io::Result<Lines> {
+    let mut start = Vec::new();
+    (&mut file).take(3).read_to_end(&mut start)?;
+    let (charset, mark) = match Charset::for_bom(&start) {
+        Some((charset, mark)) => (charset, mark),
+        None => (encoding.0.unwrap_or(UTF_8), 0),
+    };
+    let file = io::Cursor::new(start.split_off(mark)).chain(file);
+    let is_marked = mark > 0;
+    Ok(if charset.is_ascii_compatible() {
+        Lines { reader: Box::new(file), encoding: Encoding(Some(charset)), is_marked }
+    } else {
+        Lines { reader: Box::new(Utf8Reader::new(file, charset)), encoding: Encoding(Some(UTF_8)), is_marked }
+    })
+}
+
+/// Makes UTF-8 of a stream; what is malformed becomes [`MALFORMED`], so that it is replaced and counted where it is
+/// decoded.
+struct Utf8Reader<R> {
+    inner: R,
+    decoder: Decoder,
+    input: Vec<u8>,
+    /// How far `input` is decoded.
+    decoded: usize,
+    output: Vec<u8>,
+    /// How far `output` is handed out.
+    given: usize,
+    /// Whether `inner` has ended, and then the decoder.
+    ended: bool,
+    finished: bool,
+}
+
+impl<R: Read> Utf8Reader<R> {
+    const CHUNK: usize = 1 << 14;
+
+    fn new(inner: R, charset: &'static Charset) -> Self {
+        Utf8Reader {
+            inner,
+            decoder: charset.new_decoder_without_bom_handling(),
+            input: Vec::new(),
+            decoded: 0,
+            output: Vec::new(),
+            given: 0,
+            ended: false,
+            finished: false,
+        }
+    }
+
+    /// Decodes more, when all has been handed out.
+    fn fill(&mut self) -> io::Result<()> {
+        self.output.clear();
+        self.given = 0;
+        if self.decoded == self.input.len() && !self.ended {
+            self.input.resize(Self::CHUNK, 0);
+            let read = self.inner.read(&mut self.input);
+            self.input.truncate(*read.as_ref().unwrap_or(&0));
+            self.decoded = 0;
+            self.ended = read? == 0;
+        }
+        // No byte of any encoding becomes more than 3 bytes of UTF-8.
+        self.output.resize(3 * Self::CHUNK + 16, 0);
+        let input = &self.input[self.decoded..];
+        let (result, read, written) =
+            self.decoder.decode_to_utf8_without_replacement(input, &mut self.output, self.ended);
+        self.decoded += read;
+        self.output.truncate(written);
+        match result {
+            DecoderResult::Malformed(..) => self.output.push(MALFORMED),
+            DecoderResult::InputEmpty => self.finished = self.ended,
+            DecoderResult::OutputFull => {}
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Utf8Reader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.output.len() {
+            if self.finished {
+                return Ok(0);
+            }
+            self.fill()?;
+        }
+        let count = buffer.len().min(self.output.len() - self.given);
+        buffer[..count].copy_from_slice(&self.output[self.given..self.given + count]);
+        self.given += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoding(label: &str) -> Encoding {
+        label.parse().unwrap()
+    }
+
+    fn encoded(text: &str, label: &str) -> Vec<u8> {
+        match label {
+            "utf-16le" => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            "utf-16be" => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+            _ => Charset::for_label(label.as_bytes()).unwrap().encode(text).0.into_owned(),
+        }
+    }
+
+    const CHINESE: &str = "相似的文档具有相似的指纹，功能的许多差异在这里都会被发现。近似重复的网页很常见。";
+
+    #[test]
+    fn labels() {
+        for label in ["gb18030", "GBK", "gb2312", "big5", "UTF-8", "utf-16le", "latin1"] {
+            let parsed = encoding(label);
+            assert_eq!(encoding(&parsed.to_string()), parsed);
+        }
+        for label in ["", "utf-9", "replacement"] {
+            assert!(matches!(label.parse::<Encoding>(), Err(Error::BadArgument(_))), "{label}");
+        }
+    }
+
+    #[test]
+    fn texts_that_tell_their_encoding() {
+        let html = |label: &str, meta: &str| encoded(&format!("<html><head>{meta}</head>{CHINESE}"), label);
+        let of_http = |label: &str| Some(label.to_owned());
+        for (bytes, declared) in [
+            (CHINESE.as_bytes().to_vec(), None),
+            (CHINESE.as_bytes().to_vec(), of_http("gb2312")),
+            (format!("\u{feff}{CHINESE}").into_bytes(), of_http("big5")),
+            (encoded(&format!("\u{feff}{CHINESE}"), "utf-16le"), None),
+            (encoded(&format!("\u{feff}{CHINESE}"), "utf-16be"), None),
+            (encoded(CHINESE, "utf-16be"), of_http("utf-16be")),
+            (encoded(CHINESE, "gb18030"), None),
+            (encoded(CHINESE, "gb18030"), of_http("GB2312")),
+            (html("gbk", "<META http-equiv=x content='text/html; charset=gb2312'>"), None),
+            (html("gbk", "<meta charset = \"gbk\" />"), None),
+            (html("gbk", "<?xml version='1.0' encoding='gb18030'?>"), None),
+            (encoded("Ελληνικά", "iso-8859-7"), of_http("iso-8859-7")),
+            (encoded("日本", "iso-2022-jp"), of_http("iso-2022-jp")),
+        ] {
+            let (text, replaced) = decode_text(bytes, Encoding::AUTO, declared.as_deref());
+            assert_eq!(replaced, 0, "{declared:?} {text}");
+            let known = [CHINESE, "Ελληνικά", "日本"];
+            assert!(known.iter().any(|known| text.ends_with(known)), "{declared:?} {text}");
+        }
+    }
+
+    #[test]
+    fn a_broken_character_makes_no_other_encoding() {
+        let mut bytes = CHINESE.as_bytes().to_vec();
+        bytes.pop();
+        bytes.splice(3..3, [0xff, 0xff]);
+        let (text, replaced) = decode_text(bytes.clone(), Encoding::AUTO, Some("gbk"));
+        let expected = String::from_utf8_lossy(&bytes);
+        assert_eq!((text.as_str(), replaced), (&*expected, 3));
+        assert_eq!(decode_line(bytes, Encoding::AUTO), (text, 3));
+        // The encoding that is asked for is not judged.
+        let (text, replaced) = decode_text(CHINESE.as_bytes().to_vec(), encoding("big5"), None);
+        assert!(replaced > 0 && text.contains('\u{fffd}'));
+    }
+
+    #[test]
+    fn malformed_bytes_of_other_encodings() {
+        for (label, bytes) in
+            [("gb18030", &b"a\xb0\xa1\xff\xffb\xb0"[..]), ("big5", b"a\xa4\x40\xff\xffb\xa4")]
+        {
+            let (text, replaced) = decode_line(bytes.to_vec(), encoding(label));
+            assert_eq!(replaced, 3, "{label}");
+            assert_eq!(text.matches('\u{fffd}').count(), 3);
+            assert!(text.starts_with('a') && text.contains('b'));
+        }
+    }
+
+    #[test]
+    fn no_second_byte_is_a_line_end_or_a_quote() {
+        for charset in ["gb18030", "gbk", "big5", "euc-kr", "shift_jis", "euc-jp"] {
+            let charset = Charset::for_label(charset.as_bytes()).unwrap();
+            for character in '\u{80}'..='\u{2ffff}' {
+                let text = character.to_string();
+                let (bytes, _, unmappable) = charset.encode(&text);
+                assert!(unmappable || bytes.iter().all(|&byte| byte >= 0x30), "{charset:?} {character}");
+            }
+        }
+    }
+
+    /// Reads a few bytes at a time.
+    struct Trickle(Vec<u8>);
+
+    impl Read for Trickle {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = buffer.len().min(self.0.len()).min(1 + self.0.len() % 3);
+            buffer[..count].copy_from_slice(&self.0[..count]);
+            self.0.drain(..count);
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn streams_become_lines_of_utf8() {
+        let text = CHINESE.repeat(2000);
+        for (label, mark) in
+            [("utf-16le", ""), ("utf-16be", "\u{feff}"), ("iso-2022-jp", ""), ("utf-8", "\u{feff}")]
+        {
+            let text = if label == "iso-2022-jp" { "日本の文\n".repeat(9000) } else { text.clone() };
+            let bytes = encoded(&format!("{mark}{text}"), label);
+            let asked = if mark.is_empty() { encoding(label) } else { Encoding::AUTO };
+            let mut lines = line_reader(Trickle(bytes), asked).unwrap();
+            let mut read = Vec::new();
+            lines.reader.read_to_end(&mut read).unwrap();
+            assert!(read == text.as_bytes(), "{label}");
+            assert_eq!((lines.encoding, lines.is_marked), (encoding("utf-8"), !mark.is_empty()));
+        }
+        // Half a surrogate pair, and half a character at the end.
+        let bytes = b"\xff\xfea\0\0\xd8b\0c".to_vec();
+        let mut read = Vec::new();
+        line_reader(Trickle(bytes), Encoding::AUTO).unwrap().reader.read_to_end(&mut read).unwrap();
+        assert_eq!(decode_line(read, Encoding::AUTO), ("a\u{fffd}b\u{fffd}".to_owned(), 2));
+    }
+}

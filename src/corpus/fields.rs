@@ -1,0 +1,56 @@
+//! What makes a document of fields: an id, texts, and an extra value.
+
+use crate::corpus::{DocumentId, DocumentOptions};
+
+/// The fields of an object or a row that are asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    pub(crate) id: Option<DocumentId>,
+    /// By the order of the options; `None` where one is missing.
+    pub(crate) texts: Vec<Option<String>>,
+    pub(crate) extra: Option<String>,
+}
+
+/// What is known of a document beside where it stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Parsed {
+    pub(crate) id: DocumentId,
+    pub(crate) text: String,
+    /// Replacements of malformed bytes.
+    pub(crate) replaced: u64,
+    pub(crate) extra: Option<String>,
+}
+
+impl Fields {
+    /// A document, or the reason why there is none. `position` names one that has no id; `field` is
+    /// what a field is called where it comes from.
+    pub(crate) fn document(
+        self,
+        options: &DocumentOptions,
+        field: &str,
+        replaced: u64,
+        position: impl FnOnce() -> String,
+    ) -> Result<Parsed, String> {
+        let id = match (self.id, &options.id_field) {
+            (Some(id), _) => id,
+            (None, Some(name)) => return Err(format!("no id {field} `{name}`")),
+            (None, None) => DocumentId::name(position())?,
+        };
+        let mut texts = self.texts.into_iter().flatten();
+        let Some(mut text) = texts.next() else {
+            return Err(format!("no text {field} `{}`", options.text_fields.join("`, `")));
+        };
+        for more in texts {
+            text.push('\n');
+            text.push_str(&more);
+        }
+        Ok(Parsed { id, text, replaced, extra: self.extra })
+    }
+}
+
+impl DocumentOptions {
+    /// The name of the field that holds the id.
+    pub(crate) fn id_name(&self) -> &str {
+        self.id_field.as_deref().unwrap_or("id")
+    }
+}

@@ -1,0 +1,197 @@
+//! What files hold, by their names or their first bytes.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::corpus::DocumentFormat;
+use crate::corpus::compression::{Compression, MAGIC_BYTES};
+use crate::corpus::input::{BYTE_ORDER_MARK, cannot_open};
+use crate::corpus::once::{self, is_read_once, is_stdin};
+use crate::error::Result;
+
+/// Bytes looked at to tell what an input without a telling name holds.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// What a file holds, below its compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Documents(DocumentFormat),
+    /// One fingerprint a line, in hexadecimal.
+    HexLines,
+    /// Little-endian fingerprints of this many bits.
+    Raw {
+        bits: u32,
+    },
+}
+
+/// The format that a file name tells, if it does. A `.tsv` file may hold fingerprints all the same.
+pub(crate) fn by_name(path: &Path) -> Option<Format> {
+    if is_stdin(path) {
+        return None;
+    }
+    let inner = match Compression::of_name(path) {
+        Compression::None => path,
+        _ => Path::new(path.file_stem().unwrap_or_default()),
+    };
+    let extension = inner.extension()?.to_string_lossy().to_lowercase();
+    Some(Format::Documents(match &*extension {
+        "jsonl" | "ndjson" | "json" => DocumentFormat::Jsonl,
+        "csv" => DocumentFormat::Csv,
+        "tsv" => DocumentFormat::Tsv,
+        "parquet" => DocumentFormat::Parquet,
+        "warc" | "wet" => DocumentFormat::Warc,
+        "txt" | "text" | "md" | "markdown" | "htm" | "html" => DocumentFormat::Text,
+        "hex" => return Some(Format::HexLines),
+        "u64" => return Some(Format::Raw { bits: 64 }),
+        "u128" => return Some(Format::Raw { bits: 128 }),
+        _ => return None,
+    }))
+}
+
+/// The format of an input, by its name or else by its first bytes; `None` if neither tells.
+///
+/// A table is told by its first row: one of `text_fields` is a column.
+///
+/// # Errors
+/// [`BadInput`](crate::Error::BadInput) for a file that cannot be opened, if it has to be;
+/// [`Io`](crate::Error::Io) if it is not there.
+pub(crate) fn detect(path: &Path, text_fields: &[String]) -> Result<Option<Format>> {
+    match by_name(path) {
+        Some(Format::Documents(DocumentFormat::Tsv)) => Ok(Some(match of_head(&head_of(path)?, &[]) {
+            Some(Format::HexLines) => Format::HexLines,
+            _ => Format::Documents(DocumentFormat::Tsv),
+        })),
+        Some(format) => Ok(Some(format)),
+        None => Ok(of_head(&head_of(path)?, text_fields)),
+    }
+}
+
+/// How an input is compressed, by its name or else by its first bytes.
+///
+/// # Errors
+/// As [`detect`].
+pub(crate) fn compression(path: &Path) -> Result<Compression> {
+    match (Compression::of_name(path), by_name(path)) {
+        // Parquet is compressed inside, and raw fingerprints may start with any bytes.
+        (Compression::None, Some(Format::Raw { .. } | Format::Documents(DocumentFormat::Parquet))) => {
+            Ok(Compression::None)
+        }
+        (Compression::None, _) if is_read_once(path)? => {
+            Ok(Compression::of_head(&once::peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
+        }
+        (Compression::None, _) => Ok(Compression::of_head(&read_head(path, MAGIC_BYTES)?)),
+        (compression, _) => Ok(compression),
+    }
+}
+
+/// The first bytes of an input, as they are on disk.
+fn head_of(path: &Path) -> Result<Vec<u8>> {
+    if is_read_once(path)? {
+        return once::peek(path, HEAD_BYTES, holds_first_line);
+    }
+    read_head(path, HEAD_BYTES)
+}
+
+fn read_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(cannot_open(path))?;
+    file.take(bytes as u64).read_to_end(&mut head).map_err(cannot_open(path))?;
+    Ok(head)
+}
+
+/// Whether the first line that is not blank ends within the head: a pipe may give a few bytes at a time.
+fn holds_first_line(head: &[u8]) -> bool {
+    Compression::of_head(head) == Compression::None && without_blank_start(head).contains(&b'\n')
+}
+
+fn without_blank_start(head: &[u8]) -> &[u8] {
+    head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start()
+}
+
+fn of_head(raw: &[u8], text_fields: &[String]) -> Option<Format> {
+    let mut head = Vec::new();
+    // A head that is cut off in a compressed block ends in an error; what came before it counts.
+    if let Ok(reader) = Compression::of_head(raw).reader(raw) {
+        let _ = reader.take(HEAD_BYTES as u64).read_to_end(&mut head);
+    }
+    let first = without_blank_start(&head).split(|&b| b == b'\n').next().unwrap_or_default();
+    let hex = first.split(|&b| b == b'\t').next().unwrap_or_default().trim_ascii_end();
+    let names_text = |delimiter: u8| {
+        let mut names = first.trim_ascii_end().split(|&b| b == delimiter);
+        first.contains(&delimiter)
+            && names.any(|name| {
+                let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
+                text_fields.iter().any(|field| field.as_bytes() == name)
+            })
+    };
+    if matches!(hex.len(), 16 | 32) && hex.iter().all(u8::is_ascii_hexdigit) {
+        return Some(Format::HexLines);
+    }
+    let format = match first {
+        [b'{', ..] => DocumentFormat::Jsonl,
+        [b'P', b'A', b'R', b'1', ..] => DocumentFormat::Parquet,
+        [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', ..] => DocumentFormat::Warc,
+        _ if names_text(b',') => DocumentFormat::Csv,
+        _ if names_text(b'\t') => DocumentFormat::Tsv,
+        _ => return None,
+    };
+    Some(Format::Documents(format))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_formats() {
+        let documents = |format| Some(Format::Documents(format));
+        for (name, expected) in [
+            ("a.jsonl", documents(DocumentFormat::Jsonl)),
+            ("a.JSON.GZ", documents(DocumentFormat::Jsonl)),
+            ("x.y/a.ndjson.zst", documents(DocumentFormat::Jsonl)),
+            ("a.md", documents(DocumentFormat::Text)),
+            ("a.csv.bz2", documents(DocumentFormat::Csv)),
+            ("a.tsv.gz", documents(DocumentFormat::Tsv)),
+            ("a.parquet", documents(DocumentFormat::Parquet)),
+            ("a.warc.wet.gz", documents(DocumentFormat::Warc)),
+            ("a.warc.xz", documents(DocumentFormat::Warc)),
+            ("a.hex", Some(Format::HexLines)),
+            ("a.u64", Some(Format::Raw { bits: 64 })),
+            ("a.u128.zst", Some(Format::Raw { bits: 128 })),
+            ("jsonl", None),
+            ("a.gz", None),
+            ("a.dat", None),
+            ("-", None),
+        ] {
+            assert_eq!(by_name(Path::new(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn heads_tell_formats() {
+        let documents = |format| Some(Format::Documents(format));
+        for (head, expected) in [
+            (&b"\xef\xbb\xbf\r\n {\"id\": 1}"[..], documents(DocumentFormat::Jsonl)),
+            (b"0123456789abcdef", Some(Format::HexLines)),
+            (b"0123456789ABCDEF\tname\r\nx", Some(Format::HexLines)),
+            (b"0123456789abcdef0123456789abcdef\r\n", Some(Format::HexLines)),
+            (b"PAR1\x15\x04", documents(DocumentFormat::Parquet)),
+            (b"WARC/1.0\r\nWARC-Type: x", documents(DocumentFormat::Warc)),
+            (b"id,text\r\n1,a\r\n", documents(DocumentFormat::Csv)),
+            (b"\"text\",\"id\"\n", documents(DocumentFormat::Csv)),
+            (b"id\ttext\n", documents(DocumentFormat::Tsv)),
+            (b"text\n", None),
+            (b"id,texts\n", None),
+            (b"0123456789abcde\n", None),
+            (b"0123456789abcdefg\n", None),
+            (b"", None),
+            (b"\x1f\x8b\x08", None),
+            (b"[]", None),
+        ] {
+            assert_eq!(of_head(head, &["text".to_owned()]), expected, "{}", head.escape_ascii());
+        }
+        let packed = zstd::encode_all(&b"{}"[..], 1).unwrap();
+        assert_eq!(of_head(&packed, &[]), documents(DocumentFormat::Jsonl));
+    }
+}

@@ -1,0 +1,348 @@
+//! Rows of Parquet files.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch, types};
+use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
+use parquet::file::metadata::ParquetMetaData;
+
+use crate::corpus::encoding::{self, Decoded, Encoding};
+use crate::corpus::fields::{Fields, Parsed};
+use crate::corpus::input::cannot_open;
+use crate::corpus::once::is_read_once;
+use crate::corpus::progress::ReadProgress;
+use crate::corpus::{DocumentId, DocumentOptions};
+use crate::error::{Error, Result};
+
+/// A batch has about this many bytes, or this many rows.
+const BATCH_BYTES: u64 = 8 << 20;
+const BATCH_ROWS: u64 = 8192;
+
+/// The rows of a file, one after the other.
+pub(crate) struct Rows {
+    path: Arc<Path>,
+    reader: ParquetRecordBatchReader,
+    /// The batch that is being handed out, and how far.
+    batch: Arc<RecordBatch>,
+    next: usize,
+    /// What a row of it takes in memory.
+    row_bytes: usize,
+    /// Rows handed out, and of how many.
+    row: u64,
+    rows: u64,
+    has_failed: bool,
+    /// What other programs keep beside the columns.
+    metadata: HashMap<String, String>,
+    progress: Arc<ReadProgress>,
+    bytes: u64,
+}
+
+/// A row of a batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) batch: Arc<RecordBatch>,
+    pub(crate) at: usize,
+    pub(crate) bytes: usize,
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        self.batch.slice(self.at, 1) == other.batch.slice(other.at, 1)
+    }
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("path", &self.path).field("row", &self.row).finish_non_exhaustive()
+    }
+}
+
+impl Rows {
+    /// Opens a file; reads only the columns of the options if `is_projected` is set.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for a file that is damaged or no Parquet, or has not the columns that are asked for;
+    /// [`Error::BadArgument`] for a pipe.
+    pub(crate) fn open(
+        path: &Path,
+        options: &DocumentOptions,
+        is_projected: bool,
+        progress: &Arc<ReadProgress>,
+    ) -> Result<Rows> {
+        if is_read_once(path)? {
+            return Err(Error::BadArgument(format!(
+                "{}: Parquet is read from its end, which a pipe has not; save it as a file first",
+                path.display()
+            )));
+        }
+        let bad = |reason: String| Error::BadInput { path: path.to_path_buf(), line: 0, reason };
+        let damaged = |error: &dyn fmt::Display| bad(format!("no Parquet file, or damaged: {error}"));
+        let file = File::open(path).map_err(cannot_open(path))?;
+        let bytes = file.metadata().map_err(cannot_open(path))?.len();
+        // The types of Parquet itself; those that Arrow keeps beside them would only be more ways to say the same.
+        let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, plain)
+            .map_err(|error| damaged(&error))?;
+        check_ranges(builder.metadata(), bytes).map_err(|reason| damaged(&reason))?;
+        let schema = Arc::clone(builder.schema());
+        check_columns(&schema, options).map_err(bad)?;
+        let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+        let wanted = |name: &str| {
+            options.text_fields.iter().any(|field| field == name)
+                || name == options.id_name()
+                || options.extra_field.as_deref() == Some(name)
+        };
+        let mask = if is_projected {
+            let roots = (0..schema.fields().len()).filter(|&at| wanted(schema.field(at).name()));
+            ProjectionMask::roots(builder.parquet_schema(), roots)
+        } else {
+            ProjectionMask::all()
+        };
+        let metadata = builder.metadata().file_metadata().key_value_metadata().into_iter().flatten();
+        let metadata = metadata.filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);
+        let metadata = metadata.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
+        let batch_rows = (BATCH_BYTES / row_bytes(builder.metadata(), &mask)).clamp(1, BATCH_ROWS);
+        let reader = builder
+            .with_projection(mask)
+            .with_batch_size(batch_rows as usize)
+            .build()
+            .map_err(|error| damaged(&error))?;
+        Ok(Rows {
+            path: path.into(),
+            reader,
+            batch: Arc::new(RecordBatch::new_empty(Arc::new(Schema::empty()))),
+            next: 0,
+            row_bytes: 0,
+            row: 0,
+            rows,
+            has_failed: false,
+            metadata,
+            progress: Arc::clone(progress),
+            bytes,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Arc<Path> {
+        &self.path
+    }
+
+    /// The next row, with its number from 1.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] where the file is damaged; there is no row after it.
+    pub(crate) fn read(&mut self) -> Result<Option<(u64, Row)>> {
+        while self.next == self.batch.num_rows() {
+            if self.has_failed {
+                return Ok(None);
+            }
+            let batch = self.reader.next().map(|batch| {
+                let batch = batch?;
+                let schema = Schema::clone(&batch.schema()).with_metadata(self.metadata.clone());
+                batch.with_schema(Arc::new(schema))
+            });
+            match batch {
+                Some(Ok(batch)) => {
+                    self.row_bytes = batch.get_array_memory_size() / batch.num_rows().max(1);
+                    self.batch = Arc::new(batch);
+                    self.next = 0;
+                    // Columns are read from several places at a time: the share of the rows tells more.
+                    let before = self.row.min(self.rows) * self.bytes / self.rows.max(1);
+                    let after = (self.row + self.batch.num_rows() as u64).min(self.rows);
+                    self.progress.add_bytes(after * self.bytes / self.rows.max(1) - before);
+                }
+                Some(Err(error)) => {
+                    self.has_failed = true;
+                    let reason = format!("damaged from here on, or near it: {error}");
+                    return Err(Error::BadInput {
+                        path: self.path.to_path_buf(),
+                        line: self.row + 1,
+                        reason,
+                    });
+                }
+                None => return Ok(None),
+            }
+        }
+        let at = self.next;
+        self.next += 1;
+        self.row += 1;
+        Ok(Some((self.row, Row { batch: Arc::clone(&self.batch), at, bytes: self.row_bytes })))
+    }
+}
+
+/// Checks that the columns lie in the file: the reader trusts these lengths.
+fn check_ranges(metadata: &ParquetMetaData, bytes: u64) -> Result<(), String> {
+    for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+        let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        let end = start.checked_add(column.compressed_size());
+        if start < 0 || column.compressed_size() < 0 || end.is_none_or(|end| end as u64 > bytes) {
+            return Err(format!("column {} is said to lie beyond the end", column.column_path()));
+        }
+    }
+    Ok(())
+}
+
+/// The mean size of a row in the columns of a mask, in bytes.
+fn row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u64 {
+    let (mut bytes, mut rows) = (0_u64, 0_u64);
+    for group in metadata.row_groups() {
+        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
+        for (leaf, column) in group.columns().iter().enumerate() {
+            if mask.leaf_included(leaf) {
+                bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));
+            }
+        }
+    }
+    (bytes / rows.max(1)).max(1)
+}
+
+fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), String> {
+    let there = || {
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        format!("the columns are `{}`", names.join("`, `"))
+    };
+    if let Some(name) = options.id_field.as_ref().filter(|name| schema.index_of(name).is_err()) {
+        return Err(format!("no id column `{name}`; {}", there()));
+    }
+    if options.text_fields.iter().all(|name| schema.index_of(name).is_err()) {
+        return Err(format!("no text column `{}`; {}", options.text_fields.join("`, `"), there()));
+    }
+    let kind = |name: &str| schema.field_with_name(name).map(arrow_schema::Field::data_type).ok();
+    for name in &options.text_fields {
+        if let Some(found) = kind(name).filter(|kind| !is_bytes(kind)) {
+            return Err(format!("the text column `{name}` holds {found}, expected strings"));
+        }
+    }
+    let id = options.id_name();
+    if let Some(found) = kind(id).filter(|kind| !is_bytes(kind) && !kind.is_integer()) {
+        return Err(format!("the id column `{id}` holds {found}, expected strings or integers"));
+    }
+    if let Some(name) = &options.extra_field
+        && let Some(found) = kind(name).filter(|kind| !is_value(kind))
+    {
+        return Err(format!("the column `{name}` holds {found}, expected strings, numbers or times"));
+    }
+    Ok(())
+}
+
+fn is_bytes(kind: &DataType) -> bool {
+    matches!(
+        kind,
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+    )
+}
+
+fn is_value(kind: &DataType) -> bool {
+    let is_time = matches!(kind, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
+    let is_float = matches!(kind, DataType::Float32 | DataType::Float64);
+    is_bytes(kind) || kind.is_integer() || is_float || is_time || *kind == DataType::Boolean
+}
+
+impl Row {
+    /// Parses the row; a reason if it is malformed. `position` names a document that has no id.
+    pub(crate) fn parse(
+        &self,
+        options: &DocumentOptions,
+        position: impl FnOnce() -> String,
+    ) -> Result<Parsed, String> {
+        check_columns(self.batch.schema_ref(), options)?;
+        let array = |name: &str| self.batch.column_by_name(name).filter(|array| array.is_valid(self.at));
+        let mut replaced = 0;
+        let mut text = |name: &str| {
+            let (text, more) = string(array(name)?, self.at)?;
+            replaced += more;
+            Some(text)
+        };
+        let id_name = options.id_name();
+        let id = match array(id_name) {
+            None if self.batch.column_by_name(id_name).is_some() => {
+                return Err(format!("the id column `{id_name}` is null"));
+            }
+            None => None,
+            Some(array) if array.data_type().is_integer() => {
+                let number = integer(array, self.at).and_then(|number| u64::try_from(number).ok());
+                Some(number.map(DocumentId::Number).ok_or_else(|| {
+                    format!("the id column `{id_name}` is not an integer from 0 to 2^64 - 1")
+                })?)
+            }
+            Some(_) => text(id_name).map(DocumentId::name).transpose()?,
+        };
+        let texts: Vec<Option<String>> = options.text_fields.iter().map(|name| text(name)).collect();
+        if texts.iter().flatten().any(|text| text.len() > options.max_bytes) {
+            return Err(format!("longer than the limit of {} bytes", options.max_bytes));
+        }
+        let extra = options.extra_field.as_deref().and_then(|name| value(array(name)?, self.at));
+        Fields { id, texts, extra }.document(options, "column", replaced, position)
+    }
+}
+
+fn string(array: &dyn Array, at: usize) -> Option<Decoded> {
+    let valid = |text: &str| (text.to_owned(), 0);
+    let decoded = |bytes: &[u8]| encoding::decode_line(bytes.to_vec(), Encoding::AUTO);
+    Some(match array.data_type() {
+        DataType::Utf8 => valid(array.as_string::<i32>().value(at)),
+        DataType::LargeUtf8 => valid(array.as_string::<i64>().value(at)),
+        DataType::Utf8View => valid(array.as_string_view().value(at)),
+        DataType::Binary => decoded(array.as_binary::<i32>().value(at)),
+        DataType::LargeBinary => decoded(array.as_binary::<i64>().value(at)),
+        DataType::BinaryView => decoded(array.as_binary_view().value(at)),
+        _ => return None,
+    })
+}
+
+fn integer(array: &dyn Array, at: usize) -> Option<i128> {
+    Some(match array.data_type() {
+        DataType::Int8 => array.as_primitive::<types::Int8Type>().value(at).into(),
+        DataType::Int16 => array.as_primitive::<types::Int16Type>().value(at).into(),
+        DataType::Int32 => array.as_primitive::<types::Int32Type>().value(at).into(),
+        DataType::Int64 => array.as_primitive::<types::Int64Type>().value(at).into(),
+        DataType::UInt8 => array.as_primitive::<types::UInt8Type>().value(at).into(),
+        DataType::UInt16 => array.as_primitive::<types::UInt16Type>().value(at).into(),
+        DataType::UInt32 => array.as_primitive::<types::UInt32Type>().value(at).into(),
+        DataType::UInt64 => array.as_primitive::<types::UInt64Type>().value(at).into(),
+        _ => return None,
+    })
+}
+
+/// A value as text: numbers in decimal, times so that the later one is the larger string.
+fn value(array: &dyn Array, at: usize) -> Option<String> {
+    let time = match array.data_type() {
+        DataType::Float32 => return Some(array.as_primitive::<types::Float32Type>().value(at).to_string()),
+        DataType::Float64 => return Some(array.as_primitive::<types::Float64Type>().value(at).to_string()),
+        DataType::Boolean => return Some(array.as_boolean().value(at).to_string()),
+        DataType::Date32 => {
+            return array.as_primitive::<types::Date32Type>().value_as_date(at).map(|date| date.to_string());
+        }
+        DataType::Date64 => array.as_primitive::<types::Date64Type>().value_as_datetime(at),
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            array.as_primitive::<types::TimestampSecondType>().value_as_datetime(at)
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            array.as_primitive::<types::TimestampMillisecondType>().value_as_datetime(at)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            array.as_primitive::<types::TimestampMicrosecondType>().value_as_datetime(at)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            array.as_primitive::<types::TimestampNanosecondType>().value_as_datetime(at)
+        }
+        _ => {
+            let number = integer(array, at).map(|number| number.to_string());
+            return number.or_else(|| string(array, at).map(|(text, _)| text));
+        }
+    };
+    time.map(|time| time.to_string())
+}

@@ -1,0 +1,205 @@
+//! Formats and bad input, through the binary.
+
+use std::io::Write;
+
+use crate::{Folder, Run};
+
+const GOOD: &str = "{\"id\": 1, \"text\": \"one\"}\n{\"id\": 2, \"text\": \"two\"}\n";
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// The ids of the fingerprints that were printed.
+fn ids(run: Run) -> Vec<String> {
+    run.ok().lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect()
+}
+
+/// A bad input stops the command, or is skipped, and the next one is read.
+#[track_caller]
+fn stops_or_is_skipped(folder: &Folder, bad: &str, options: &[&str], message: &str) {
+    folder.write("good.jsonl", GOOD);
+    let args = [&["fingerprint", bad, "good.jsonl"], options].concat();
+    folder.run(&args).fails(1, message);
+    let skipping = folder.run(&[&args, &["--skip-bad"][..]].concat());
+    assert!(skipping.stderr.contains(message), "{}", skipping.stderr);
+    assert!(skipping.stderr.contains("1 line malformed, skipped"), "{}", skipping.stderr);
+    let ids = ids(skipping);
+    assert!(ids.ends_with(&["1".to_owned(), "2".to_owned()]), "{ids:?}");
+}
+
+#[test]
+fn bad_input() {
+    let folder = Folder::new();
+    let lines = GOOD.repeat(1000);
+    let cut = |bytes: Vec<u8>| bytes[..bytes.len() - 3].to_vec();
+    let long = format!("{{\"text\": \"{}\"}}\n", "x".repeat(9000));
+    let files: [(&str, Vec<u8>, &[&str], &str); 14] = [
+        (
+            "broken.jsonl",
+            b"{\"text\": \"a\"}\n{\"text\"\n".to_vec(),
+            &[],
+            "broken.jsonl:2: EOF while parsing",
+        ),
+        ("missing.jsonl", b"{\"id\": 7}\n".to_vec(), &[], "missing.jsonl:1: no text field `text`"),
+        ("array.json", b"[{\"text\": \"a\"}]".to_vec(), &[], "array.json:1: a JSON array, expected"),
+        (
+            "cut.jsonl.gz",
+            cut(gzip(lines.as_bytes())),
+            &[],
+            "the gzip data is cut off: the file ends at byte ",
+        ),
+        (
+            "cut.jsonl.zst",
+            cut(zstd::encode_all(lines.as_bytes(), 3).unwrap()),
+            &[],
+            "the zstd data is cut off",
+        ),
+        ("cut.jsonl.bz2", cut(bzip2(lines.as_bytes())), &[], "the bzip2 data is cut off"),
+        ("cut.jsonl.xz", cut(xz(lines.as_bytes())), &[], "the xz data is cut off"),
+        (
+            "long.jsonl",
+            long.into_bytes(),
+            &["--max-document", "8K"],
+            "long.jsonl:1: longer than the limit of 8192 bytes",
+        ),
+        ("few.csv", b"id,text\n1\n".to_vec(), &[], "few.csv:2: a row of 1 fields, but the header has 2"),
+        ("many.csv", b"id,text\n1,2,3\n".to_vec(), &[], "many.csv:2: a row of more than 2 fields"),
+        (
+            "columns.csv",
+            b"id,body\n1,2\n3,4\n".to_vec(),
+            &[],
+            "columns.csv:1: no text column `text`; the columns are `id`, `body`",
+        ),
+        ("quote.tsv", b"text\n\"a\nb\n".to_vec(), &[], "quote.tsv:2: the file ends within quotes"),
+        (
+            "cut.warc",
+            b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: a\r\nContent-Length: 9\r\n\r\n12345"
+                .to_vec(),
+            &[],
+            "cut.warc:1: the file ends within this record, which lacks 4 of 9 bytes; it starts at byte 0",
+        ),
+        #[cfg(feature = "parquet")]
+        ("false.parquet", GOOD.into(), &[], "false.parquet: no Parquet file, or damaged"),
+        #[cfg(not(feature = "parquet"))]
+        ("none.jsonl", b"{".to_vec(), &[], "none.jsonl:1"),
+    ];
+    for (name, bytes, options, message) in files {
+        folder.write(name, bytes);
+        stops_or_is_skipped(&folder, name, options, message);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn bad_files() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("top")).unwrap();
+    folder.write("top/a.txt", "a text");
+    std::os::unix::fs::symlink("../top", folder.path("top/back")).unwrap();
+    stops_or_is_skipped(&folder, "top", &[], "top/back: a link that leads back to top: a loop");
+
+    folder.write("locked.jsonl", GOOD);
+    std::fs::set_permissions(folder.path("locked.jsonl"), std::fs::Permissions::from_mode(0)).unwrap();
+    if std::fs::File::open(folder.path("locked.jsonl")).is_ok() {
+        eprintln!("SKIPPED: this user may read every file");
+        return;
+    }
+    stops_or_is_skipped(&folder, "locked.jsonl", &[], "locked.jsonl: cannot open: ");
+    std::fs::rename(folder.path("locked.jsonl"), folder.path("locked")).unwrap();
+    stops_or_is_skipped(&folder, "locked", &[], "locked: cannot open: ");
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn parquet_files() {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+
+    let folder = Folder::new();
+    let columns: [(&str, ArrayRef); 2] = [
+        ("id", Arc::new(StringArray::from(vec!["a", "b"]))),
+        ("body", Arc::new(StringArray::from(vec!["one", "two"]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(folder.path("a.parquet")).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    assert_eq!(ids(folder.run(&["fingerprint", "a.parquet", "--text-field", "body"])), ["a", "b"]);
+    let message = "a.parquet: no text column `text`; the columns are `id`, `body`";
+    stops_or_is_skipped(&folder, "a.parquet", &[], message);
+    let bytes = std::fs::read(folder.path("a.parquet")).unwrap();
+    folder
+        .run_with_input(&["fingerprint", "-"], bytes)
+        .fails(1, "Parquet is read from its end, which a pipe has not; save it as a file first");
+}
+
+#[test]
+fn empty_files() {
+    let folder = Folder::new();
+    for name in ["a.jsonl", "a.csv", "a.tsv", "a.warc"] {
+        folder.write(name, "");
+        assert_eq!(folder.run(&["fingerprint", name]).ok(), "", "{name}");
+    }
+    assert_eq!(folder.run(&["fingerprint", "-"]).ok(), "");
+    folder.run(&["fingerprint", "none.jsonl"]).fails(1, "none.jsonl: cannot open");
+    folder.run(&["fingerprint", "*.none", "--skip-bad"]).fails(1, "*.none: matches no file");
+}
+
+#[test]
+fn formats_by_name_by_content_and_by_force() {
+    let folder = Folder::new();
+    let table = "url,body\nu,one\nv,two\n";
+    folder.write("a.csv", table);
+    folder.write("b.dat", gzip(table.as_bytes()));
+    folder.write("c.csv.xz", xz(table.as_bytes()));
+    let fields = ["--id-field", "url", "--text-field", "body"];
+    let of = |args: &[&str]| ids(folder.run(&[&["fingerprint"], args, &fields].concat()));
+    assert_eq!(of(&["a.csv"]), ["u", "v"]);
+    assert_eq!(of(&["b.dat"]), ["u", "v"]);
+    assert_eq!(of(&["*.csv*"]), ["u", "v", "u", "v"]);
+    let args = [&["fingerprint", "-"][..], &fields].concat();
+    assert_eq!(ids(folder.run_with_input(&args, table)), ["u", "v"]);
+    assert_eq!(ids(folder.run_with_input(&args, bzip2(table.as_bytes()))), ["u", "v"]);
+    // What would be lines of JSON, and what would be fingerprints.
+    let text = folder.run_with_input(&["fingerprint", "-", "--format", "text"], "0123456789abcdef\n");
+    assert_eq!(ids(text), ["-"]);
+    folder.run_with_input(&["fingerprint", "-"], "0123456789abcdef\n").fails(2, "hold fingerprints already");
+    folder.run(&["fingerprint", "a.csv", "--format", "xml"]).fails(2, "expected one of jsonl, csv");
+    folder.run(&["fingerprint", "a.csv", "--encoding", "utf-9"]).fails(2, "`utf-9` is no encoding");
+}
+
+#[test]
+fn encodings() {
+    let folder = Folder::new();
+    let line = |text: &str| format!("{{\"id\": 1, \"text\": \"{text}\"}}\n");
+    let text = "近似重复的网页很常见，相似的文档具有相似的指纹。";
+    folder.write("utf8.jsonl", line(text));
+    folder.write("gbk.jsonl", encoding_rs::GBK.encode(&line(text)).0);
+    folder.write("gbk.txt", encoding_rs::GBK.encode(text).0);
+    let expected = folder.run(&["fingerprint", "utf8.jsonl"]).ok();
+    assert_eq!(folder.run(&["fingerprint", "gbk.jsonl", "--encoding", "gb18030"]).ok(), expected);
+    let detected = folder.run(&["fingerprint", "gbk.txt"]).ok();
+    assert_eq!(detected[..16], expected[..16]);
+    let replaced = folder.run(&["fingerprint", "gbk.jsonl"]);
+    assert!(replaced.stderr.contains("1 document with characters that are malformed"), "{}", replaced.stderr);
+    assert_ne!(replaced.ok(), expected);
+}

@@ -1,0 +1,207 @@
+//! Reading documents: lines of JSON, texts, folders.
+
+use std::path::Path;
+
+use simstore::Fingerprint;
+use simstore::corpus::{
+    Document, DocumentId, DocumentOptions, InputKind, MAX_NAME_BYTES, documents, fingerprint_documents,
+    fingerprints, records,
+};
+use simstore::text::Profile;
+
+use crate::{COMPRESSIONS, Folder, TWO_LINES, bad_line, ids_and_texts, read};
+
+#[test]
+fn json_lines_plain_and_compressed() {
+    let folder = Folder::new();
+    let expected = [("1".to_owned(), "one".to_owned()), ("b".to_owned(), "two".to_owned())];
+    let check = |name: &str, bytes: &[u8]| {
+        let path = folder.file(name, bytes);
+        assert_eq!(ids_and_texts(&path), expected, "{name}");
+        assert_eq!(InputKind::detect(&path).unwrap(), InputKind::Documents, "{name}");
+    };
+    check("a.jsonl", TWO_LINES.as_bytes());
+    check("a.ndjson", TWO_LINES.replace('\n', "\r\n").as_bytes());
+    check("a.json", format!("\u{feff}\n\n  \r\n{}", TWO_LINES.trim_end()).as_bytes());
+    check("unknown", TWO_LINES.as_bytes());
+    for (ending, compress) in COMPRESSIONS {
+        let whole = compress(TWO_LINES.as_bytes());
+        let members = [compress(&TWO_LINES.as_bytes()[..30]), compress(&TWO_LINES.as_bytes()[30..])].concat();
+        check(&format!("a.jsonl{ending}"), &whole);
+        check(&format!("MEMBERS.JSONL{}", ending.to_uppercase()), &members);
+        check(&format!("unknown{ending}"), &whole);
+        // The name says nothing of the compression, or nothing at all.
+        check("packed.jsonl", &members);
+        check("packed", &whole);
+    }
+}
+
+#[test]
+fn malformed_lines_do_not_end_the_reading() {
+    let folder = Folder::new();
+    let long = "x".repeat(200);
+    let mut bytes = b"{\"text\": \"a\"}\n\nnot json\n{\"text\": \"\xff\"}\n".to_vec();
+    bytes.extend(format!("{{\"text\": \"{long}\"}}\n{{\"text\": \"b\"}}\n{{}}").bytes());
+    let path = folder.file("a.jsonl", bytes);
+    let options = DocumentOptions { max_bytes: 100, ..DocumentOptions::default() };
+    let read: Vec<_> = documents(std::slice::from_ref(&path), &options).collect();
+    assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, Some(3), None, Some(5), None, Some(7)]);
+    let replaced = read[2].as_ref().unwrap();
+    assert_eq!((&*replaced.text, replaced.replaced), ("\u{fffd}", 1));
+    let last_good = read[4].as_ref().unwrap();
+    assert_eq!((last_good.line, &last_good.text[..]), (6, "b"));
+    assert_eq!(last_good.id, DocumentId::Name(format!("{}:6", path.display())));
+    assert_eq!(&*last_good.path, path);
+    let message = read[3].as_ref().unwrap_err().to_string();
+    assert_eq!(message, format!("{}:5: longer than the limit of 100 bytes", path.display()));
+
+    let fingerprinted: Vec<_> =
+        fingerprint_documents::<u64>(&[path], &options, &Profile::default()).collect();
+    assert_eq!(fingerprinted.len(), 6);
+    assert_eq!(bad_line(&fingerprinted[5]), Some(7));
+    assert_eq!(fingerprinted[4].as_ref().unwrap().ordinal, 4);
+}
+
+#[test]
+fn a_line_as_long_as_the_limit() {
+    let folder = Folder::new();
+    let line = "{\"text\": \"abc\"}";
+    let options = |max_bytes| DocumentOptions { max_bytes, ..DocumentOptions::default() };
+    for end in ["", "\n"] {
+        let path = folder.file("a.jsonl", format!("{line}{end}"));
+        let read = |limit| documents(std::slice::from_ref(&path), &options(limit)).next().unwrap();
+        assert!(read(line.len()).is_ok(), "{end:?}");
+        assert_eq!(bad_line(&read(line.len() - 1)), Some(1), "{end:?}");
+    }
+    let path = folder.file("a.txt", "abc");
+    assert!(documents(std::slice::from_ref(&path), &options(3)).next().unwrap().is_ok());
+    assert!(bad_line(&documents(&[path], &options(2)).next().unwrap()).is_some());
+}
+
+#[test]
+fn fields() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "a.jsonl",
+        "{\"url\": \"u\", \"title\": \"t\", \"body\": \"b\"}\n{\"body\": \"b\"}\n{\"url\": \"v\", \"url\": \"w\", \"body\": \"\"}",
+    );
+    let options = DocumentOptions {
+        id_field: Some("url".to_owned()),
+        text_fields: vec!["title".to_owned(), "body".to_owned()],
+        ..DocumentOptions::default()
+    };
+    let read: Vec<_> = documents(&[path], &options).collect();
+    let first = read[0].as_ref().unwrap();
+    assert_eq!((&first.id, &first.text[..]), (&DocumentId::Name("u".to_owned()), "t\nb"));
+    assert!(read[1].as_ref().unwrap_err().to_string().ends_with(":2: no id field `url`"));
+    assert!(read[2].as_ref().unwrap_err().to_string().contains("`url` comes twice"));
+}
+
+#[test]
+fn names_have_a_limit() {
+    let folder = Folder::new();
+    let line = |length| format!("{{\"id\": \"{}\", \"text\": \"\"}}\n", "x".repeat(length));
+    let path = folder.file("a.jsonl", line(MAX_NAME_BYTES) + &line(MAX_NAME_BYTES + 1));
+    assert_eq!(read(&path).iter().map(bad_line).collect::<Vec<_>>(), [None, Some(2)]);
+    let line = |length| format!("{}\t{}\n", 7_u64.to_hex(), "x".repeat(length));
+    let path =
+        folder.file("a.hex", line(MAX_NAME_BYTES) + &line(MAX_NAME_BYTES + 1) + &line(1 << 21) + &line(1));
+    let read: Vec<_> = fingerprints::<u64>(&[path]).collect();
+    assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, Some(2), Some(3), None]);
+}
+
+#[test]
+fn batches_keep_the_order() {
+    let folder = Folder::new();
+    let text = "word ".repeat(1000);
+    let lines: String =
+        (0..5000).map(|i| format!("{{\"id\": {i}, \"text\": \"{text} {i} {}\"}}\n", i * 7)).collect();
+    let path = folder.file("a.jsonl", &lines);
+    let (options, profile) = (DocumentOptions::default(), "words-1".parse::<Profile>().unwrap());
+    let mut expected = documents(std::slice::from_ref(&path), &options);
+    let mut count = 0;
+    for fingerprinted in fingerprint_documents::<u128>(std::slice::from_ref(&path), &options, &profile) {
+        let (fingerprinted, document) = (fingerprinted.unwrap(), expected.next().unwrap().unwrap());
+        assert_eq!(fingerprinted.id, document.id);
+        assert_eq!(fingerprinted.ordinal, count);
+        assert_eq!(fingerprinted.simhash, profile.fingerprint(&document.text));
+        count += 1;
+    }
+    assert_eq!(count, 5000);
+    let rejoined: Vec<u8> =
+        records(&[path], &options).flat_map(|r| [r.unwrap().bytes().unwrap(), b"\n"].concat()).collect();
+    assert_eq!(rejoined, lines.as_bytes());
+}
+
+#[test]
+fn a_real_corpus() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/zh/dotnet-docs.jsonl.gz");
+    if !path.exists() {
+        eprintln!("SKIPPED: {} is not there", path.display());
+        return;
+    }
+    let options = DocumentOptions::default();
+    let read = fingerprint_documents::<u64>(&[path], &options, &Profile::default());
+    let simhashes: Vec<_> = read.map(|document| document.unwrap().simhash).collect();
+    assert_eq!(simhashes.len(), 14_168);
+    assert!(simhashes.iter().all(Option::is_some));
+}
+
+#[test]
+fn texts_in_other_encodings() {
+    let folder = Folder::new();
+    let chinese = "近似重复的网页很常见，相似的文档具有相似的指纹。";
+    let gbk = encoding_rs::GBK.encode(chinese).0.into_owned();
+    let utf16: Vec<u8> =
+        [0xfeff].into_iter().chain(chinese.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let options =
+        |name: &str| DocumentOptions { encoding: name.parse().unwrap(), ..DocumentOptions::default() };
+    let text = |path: &Path, encoding: &str| {
+        let document = documents(&[path.to_path_buf()], &options(encoding)).next().unwrap().unwrap();
+        (document.text, document.replaced)
+    };
+    let path = folder.file("a.txt", &gbk);
+    assert_eq!(text(&path, "auto"), (chinese.to_owned(), 0));
+    assert_eq!(text(&path, "gb18030"), (chinese.to_owned(), 0));
+    assert!(text(&path, "utf-8").1 > 10);
+    assert_eq!(text(&folder.file("b.md", &utf16), "auto"), (chinese.to_owned(), 0));
+    // Markup is left alone.
+    let page = [b"<meta charset=gb2312><p>", &gbk[..]].concat();
+    let expected = format!("<meta charset=gb2312><p>{chinese}");
+    assert_eq!(text(&folder.file("c.html.xz", crate::xz(&page)), "auto"), (expected, 0));
+
+    let line = format!("{{\"text\": \"{chinese}\\n\", \"id\": \"功\"}}\n");
+    for (encoding, bytes) in [
+        ("gb18030", encoding_rs::GB18030.encode(&line.repeat(2)).0.into_owned()),
+        ("utf-16be", line.repeat(2).encode_utf16().flat_map(u16::to_be_bytes).collect()),
+        (
+            "auto",
+            [
+                &[0xff, 0xfe][..],
+                &line.repeat(2).encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>(),
+            ]
+            .concat(),
+        ),
+    ] {
+        let path = folder.file("lines.jsonl", bytes);
+        let read: Vec<Document> = documents(&[path], &options(encoding)).map(Result::unwrap).collect();
+        assert_eq!(read.len(), 2, "{encoding}");
+        assert_eq!(
+            (&*read[1].text, read[1].id.to_string(), read[1].line),
+            (&*format!("{chinese}\n"), "功".to_owned(), 2)
+        );
+    }
+}
+
+#[test]
+fn what_is_handed_out_beside_fingerprints() {
+    let folder = Folder::new();
+    let path = folder.file("a.jsonl", b"{\"text\": \"\xffab\", \"date\": \"2024\"}\n{\"text\": \"c\"}");
+    let options = DocumentOptions { extra_field: Some("date".to_owned()), ..DocumentOptions::default() };
+    let reading = || fingerprint_documents::<u64>(std::slice::from_ref(&path), &options, &Profile::default());
+    let read: Vec<_> = reading().with_texts().map(Result::unwrap).collect();
+    assert_eq!((read[0].replaced, read[0].text_bytes, read[0].extra.as_deref()), (1, 5, Some("2024")));
+    assert_eq!((read[1].replaced, read[1].text_bytes, read[1].extra.as_deref()), (0, 1, None));
+    assert_eq!(read[0].text.as_deref(), Some("\u{fffd}ab"));
+    assert!(reading().all(|document| document.unwrap().text.is_none()));
+}

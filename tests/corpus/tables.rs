@@ -1,0 +1,153 @@
+//! CSV and TSV.
+
+use std::path::PathBuf;
+
+use simstore::corpus::{DocumentFormat, DocumentOptions, documents, records};
+
+use crate::{Folder, Random, bad_line, ids_and_texts};
+
+fn read(path: &PathBuf, options: &DocumentOptions) -> Vec<(String, String, u64)> {
+    documents(std::slice::from_ref(path), options)
+        .map(|document| document.unwrap())
+        .map(|document| (document.id.to_string(), document.text, document.line))
+        .collect()
+}
+
+#[test]
+fn columns_by_name() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "a.csv",
+        "\u{feff}url,title,\"body, of it\",date\r\nu,t,b,2024\r\n\r\nv,,\"say \"\"so\"\"\",\r\n",
+    );
+    let options = DocumentOptions {
+        id_field: Some("url".to_owned()),
+        text_fields: vec!["title".to_owned(), "none".to_owned(), "body, of it".to_owned()],
+        extra_field: Some("date".to_owned()),
+        ..DocumentOptions::default()
+    };
+    assert_eq!(
+        read(&path, &options),
+        [("u".to_owned(), "t\nb".to_owned(), 2), ("v".to_owned(), "\nsay \"so\"".to_owned(), 4)]
+    );
+    let extra: Vec<_> =
+        documents(&[path], &options).map(|document| document.unwrap().extra.unwrap()).collect();
+    assert_eq!(extra, ["2024", ""]);
+    // Numbers are numbers, and without an id there is the position.
+    let path = folder.file("b.tsv", "text\nfirst\n\"two\nlines\"\nlast");
+    let name = |line: u64| format!("{}:{line}", path.display());
+    let expected = [("first", 2), ("two\nlines", 3), ("last", 5)];
+    assert_eq!(
+        read(&path, &DocumentOptions::default()),
+        expected.map(|(text, line)| (name(line), text.to_owned(), line))
+    );
+}
+
+/// Rows as any program might write them, beside what they mean.
+fn table(random: &mut Random, delimiter: char) -> (String, Vec<(String, String)>) {
+    const PIECES: [&str; 12] =
+        ["a", "bc", "\"", "\"\"", ",", "\t", "\n", "\r\n", " ", "中文", "", "\u{1f600}"];
+    let cell = |value: &str, quoted: bool| {
+        if quoted || value.contains(['"', ',', '\t', '\n', '\r']) {
+            format!("\"{}\"", value.replace('"', "\"\""))
+        } else {
+            value.to_owned()
+        }
+    };
+    let mut bytes = format!("id{delimiter}other{delimiter}text\n");
+    let mut rows = Vec::new();
+    for _ in 0..random.below(40) {
+        let mut value =
+            || (0..random.below(6)).map(|_| PIECES[random.below(PIECES.len())]).collect::<String>();
+        let (id, other, text) = (format!("n{}", value()), value(), value());
+        let quoted = random.below(2) == 0;
+        bytes += &[&*id, &other, &text].map(|value| cell(value, quoted)).join(&delimiter.to_string());
+        bytes += ["\n", "\r\n", "\n\n"][random.below(3)];
+        rows.push((id, text));
+    }
+    (bytes, rows)
+}
+
+#[test]
+fn tables_come_back_as_they_were_written() {
+    let folder = Folder::new();
+    let mut random = Random(1);
+    for round in 0..300 {
+        let (name, delimiter) = [("a.csv", ','), ("a.tsv", '\t')][round % 2];
+        let (mut bytes, rows) = table(&mut random, delimiter);
+        if round % 3 == 0 {
+            bytes.truncate(bytes.trim_end_matches('\n').len());
+        }
+        let path = folder.file(name, &bytes);
+        assert_eq!(ids_and_texts(&path), rows, "{bytes:?}");
+        // The records are what stands in the file, blank lines aside.
+        let kept: Vec<u8> = records(&[path], &DocumentOptions::default())
+            .flat_map(|record| [record.unwrap().bytes().unwrap(), b"\n"].concat())
+            .collect();
+        let body = bytes.split_once('\n').unwrap_or_default().1;
+        let is_quoted = |at: usize| body[..at].matches('"').count() % 2 == 1;
+        let expected: String = body
+            .char_indices()
+            .filter(|&(at, c)| c != '\n' || is_quoted(at) || !body[..at].ends_with('\n'))
+            .map(|(_, c)| c)
+            .collect();
+        assert_eq!(String::from_utf8(kept).unwrap().trim_end(), expected.trim_end());
+    }
+}
+
+#[test]
+fn malformed_rows_are_left_out() {
+    let folder = Folder::new();
+    let path = folder
+        .file("a.csv", format!("id,text\n1,a\n2\n3,b,c\n\"4\nx\",{}\n5,b\n6,\"open\n7,x\n", "y".repeat(40)));
+    let options = DocumentOptions { max_bytes: 40, ..DocumentOptions::default() };
+    let read: Vec<_> = documents(&[path], &options).collect();
+    assert_eq!(
+        read.iter().map(bad_line).collect::<Vec<_>>(),
+        [None, Some(3), Some(4), Some(5), None, Some(8)]
+    );
+    let message = |at: usize| read[at].as_ref().unwrap_err().to_string();
+    assert!(message(1).ends_with("a.csv:3: a row of 1 fields, but the header has 2"), "{}", message(1));
+    assert!(message(2).ends_with("a row of more than 2 fields, but the header has 2"), "{}", message(2));
+    assert!(message(3).ends_with("longer than the limit of 40 bytes"), "{}", message(3));
+    assert!(message(5).ends_with("the file ends within quotes that this row opens"), "{}", message(5));
+}
+
+#[test]
+fn tables_without_the_columns() {
+    let folder = Folder::new();
+    let good = folder.file("good.csv", "text\nx\n");
+    let with_id = DocumentOptions { id_field: Some("url".to_owned()), ..DocumentOptions::default() };
+    for (header, options, reason) in [
+        ("id,body", DocumentOptions::default(), "no text column `text`; the columns are `id`, `body`"),
+        ("id,text", with_id, "no id column `url`; the columns are `id`, `text`"),
+        ("id,text,text", DocumentOptions::default(), "the column `text` comes twice"),
+    ] {
+        let bad = folder.file("bad.csv", format!("{header}\n1,2\n3,4\n"));
+        let read: Vec<_> = documents(&[bad, good.clone()], &options).collect();
+        let message = read[0].as_ref().unwrap_err().to_string();
+        assert!(message.ends_with(&format!("bad.csv:1: {reason}")), "{message}");
+        assert_eq!(read.len(), 2);
+    }
+}
+
+#[test]
+fn other_encodings() {
+    let folder = Folder::new();
+    let table = "id,text\n許功蓋,\"功能,\n的\"\n二,許\n";
+    let expected = [("許功蓋".to_owned(), "功能,\n的".to_owned(), 2), ("二".to_owned(), "許".to_owned(), 4)];
+    let utf16 = || table.encode_utf16();
+    for (encoding, bytes) in [
+        ("big5", encoding_rs::BIG5.encode(table).0.into_owned()),
+        ("gb18030", encoding_rs::GB18030.encode(table).0.into_owned()),
+        ("utf-16le", utf16().flat_map(u16::to_le_bytes).collect()),
+        ("auto", [0xfeff].into_iter().chain(utf16()).flat_map(u16::to_be_bytes).collect()),
+    ] {
+        let path = folder.file("a.csv", bytes);
+        let options = DocumentOptions { encoding: encoding.parse().unwrap(), ..DocumentOptions::default() };
+        assert_eq!(read(&path, &options), expected, "{encoding}");
+    }
+    let record =
+        records(&[folder.file("a.csv", "text\n a \n")], &DocumentOptions::default()).next().unwrap().unwrap();
+    assert_eq!((record.format(), record.line(), record.bytes()), (DocumentFormat::Csv, 2, Some(&b" a "[..])));
+}
