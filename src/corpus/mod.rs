@@ -80,6 +80,7 @@ pub use crate::corpus::encoding::Encoding;
 pub use crate::corpus::files::{InputFile, input_files};
 pub use crate::corpus::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
 pub use crate::corpus::id::{DocumentId, MAX_NAME_BYTES};
+pub use crate::corpus::once::put_aside;
 pub use crate::corpus::options::{DocumentFormat, DocumentOptions};
 pub use crate::corpus::progress::ReadProgress;
 pub use crate::corpus::records::{Record, Records, records};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,28 @@ use crate::error::{Error, Result};
 
 /// Inputs of which something has been read, to tell what they hold; the reader to come takes them from here.
 static OPENED: Mutex<BTreeMap<PathBuf, Opened>> = Mutex::new(BTreeMap::new());
+
+/// Inputs that have been put aside.
+static PUT_ASIDE: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
+
+/// Lets an input be read again and again that can be read only once, standard input (`-`) or a pipe: its bytes are put
+/// aside in a temporary file, which is gone when the process ends. At one time only one reader may read it.
+///
+/// # Errors
+/// [`Error::Io`] if the input cannot be read, or nothing can be written to the folder for temporary files.
+pub fn put_aside(path: &Path) -> Result<()> {
+    let Opened { head, rest } = Opened::take(path)?;
+    let mut reader = Cursor::new(head).chain(rest);
+    let failed = |source| Error::Io { path: std::env::temp_dir(), action: "put an input aside in", source };
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    io::copy(&mut reader, &mut file).map_err(failed)?;
+    put_aside_inputs().insert(path.to_path_buf(), file);
+    Ok(())
+}
+
+fn put_aside_inputs() -> MutexGuard<'static, BTreeMap<PathBuf, File>> {
+    PUT_ASIDE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// An open input and what has been read of it.
 struct Opened {
@@ -23,6 +45,11 @@ impl Opened {
     fn take(path: &Path) -> Result<Opened> {
         if let Some(opened) = opened().remove(path) {
             return Ok(opened);
+        }
+        if let Some(file) = put_aside_inputs().get(path) {
+            let rewound = file.try_clone().and_then(|mut file| file.rewind().map(|()| file));
+            let rest = Box::new(rewound.map_err(Error::io(path, "read"))?);
+            return Ok(Opened { head: Vec::new(), rest });
         }
         let rest: Box<dyn Read + Send> = if is_stdin(path) {
             Box::new(io::stdin())

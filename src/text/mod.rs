@@ -94,6 +94,15 @@ impl Profile {
         sums.finish()
     }
 
+    /// The distinct features of a text, whatever their weights, as xxh3 hashes of 64 bits in ascending order.
+    pub fn feature_set(&self, text: &str) -> Vec<u64> {
+        let mut set = Vec::new();
+        self.visit_features(text, |feature, _| set.push(xxhash_rust::xxh3::xxh3_64(feature.as_bytes())));
+        set.sort_unstable();
+        set.dedup();
+        set
+    }
+
     /// Visits the features of a text with their weights; a feature may come several times.
     ///
     /// This is what [`Profile::fingerprint`] hashes. Weights are in a unit of the tokenizer's:

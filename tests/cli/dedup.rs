@@ -29,20 +29,20 @@ fn clusters_pairs_and_what_is_kept() {
         "00ff00ff00ff00ff\talone",
     ];
     folder.write("a.tsv", lines.join("\n"));
-    let objects = folder.run(&["dedup", "a.tsv", "--json", "--keep", "kept", "--pairs", "pairs"]).json();
+    let objects = folder.run(&["dedup", "a.tsv", "--json", "--output", "kept", "--pairs", "pairs"]).json();
     let member = |id: &str, fingerprint: &str, distance: u32| -> Value {
         json!({"id": id, "fingerprint": fingerprint, "distance": distance})
     };
     assert_eq!(
         objects[..2],
         [
-            json!({"cluster": 1, "size": 4, "members": [
+            json!({"cluster": 1, "size": 4, "representative": "a", "stored": false, "members": [
                 member("a", "0000000000000000", 0),
                 member("b", "0000000000000007", 3),
                 member("c", "0000000000000000", 0),
                 member("by chain", "000000000000003f", 6),
             ]}),
-            json!({"cluster": 2, "size": 2, "members": [
+            json!({"cluster": 2, "size": 2, "representative": "far", "stored": false, "members": [
                 member("far", "ffffffffffffffff", 0),
                 member("near far", "fffffffffffffffe", 1),
             ]}),
@@ -50,9 +50,26 @@ fn clusters_pairs_and_what_is_kept() {
     );
     assert_eq!(
         fields(&objects[2]),
-        ["bad", "clusters", "documents", "duplicates", "empty", "fingerprints", "seconds", "short"]
+        [
+            "bad",
+            "clustered",
+            "clusters",
+            "documents",
+            "duplicates",
+            "empty",
+            "fingerprints",
+            "kept",
+            "largest",
+            "replaced",
+            "seconds",
+            "short",
+            "text_bytes"
+        ]
     );
     assert_eq!(objects[2]["duplicates"], 4);
+    assert_eq!(objects[2]["kept"], 3);
+    // Of the first cluster, 0 and 3f are farthest apart.
+    assert_eq!(objects[2]["largest"], json!([{"size": 4, "farthest": 6}, {"size": 2, "farthest": 1}]));
     assert_eq!(objects[2]["fingerprints"], 6);
     assert_eq!(folder.read("kept"), format!("{}\n{}\n{}\n", lines[0], lines[1], lines[6]));
     let pairs: Vec<Value> =
@@ -70,7 +87,7 @@ fn clusters_pairs_and_what_is_kept() {
     );
     let printed = folder.run(&["dedup", "a.tsv", "--pairs", "-"]).ok();
     assert_eq!(printed, "a\tb\t3\na\tc\t0\nfar\tnear far\t1\nb\tc\t3\nb\tby chain\t3\n");
-    assert_eq!(folder.run(&["dedup", "a.tsv", "--keep", "-"]).ok(), folder.read("kept"));
+    assert_eq!(folder.run(&["dedup", "a.tsv", "--output", "-"]).ok(), folder.read("kept"));
     assert_eq!(folder.names(), ["a.tsv", "kept", "pairs"]);
     let human = folder.run(&["dedup", "a.tsv"]).ok();
     assert!(human.starts_with("cluster 1: 4 documents\n   0  a\n   3  b\n"), "{human}");
@@ -88,15 +105,15 @@ fn kept_lines_are_the_lines_of_the_input() {
         r#"{"id": 6, "text": "!"}"#,
     ];
     folder.write("a.jsonl", lines.join("\n"));
-    folder.run(&["dedup", "a.jsonl", "--keep", "kept"]).fails(1, "a.jsonl:4:");
+    folder.run(&["dedup", "a.jsonl", "--output", "kept"]).fails(1, "a.jsonl:4:");
     assert_eq!(folder.names(), ["a.jsonl"]);
-    folder.run(&["dedup", "a.jsonl", "--keep", "kept", "--skip-bad"]).ok();
+    folder.run(&["dedup", "a.jsonl", "--output", "kept", "--skip-bad"]).ok();
     let expected = [lines[0], lines[1], lines[4], lines[5]].map(|line| format!("{line}\n")).concat();
     assert_eq!(folder.read("kept"), expected);
-    folder.run_with_input(&["dedup", "-", "--keep", "piped", "--skip-bad"], lines.join("\n")).ok();
+    folder.run_with_input(&["dedup", "-", "--output", "piped", "--skip-bad"], lines.join("\n")).ok();
     assert_eq!(folder.read("piped"), expected);
     // Nothing of it is a duplicate any more.
-    folder.run(&["dedup", "kept", "--keep", "again.jsonl"]).fails(0, "0 duplicates");
+    folder.run(&["dedup", "kept", "--output", "again.jsonl"]).fails(0, "0 duplicates");
     assert_eq!(folder.read("again.jsonl"), expected);
 }
 
@@ -107,7 +124,7 @@ fn kept_text_files_are_listed() {
     folder.write("pages/a.md", "some words of a page");
     folder.write("pages/b.txt", "some words of a page");
     folder.write("pages/c.md", "other things");
-    assert_eq!(folder.run(&["dedup", "pages", "--keep", "-"]).ok(), "pages/a.md\npages/c.md\n");
+    assert_eq!(folder.run(&["dedup", "pages", "--output", "-"]).ok(), "pages/a.md\npages/c.md\n");
 }
 
 #[test]
@@ -116,7 +133,7 @@ fn same_output_whatever_the_threads() {
     let fingerprints = Random(3).clustered(3000);
     folder.write("a.hex", hex_lines(&fingerprints));
     let run = |threads: &str, distance: &str| {
-        let args = ["dedup", "a.hex", "-q", "-d", distance, "--pairs", "pairs", "--keep", "kept"];
+        let args = ["dedup", "a.hex", "-q", "-d", distance, "--pairs", "pairs", "--output", "kept"];
         let clusters = folder.run(&[&args, &["--threads", threads][..]].concat()).ok();
         (clusters, folder.read("pairs"), folder.read("kept"))
     };
@@ -150,7 +167,7 @@ fn raw_files_give_what_lines_give() {
     folder.write("a.u64", raw(&fingerprints));
     folder.write("a.hex", hex_lines(&fingerprints));
     let run = |input: &str| {
-        let clusters = folder.run(&["dedup", input, "-q", "--pairs", "pairs", "--keep", "kept"]).ok();
+        let clusters = folder.run(&["dedup", input, "-q", "--pairs", "pairs", "--output", "kept"]).ok();
         (clusters, folder.read("pairs"), folder.read("kept"))
     };
     let of_lines = run("a.hex");
@@ -184,7 +201,7 @@ fn ids_of_mixed_inputs() {
 #[test]
 fn no_two_kept_are_joined() {
     let folder = Folder::new();
-    let kept = folder.run(&["dedup", &sample("en.jsonl"), "--keep", "-"]).ok();
+    let kept = folder.run(&["dedup", &sample("en.jsonl"), "--output", "-"]).ok();
     let ids: HashSet<&str> = kept.lines().collect();
     assert_eq!(ids.len(), 77 - 15);
     folder.write("kept.jsonl", &kept);
@@ -196,8 +213,8 @@ fn failures_leave_nothing() {
     let folder = Folder::new();
     folder.write("a.hex", "0000000000000000\nx\n");
     folder.write("kept", "as before");
-    folder.run(&["dedup", "a.hex", "--keep", "kept", "--pairs", "pairs"]).fails(1, "a.hex:2:");
-    folder.run(&["dedup", "a.hex", "--keep", "none/kept"]).fails(1, "none/kept: cannot write");
+    folder.run(&["dedup", "a.hex", "--output", "kept", "--pairs", "pairs"]).fails(1, "a.hex:2:");
+    folder.run(&["dedup", "a.hex", "--output", "none/kept"]).fails(1, "none/kept: cannot write");
     assert_eq!(folder.names(), ["a.hex", "kept"]);
     assert_eq!(folder.read("kept"), "as before");
 }

@@ -3,6 +3,7 @@
 
 mod build;
 mod dedup;
+mod dedup_choices;
 mod evaluate;
 mod examples;
 mod fingerprint;
@@ -10,6 +11,7 @@ mod inputs;
 mod live;
 mod pipes;
 mod query;
+mod runs;
 mod salvage;
 mod store;
 mod synth;

@@ -11,9 +11,8 @@ use simstore::{
 };
 
 use crate::failure::{Failure, Outcome};
-use crate::fingerprint::JsonId;
 use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, Item, count_of};
-use crate::naming::Naming;
+use crate::naming::{Id, Naming};
 use crate::numbers::{parse_bytes, rounded};
 use crate::output::{Output, column};
 use crate::progress::Progress;
@@ -97,7 +96,7 @@ pub(crate) struct AddArgs {
 
 #[derive(Serialize)]
 struct Duplicate<'a> {
-    id: JsonId<'a>,
+    id: Id<'a>,
     duplicate_of: Vec<Earlier>,
 }
 
@@ -180,17 +179,8 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         (InputKind::Fingerprints, None) => {}
     }
     let store = Store::<F>::open(&args.store, options)?;
-    let snapshot = store.snapshot();
-    let stats = snapshot.stats();
-    let naming = if args.names || stats.names > 0 {
-        Naming::Names
-    } else if snapshot.is_empty() {
-        Naming::Undecided
-    } else {
-        Naming::Numbers
-    };
-    let next_id = snapshot.highest_id().map_or(0, |id| id.saturating_add(1));
-    drop(snapshot);
+    let (of_store, next_id) = Naming::of_store(&store.snapshot());
+    let naming = if args.names { Naming::Names } else { of_store };
     let mut adding = Adding {
         store: &store,
         args,
@@ -204,10 +194,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let mut counts = Counts::default();
     for input in &args.inputs {
         let of_input = adding.add(input, kind, progress)?;
-        counts.read += of_input.read;
-        counts.empty += of_input.empty;
-        counts.short += of_input.short;
-        counts.bad += of_input.bad;
+        counts.add(of_input);
     }
     store.sync()?;
     counts.warn(kind, progress);
@@ -300,7 +287,7 @@ impl<F: Fingerprint> Adding<'_, F> {
             let earlier =
                 |found: &Match<F>| Ok(Earlier { id: found.id, name: name(found)?, distance: found.distance });
             let duplicate_of = matches.iter().map(earlier).collect::<Result<_, simstore::Error>>()?;
-            return self.output.json(&Duplicate { id: JsonId::from(&item.id), duplicate_of });
+            return self.output.json(&Duplicate { id: Id::from(&item.id), duplicate_of });
         }
         for found in matches {
             let id = found.id.map_or_else(|| found.fingerprint.to_hex(), |id| id.to_string());

@@ -35,6 +35,14 @@ impl Failure {
         }
     }
 
+    /// The failure of what the library writes to an output of ours.
+    pub(crate) fn of_output(path: &Path) -> impl Fn(Error) -> Failure {
+        move |error| match error {
+            Error::Io { source, .. } => Failure::write(path)(source),
+            other => Failure::Engine(other),
+        }
+    }
+
     /// Prints the message and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let (message, code) = match self {

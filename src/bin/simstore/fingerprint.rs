@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use simstore::Fingerprint;
-use simstore::corpus::{DocumentId, InputKind};
+use simstore::corpus::InputKind;
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, count_of};
+use crate::naming::Id;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
@@ -47,25 +48,8 @@ pub(crate) struct FingerprintArgs {
 #[derive(Serialize)]
 struct Line<'a> {
     fingerprint: String,
-    id: JsonId<'a>,
+    id: Id<'a>,
     features: Option<u32>,
-}
-
-/// An id in JSON: a number or text.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum JsonId<'a> {
-    Number(u64),
-    Name(&'a str),
-}
-
-impl<'a> From<&'a DocumentId> for JsonId<'a> {
-    fn from(id: &'a DocumentId) -> Self {
-        match id {
-            DocumentId::Number(number) => JsonId::Number(*number),
-            DocumentId::Name(name) => JsonId::Name(name),
-        }
-    }
 }
 
 pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
@@ -81,7 +65,7 @@ fn print<F: Fingerprint>(args: &FingerprintArgs, progress: &Progress) -> Outcome
     let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, progress, |item| {
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         if args.json {
-            let (fingerprint, id) = (fingerprint.to_hex(), JsonId::from(&item.id));
+            let (fingerprint, id) = (fingerprint.to_hex(), Id::from(&item.id));
             return output.json(&Line { fingerprint, id, features: item.features });
         }
         let id = item.id.to_string();

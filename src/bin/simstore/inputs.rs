@@ -1,19 +1,19 @@
 //! Documents and fingerprints from the inputs of a command, as one stream.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use simstore::corpus::{
-    self, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputKind, Record, fingerprint_documents,
+    self, DocumentFormat, DocumentId, DocumentOptions, Encoding, FingerprintRecord, InputKind, Records,
+    fingerprint_documents, input_files,
 };
-use simstore::text::Profile;
+use simstore::text::{Profile, SHORT_TEXT_FEATURES};
 use simstore::{Error, Fingerprint};
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::numbers::{grouped, parse_bytes};
-use crate::progress::Progress;
+use crate::progress::{Counter, Progress};
 
 /// Malformed lines that are printed one by one under `--skip-bad`.
 const BAD_LINES_SHOWN: u64 = 10;
@@ -143,17 +143,20 @@ pub(crate) struct Item<F> {
     pub(crate) fingerprint: Option<F>,
     /// Distinct features of the text.
     pub(crate) features: Option<u32>,
-    /// Malformed sequences of bytes in the document that became U+FFFD.
+    /// Bytes of the text.
+    pub(crate) text_bytes: u64,
+    /// Characters that were not in the encoding of the file.
     pub(crate) replaced: u64,
+    /// The value of the further field that was asked for.
+    pub(crate) extra: Option<String>,
     /// Position among all of all inputs, malformed ones included, from 0.
     pub(crate) position: u64,
-    /// The document as it stands, if [`visit_documents`] was to keep it.
-    pub(crate) record: Option<Record>,
-    path: Arc<Path>,
-    line: u64,
+    /// The file that it came from, and where it starts there.
+    pub(crate) path: Arc<Path>,
+    pub(crate) line: u64,
 }
 
-impl<F> Item<F> {
+impl<F: Fingerprint> Item<F> {
     #[cfg(test)]
     pub(crate) fn new(position: u64, fingerprint: Option<F>) -> Self {
         let path: Arc<Path> = Arc::from(Path::new("-"));
@@ -162,11 +165,26 @@ impl<F> Item<F> {
             id,
             fingerprint,
             features: None,
+            text_bytes: 0,
             replaced: 0,
+            extra: None,
             position,
-            record: None,
             path,
             line: position + 1,
+        }
+    }
+
+    fn of_fingerprint(position: u64, record: FingerprintRecord<F>) -> Self {
+        Item {
+            id: record.id,
+            fingerprint: Some(record.fingerprint),
+            features: None,
+            text_bytes: 0,
+            replaced: 0,
+            extra: None,
+            position,
+            path: record.path,
+            line: record.line,
         }
     }
 
@@ -184,26 +202,45 @@ pub(crate) struct Counts {
     pub(crate) empty: u64,
     pub(crate) short: u64,
     pub(crate) bad: u64,
-    /// Documents in which something was replaced.
     pub(crate) replaced: u64,
+    pub(crate) text_bytes: u64,
 }
 
 impl Counts {
+    /// Counts an item that is not malformed.
+    pub(crate) fn count<F>(&mut self, item: &Item<F>) {
+        self.read += 1;
+        self.empty += u64::from(item.fingerprint.is_none());
+        self.short += u64::from(item.features.is_some_and(|features| features < SHORT_TEXT_FEATURES));
+        self.replaced += item.replaced;
+        self.text_bytes += item.text_bytes;
+    }
+
+    /// Adds the counts of other items.
+    pub(crate) fn add(&mut self, other: Counts) {
+        self.read += other.read;
+        self.empty += other.empty;
+        self.short += other.short;
+        self.bad += other.bad;
+        self.replaced += other.replaced;
+        self.text_bytes += other.text_bytes;
+    }
+
     /// Says what a person should know about the texts.
     pub(crate) fn warn(&self, kind: InputKind, progress: &Progress) {
         if self.bad > 0 {
             complain(&format!("warning: {} malformed, skipped", count_of(self.bad, "line")));
         }
-        if self.replaced > 0 {
-            complain(&format!(
-                "warning: {} with characters that are malformed, and were replaced; does --encoding fit?",
-                count_of(self.replaced, "document")
-            ));
-        }
         if kind == InputKind::Documents && self.empty > 0 {
             progress.say(&format!(
                 "{} without text: they get no fingerprint and match nothing",
                 count_of(self.empty, "document")
+            ));
+        }
+        if self.replaced > 0 {
+            complain(&format!(
+                "warning: {} not in the encoding of the input, replaced by U+FFFD; `--encoding` names another",
+                count_of(self.replaced, "character")
             ));
         }
         if self.short > 0 {
@@ -218,6 +255,14 @@ impl Counts {
 /// A count and what is counted: `1 line`, `2 lines`.
 pub(crate) fn count_of(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// Lets documents be read a second time that can be read only once: they are put aside on disk.
+pub(crate) fn put_aside(inputs: &[PathBuf]) -> Outcome {
+    for input in inputs.iter().filter(|input| is_read_once(input)) {
+        corpus::put_aside(input)?;
+    }
+    Ok(())
 }
 
 /// Malformed lines: the first one ends the command, or all are counted.
@@ -255,33 +300,53 @@ pub(crate) fn visit<F: Fingerprint>(
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
     match kind {
-        InputKind::Documents => visit_documents(inputs, args, false, progress, visitor),
+        InputKind::Documents => {
+            let (options, profile) = (args.options(), args.profile());
+            visit_documents(inputs, &options, &profile, args.skip_bad, progress, visitor)
+        }
         InputKind::Fingerprints => visit_fingerprints(inputs, args.skip_bad, progress, visitor),
     }
 }
 
-/// As [`visit`], for documents, with each as it stands in its file if `with_records` is set.
+/// As [`visit`], for documents.
 pub(crate) fn visit_documents<F: Fingerprint>(
     inputs: &[PathBuf],
-    args: &DocumentArgs,
-    with_records: bool,
+    options: &DocumentOptions,
+    profile: &Profile,
+    skip_bad: bool,
     progress: &Progress,
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
-    let mut documents = fingerprint_documents::<F>(inputs, &args.options(), &args.profile());
-    if with_records {
-        documents = documents.with_records();
-    }
-    visit_each(documents, "documents", args.skip_bad, progress, visitor, |_, document| Item {
+    let documents = fingerprint_documents::<F>(inputs, options, profile);
+    let counter = progress.reading("documents", documents.progress(), || total_bytes(inputs, options));
+    visit_each(documents, counter, skip_bad, visitor, |_, document| Item {
         id: document.id,
         fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
         features: document.simhash.map(|simhash| simhash.features),
+        text_bytes: document.text_bytes,
         replaced: document.replaced,
+        extra: document.extra,
         position: document.ordinal,
-        record: document.record,
         path: document.path,
         line: document.line,
     })
+}
+
+/// Shows how far documents have been read once more.
+pub(crate) fn reading(
+    what: &'static str,
+    inputs: &[PathBuf],
+    options: &DocumentOptions,
+    records: &Records,
+    progress: &Progress,
+) -> Counter {
+    progress.reading(what, records.progress(), || total_bytes(inputs, options))
+}
+
+/// Bytes of all inputs as they are on disk, if they are known.
+fn total_bytes(inputs: &[PathBuf], options: &DocumentOptions) -> Option<u64> {
+    // What cannot be listed is told when it is read.
+    input_files(inputs, options).filter_map(Result::ok).map(|file| file.bytes).sum()
 }
 
 /// As [`visit`], for inputs that can only be fingerprints.
@@ -292,47 +357,42 @@ pub(crate) fn visit_fingerprints<F: Fingerprint>(
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
     let records = corpus::fingerprints::<F>(inputs);
-    visit_each(records, "fingerprints", skip_bad, progress, visitor, |position, record| Item {
-        id: record.id,
-        fingerprint: Some(record.fingerprint),
-        features: None,
-        replaced: 0,
-        position,
-        record: None,
-        path: record.path,
-        line: record.line,
-    })
+    visit_each(records, progress.counter("fingerprints"), skip_bad, visitor, Item::of_fingerprint)
 }
 
-/// Reads all fingerprints of inputs that can only be fingerprints, and visits the ids: positions among all, malformed
-/// ones included, and the id of the first of them, from which the others are numbered. So those of a raw file
-/// come by the block.
+/// What is read of fingerprints at a time.
+pub(crate) enum Read<'a, F> {
+    One(Item<F>),
+    /// A block of a raw file, and the position of its first, which is its id; the others count on.
+    Block(&'a [F], u64),
+}
+
+/// As [`visit_fingerprints`], with those of a raw file by the block, which is much faster.
 pub(crate) fn read_fingerprints<F: Fingerprint>(
     inputs: &[PathBuf],
     skip_bad: bool,
     progress: &Progress,
-    fingerprints: &mut Vec<F>,
-    mut visitor: impl FnMut(Range<u64>, DocumentId),
+    mut visitor: impl FnMut(Read<F>) -> Outcome,
 ) -> Outcome<Counts> {
     let mut counter = progress.counter("fingerprints");
     let mut bad = BadLines { skip: skip_bad, count: 0 };
     let mut records = corpus::fingerprints::<F>(inputs);
-    let mut position = 0;
+    let (mut block, mut position) = (Vec::new(), 0);
     loop {
-        let block = records.read_block(fingerprints)?;
-        if block > 0 {
-            visitor(position..position + block, DocumentId::Number(position));
-            position += block;
-            counter.add(block);
+        block.clear();
+        let count = records.read_block(&mut block)?;
+        if count > 0 {
+            visitor(Read::Block(&block, position))?;
+            position += count;
+            counter.add(count);
             continue;
         }
-        match records.next() {
-            None => break,
-            Some(Ok(record)) => {
-                fingerprints.push(record.fingerprint);
-                visitor(position..position + 1, record.id);
-            }
-            Some(Err(error)) => bad.take(error.into())?,
+        let Some(record) = records.next() else { break };
+        let visited = record
+            .map_err(Failure::from)
+            .and_then(|record| visitor(Read::One(Item::of_fingerprint(position, record))));
+        if let Err(failure) = visited {
+            bad.take(failure)?;
         }
         position += 1;
         counter.add(1);
@@ -342,24 +402,20 @@ pub(crate) fn read_fingerprints<F: Fingerprint>(
 
 fn visit_each<F: Fingerprint, R>(
     records: impl Iterator<Item = simstore::Result<R>>,
-    what: &'static str,
+    mut counter: Counter,
     skip_bad: bool,
-    progress: &Progress,
     mut visitor: impl FnMut(Item<F>) -> Outcome,
     item: impl Fn(u64, R) -> Item<F>,
 ) -> Outcome<Counts> {
-    let mut counter = progress.counter(what);
     let mut bad = BadLines { skip: skip_bad, count: 0 };
     let mut counts = Counts::default();
     for (position, record) in (0..).zip(records) {
         let visited = record.map_err(Failure::from).and_then(|record| {
             let item = item(position, record);
-            let (empty, features, replaced) = (item.fingerprint.is_none(), item.features, item.replaced);
+            let mut counted = counts;
+            counted.count(&item);
             visitor(item)?;
-            counts.read += 1;
-            counts.empty += u64::from(empty);
-            counts.replaced += u64::from(replaced > 0);
-            counts.short += u64::from(features.is_some_and(|n| n < simstore::text::SHORT_TEXT_FEATURES));
+            counts = counted;
             Ok(())
         });
         if let Err(failure) = visited {

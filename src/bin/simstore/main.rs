@@ -13,18 +13,16 @@ mod build;
 mod compact;
 mod compression;
 mod contents;
-mod corpus;
 mod dedup;
 mod delete;
 mod dump;
 mod evaluate;
 mod failure;
 mod fingerprint;
-mod groups;
 mod histogram;
 mod inputs;
 mod inspect;
-mod keep;
+mod interrupt;
 mod live;
 mod naming;
 mod numbers;
@@ -33,8 +31,8 @@ mod plan;
 mod progress;
 mod query;
 mod rivals;
+mod rows;
 mod salvage;
-mod spool;
 mod synth;
 mod verify;
 mod width;
@@ -64,7 +62,7 @@ Examples:
   simstore query pages.simstore --file page.md       which documents are nearly this one
   simstore inspect pages.simstore                    what is in the store, and how small it is
 
-Exit codes: 0 done, 1 could not be done, 2 bad usage.";
+Exit codes: 0 done, 1 could not be done, 2 bad usage, 130 interrupted.";
 
 #[derive(Debug, Args)]
 struct Common {
@@ -106,6 +104,7 @@ fn run(cli: Cli) -> Outcome {
             .build_global()
             .map_err(|error| Failure::Failed(format!("cannot start {threads} threads: {error}")))?;
     }
+    interrupt::handle()?;
     let progress = Progress::new(cli.common.quiet);
     match cli.command {
         Command::Build(args) => build::run(&args, &progress),

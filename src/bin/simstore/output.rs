@@ -1,13 +1,29 @@
 //! Where output goes: standard output, or a file that appears only when it is complete.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
+
+/// Files under a temporary name.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Removes all output files that are not finished, and lets none be finished any more.
+pub(crate) fn remove_unfinished() {
+    let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    for path in &*unfinished {
+        // What cannot be removed is no more than litter.
+        let _ = std::fs::remove_file(path);
+    }
+    // A file that is given its name takes the lock first: after this it waits for the end of the process.
+    std::mem::forget(unfinished);
+}
 
 /// Output of a command, buffered; [`Output::finish`] must be called at the end.
 #[derive(Debug)]
@@ -19,7 +35,7 @@ pub(crate) struct Output {
 
 #[derive(Debug)]
 enum Target {
-    Stdout(StdoutLock<'static>),
+    Stdout(Stdout),
     File(TemporaryFile),
 }
 
@@ -37,6 +53,7 @@ impl Drop for TemporaryFile {
         if let Some(path) = &self.path {
             // Once renamed, there is nothing to remove; and what cannot be removed is no more than litter.
             let _ = std::fs::remove_file(path);
+            UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
         }
     }
 }
@@ -59,7 +76,7 @@ impl Write for Target {
 
 impl Output {
     pub(crate) fn stdout() -> Self {
-        let writer = BufWriter::with_capacity(1 << 16, Target::Stdout(io::stdout().lock()));
+        let writer = BufWriter::with_capacity(1 << 16, Target::Stdout(io::stdout()));
         Output { path: PathBuf::from("-"), writer }
     }
 
@@ -79,7 +96,10 @@ impl Output {
             path.with_file_name(hidden)
         });
         let opened = match &temporary {
-            Some(temporary) => File::create(temporary),
+            Some(temporary) => {
+                UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).insert(temporary.clone());
+                File::create(temporary)
+            }
             None => File::options().write(true).open(path),
         };
         let file = opened.map_err(Failure::write(path))?;
@@ -118,11 +138,21 @@ impl Output {
     pub(crate) fn finish(mut self) -> Outcome {
         self.flush()?;
         if let Target::File(TemporaryFile { path: Some(temporary), file }) = self.writer.get_ref() {
-            file.sync_all()
-                .and_then(|()| std::fs::rename(temporary, &self.path))
-                .map_err(Failure::write(&self.path))?;
+            file.sync_all().map_err(Failure::write(&self.path))?;
+            let _unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+            std::fs::rename(temporary, &self.path).map_err(Failure::write(&self.path))?;
         }
         Ok(())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
     }
 }
 

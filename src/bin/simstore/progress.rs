@@ -1,9 +1,11 @@
 //! Progress on a terminal, and the words for people beside the output.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use simstore::corpus::ReadProgress;
 
 use crate::numbers::grouped;
 
@@ -30,7 +32,25 @@ impl Progress {
         if self.shown {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
-        Counter { bar, what, count: 0 }
+        Counter { bar, what, count: 0, read: None }
+    }
+
+    /// A line that counts up, with a bar that fills as files are read; the total is asked for only if it is shown.
+    pub(crate) fn reading(
+        &self,
+        what: &'static str,
+        read: Arc<ReadProgress>,
+        total: impl FnOnce() -> Option<u64>,
+    ) -> Counter {
+        let total = if self.shown { total() } else { None };
+        let Some(total) = total else { return self.counter(what) };
+        let bar = ProgressBar::with_draw_target(Some(total), self.target());
+        let template = "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec} [{elapsed}, {eta} left]";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Counter { bar, what, count: 0, read: Some(read) }
     }
 
     /// A bar that fills.
@@ -66,6 +86,8 @@ pub(crate) struct Counter {
     bar: ProgressBar,
     what: &'static str,
     count: u64,
+    /// Where the bytes are counted that have been read, if they are known.
+    read: Option<Arc<ReadProgress>>,
 }
 
 impl Counter {
@@ -74,6 +96,9 @@ impl Counter {
         self.count += more;
         if before / 1024 != self.count / 1024 {
             self.bar.set_message(format!("{} {}", grouped(self.count), self.what));
+            if let Some(read) = &self.read {
+                self.bar.set_position(read.bytes());
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rayon::prelude::*;
 use serde_json::{Map, Value};
-use simstore::corpus::{DocumentOptions, Record, records};
+use simstore::corpus::{DocumentFormat, DocumentOptions, Record, records};
 use simstore::text::Profile;
 use simstore::{Error, Fingerprint};
 use xxhash_rust::xxh3::xxh3_128;
@@ -57,7 +57,8 @@ struct Line {
 
 impl PairArgs {
     fn parse(&self, record: &Record) -> Outcome<Line> {
-        self.parse_json(record.bytes()).map_err(|reason| {
+        // Read as JSON lines, all have bytes.
+        self.parse_json(record.bytes().unwrap_or_default()).map_err(|reason| {
             let (path, line) = (record.path().to_path_buf(), record.line());
             Failure::Engine(Error::BadInput { path, line, reason })
         })
@@ -160,7 +161,8 @@ impl<F: Fingerprint> Pairs<F> {
         let mut pairs = Pairs { pairs: Vec::new(), fingerprints, groups: Groups::default(), bad: 0 };
         let mut unread = Texts::default();
         let mut are_labelled = None;
-        for record in records(inputs, &DocumentOptions::default()) {
+        let options = DocumentOptions { format: Some(DocumentFormat::Jsonl), ..DocumentOptions::default() };
+        for record in records(inputs, &options) {
             let line = record.map_err(Failure::from).and_then(|record| {
                 let line = args.parse(&record)?;
                 let is_labelled = line.is_positive.is_some();

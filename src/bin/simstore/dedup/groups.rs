@@ -4,15 +4,16 @@ use std::sync::{Mutex, PoisonError};
 
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
-use simstore::Fingerprint;
 use simstore::join::{self, Components, Pair};
+use simstore::{BatchMatch, Fingerprint, Match, Snapshot};
 
-use crate::corpus::Corpus;
+use super::corpus::Corpus;
 use crate::failure::Outcome;
 
-/// Which documents are near which: the groups of equal fingerprints that have several documents or a near group.
+/// Which documents are near which: the groups of equal fingerprints that have several documents, or a near group, or
+/// something near in a store.
 #[derive(Debug)]
-pub(crate) struct Groups {
+pub(super) struct Groups<F> {
     /// Documents, those of equal fingerprints together and in order of input.
     documents: Vec<usize>,
     /// Where each group starts in `documents`, and the end.
@@ -21,13 +22,20 @@ pub(crate) struct Groups {
     firsts: Vec<usize>,
     /// Near groups, if they were asked for.
     pairs: Vec<Pair>,
+    /// What is near in the store: the group, and the match; by group, distance and id.
+    stored: Vec<(usize, Match<F>)>,
     /// Number of distinct fingerprints.
     distinct: usize,
 }
 
-impl Groups {
-    /// Compares all documents that have a fingerprint.
-    pub(crate) fn new<F: Fingerprint>(corpus: &Corpus<F>, distance: u32, with_pairs: bool) -> Outcome<Self> {
+impl<F: Fingerprint> Groups<F> {
+    /// Compares all documents that have a fingerprint with one another, and with those of a store.
+    pub(super) fn new(
+        corpus: &Corpus<F>,
+        distance: u32,
+        with_pairs: bool,
+        store: Option<&Snapshot<F>>,
+    ) -> Outcome<Self> {
         let mut sorted = corpus.all();
         join::sort(&mut sorted);
         // All but one of each are moved to the end.
@@ -58,6 +66,19 @@ impl Groups {
         })?;
         let (mut components, mut pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
 
+        let mut stored = match store {
+            Some(store) => store.batch_query(&distinct, distance)?,
+            None => Vec::new(),
+        };
+        // Near the same one of the store is connected too.
+        stored.sort_unstable_by_key(|near| (near.found.fingerprint, near.found.id, near.query));
+        let same = |a: &BatchMatch<F>, b: &BatchMatch<F>| {
+            (a.found.fingerprint, a.found.id) == (b.found.fingerprint, b.found.id)
+        };
+        for near in stored.chunk_by(same) {
+            near.iter().for_each(|other| components.connect(near[0].query, other.query));
+        }
+
         // From here on only the few of which there is something to tell.
         let mut told: BitVec = BitVec::repeat(false, distinct.len());
         for place in 0..distinct.len() {
@@ -71,6 +92,7 @@ impl Groups {
             .iter()
             .filter_map(|value| distinct.binary_search(value).ok())
             .for_each(|at| told.set(at, true));
+        stored.iter().for_each(|near| told.set(near.query, true));
         let places: Vec<usize> = told.iter_ones().collect();
         let values: Vec<F> = places.iter().map(|&place| distinct[place]).collect();
         // Each of them is among the places.
@@ -79,52 +101,69 @@ impl Groups {
         for pair in &mut pairs {
             (pair.a, pair.b) = (group_of(pair.a), group_of(pair.b));
         }
+        let mut stored: Vec<(usize, Match<F>)> =
+            stored.into_iter().map(|near| (group_of(near.query), near.found)).collect();
+        stored.sort_unstable_by_key(|(group, found)| (*group, found.distance, found.id, found.fingerprint));
         let (count, _) = (distinct.len(), drop(distinct));
         let (documents, starts) = documents_of(&values, corpus);
-        Ok(Groups { documents, starts, firsts, pairs, distinct: count })
+        Ok(Groups { documents, starts, firsts, pairs, stored, distinct: count })
     }
 
     /// Number of distinct fingerprints.
-    pub(crate) fn distinct(&self) -> usize {
+    pub(super) fn distinct(&self) -> usize {
         self.distinct
     }
 
     /// The documents of a group, in order.
-    fn members(&self, group: usize) -> &[usize] {
+    pub(super) fn members(&self, group: usize) -> &[usize] {
         &self.documents[self.starts[group]..self.starts[group + 1]]
     }
 
-    /// Documents that are joined by a chain of near ones; members and clusters in order of input.
-    pub(crate) fn clusters(&self) -> Vec<Vec<usize>> {
-        let mut members: Vec<(usize, usize)> = (0..self.firsts.len())
-            .flat_map(|group| self.members(group).iter().map(move |&document| (self.firsts[group], document)))
-            .collect();
-        members.par_sort_unstable();
-        let mut clusters: Vec<Vec<usize>> = members
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|cluster| cluster.iter().map(|&(_, document)| document).collect())
-            .collect();
-        clusters.sort_unstable();
-        clusters
+    /// Number of groups.
+    pub(super) fn len(&self) -> usize {
+        self.firsts.len()
     }
 
-    /// Visits all pairs of near documents `a` < `b` with their distance, in order of `a`, then of `b`. There are
-    /// only those of equal ones if near groups were not asked for.
-    pub(crate) fn visit_pairs(&self, mut visitor: impl FnMut(usize, usize, u32) -> Outcome) -> Outcome {
-        let groups = self.firsts.len();
-        let mut near: Vec<(usize, usize, u32)> = Vec::with_capacity(self.pairs.len() * 2 + groups);
-        near.extend((0..groups).map(|group| (group, group, 0)));
+    /// The first group of a group's cluster.
+    pub(super) fn first(&self, group: usize) -> usize {
+        self.firsts[group]
+    }
+
+    /// What is near a group in the store, the nearest first; among those, by id.
+    pub(super) fn stored(&self, group: usize) -> &[(usize, Match<F>)] {
+        let start = self.stored.partition_point(|(of, _)| *of < group);
+        let length = self.stored[start..].partition_point(|(of, _)| *of == group);
+        &self.stored[start..start + length]
+    }
+
+    /// All documents of all groups, ascending, with their groups.
+    pub(super) fn documents(&self) -> Vec<(usize, usize)> {
+        let mut documents: Vec<(usize, usize)> = (0..self.len())
+            .flat_map(|group| self.members(group).iter().map(move |&document| (document, group)))
+            .collect();
+        documents.par_sort_unstable();
+        documents
+    }
+
+    /// All pairs of near groups in both directions, each group with itself too, sorted: `(group, near, distance)`.
+    /// There are only those of each with itself if near groups were not asked for.
+    pub(super) fn near(&self) -> Vec<(usize, usize, u32)> {
+        let mut near = Vec::with_capacity(self.pairs.len() * 2 + self.len());
+        near.extend((0..self.len()).map(|group| (group, group, 0)));
         for pair in &self.pairs {
             near.push((pair.a, pair.b, pair.distance));
             near.push((pair.b, pair.a, pair.distance));
         }
         near.par_sort_unstable();
-        let mut documents: Vec<(usize, usize)> = (0..groups)
-            .flat_map(|group| self.members(group).iter().map(move |&document| (document, group)))
-            .collect();
-        documents.par_sort_unstable();
+        near
+    }
+
+    /// Visits all pairs of near documents `a` < `b` with their distance, in order of `a`, then of `b`. There are
+    /// only those of equal ones if near groups were not asked for.
+    pub(super) fn visit_pairs(&self, mut visitor: impl FnMut(usize, usize, u32) -> Outcome) -> Outcome {
+        let near = self.near();
         let mut partners = Vec::new();
-        for (document, group) in documents {
+        for (document, group) in self.documents() {
             let first = near.partition_point(|&(of, ..)| of < group);
             for &(_, other, distance) in near[first..].iter().take_while(|&&(of, ..)| of == group) {
                 let members = self.members(other);
@@ -168,6 +207,7 @@ fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> (Vec<usize>
 
 #[cfg(test)]
 mod tests {
+    use super::super::preference::Rule;
     use super::*;
     use crate::inputs::Item;
 
@@ -182,11 +222,11 @@ mod tests {
                 (value & 0xff != 1).then_some(value)
             })
             .collect();
-        let mut corpus = Corpus::default();
+        let mut corpus = Corpus::new(&Rule::First);
         for (position, &fingerprint) in (0..).zip(&fingerprints) {
-            corpus.push(Item::new(position, fingerprint));
+            corpus.push(&Item::new(position, fingerprint)).unwrap();
         }
-        let groups = Groups::new(&corpus, 2, true).unwrap();
+        let groups = Groups::new(&corpus, 2, true, None).unwrap();
         let mut expected = Vec::new();
         for (a, x) in fingerprints.iter().enumerate() {
             for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {
@@ -206,7 +246,5 @@ mod tests {
             .unwrap();
         assert!(!expected.is_empty());
         assert_eq!(found, expected);
-        let clusters = groups.clusters();
-        assert_eq!(clusters, join::clusters(300, expected.iter().map(|&(a, b, _)| (a, b))));
     }
 }

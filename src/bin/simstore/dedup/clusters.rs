@@ -1,0 +1,196 @@
+//! What belongs together, and which document stands for it.
+
+use rayon::prelude::*;
+use simstore::join::Components;
+use simstore::{Fingerprint, Match};
+
+use super::corpus::Corpus;
+use super::groups::Groups;
+use super::preference::Preference;
+use super::similarity::Texts;
+use crate::failure::Outcome;
+
+/// Documents that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cluster<F> {
+    /// In order of input.
+    pub(super) members: Vec<usize>,
+    pub(super) representative: Representative<F>,
+}
+
+/// What stands for a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Representative<F> {
+    Document(usize),
+    /// Something that was in the store before: no member is kept.
+    Stored(Match<F>),
+}
+
+impl<F: Fingerprint> Cluster<F> {
+    /// The fingerprint of what stands for the cluster.
+    pub(super) fn centre(&self, corpus: &Corpus<F>) -> F {
+        match &self.representative {
+            Representative::Document(document) => corpus.fingerprints[*document],
+            Representative::Stored(found) => found.fingerprint,
+        }
+    }
+
+    /// The members that are not kept.
+    pub(super) fn removed(&self) -> impl Iterator<Item = usize> + '_ {
+        self.members.iter().copied().filter(|&member| self.representative != Representative::Document(member))
+    }
+
+    /// The greatest distance between two members; `None` if there are too many different ones to compare all.
+    pub(super) fn spread(&self, corpus: &Corpus<F>) -> Option<u32> {
+        /// So many are compared in some tenths of a second.
+        const MOST_COMPARED: usize = 1 << 15;
+        let mut distinct: Vec<F> = self.members.iter().map(|&member| corpus.fingerprints[member]).collect();
+        distinct.par_sort_unstable();
+        distinct.dedup();
+        if distinct.len() > MOST_COMPARED {
+            return None;
+        }
+        let farthest = |(i, a): (usize, &F)| distinct[i + 1..].iter().map(|b| a.distance(*b)).max();
+        distinct.par_iter().enumerate().filter_map(farthest).max().or(Some(0))
+    }
+}
+
+/// Documents that a chain of near ones connects; by their first documents.
+///
+/// Near ones are those within the distance and, where texts are at hand, of similar text.
+pub(super) fn components<F: Fingerprint>(
+    groups: &Groups<F>,
+    preference: &Preference,
+    texts: Option<&mut Texts>,
+) -> Outcome<Vec<Cluster<F>>> {
+    let clusters = match texts {
+        None => by_key(groups, |_, group| groups.first(group)),
+        Some(texts) => {
+            let documents = groups.documents();
+            let mut components = confirmed(groups, &documents, texts)?;
+            by_key(groups, |document, _| components.first(place(&documents, document)))
+        }
+    };
+    let nearest = |members: &[(usize, usize)]| {
+        let found = members.iter().filter_map(|&(_, group)| groups.stored(group).first());
+        found
+            .map(|(_, found)| found)
+            .min_by_key(|found| (found.distance, found.id, found.fingerprint))
+            .cloned()
+    };
+    Ok(finish(clusters, preference, nearest))
+}
+
+/// Clusters around their representatives, each of which has all its members near; by their first documents.
+///
+/// Whatever is near something stored goes to the nearest of that. Then the documents by preference: each that is in
+/// no cluster yet takes all near ones that are in none.
+pub(super) fn stars<F: Fingerprint>(
+    groups: &Groups<F>,
+    preference: &Preference,
+    mut texts: Option<&mut Texts>,
+) -> Outcome<Vec<Cluster<F>>> {
+    let documents = groups.documents();
+    let mut ranked = documents.clone();
+    ranked.par_sort_unstable_by(|&(a, _), &(b, _)| preference.compare(a, b));
+    let near = groups.near();
+    // Of each group, what is in no cluster yet.
+    let mut left: Vec<Vec<usize>> = (0..groups.len())
+        .map(
+            |group| if groups.stored(group).is_empty() { groups.members(group).to_vec() } else { Vec::new() },
+        )
+        .collect();
+    let mut centres = vec![None; documents.len()];
+    for (centre, group) in ranked {
+        let at = place(&documents, centre);
+        if centres[at].is_some() || !groups.stored(group).is_empty() {
+            continue;
+        }
+        centres[at] = Some(centre);
+        let first = near.partition_point(|&(of, ..)| of < group);
+        for &(_, other, _) in near[first..].iter().take_while(|&&(of, ..)| of == group) {
+            let mut apart = Vec::new();
+            for document in std::mem::take(&mut left[other]) {
+                let is_near = document == centre
+                    || match &mut texts {
+                        Some(texts) => texts.are_similar(centre, document)?,
+                        None => true,
+                    };
+                if is_near {
+                    centres[place(&documents, document)] = Some(centre);
+                } else {
+                    apart.push(document);
+                }
+            }
+            left[other] = apart;
+        }
+    }
+    let stored = |group: usize| groups.stored(group).first().map(|(_, found)| *found);
+    let clusters = by_key(groups, |document, group| {
+        let near = stored(group).map(|found| (found.fingerprint, found.id));
+        (near, centres[place(&documents, document)])
+    });
+    // All members of a cluster of something stored have the same nearest one.
+    Ok(finish(clusters, preference, |members| stored(members[0].1)))
+}
+
+fn place(documents: &[(usize, usize)], document: usize) -> usize {
+    documents.partition_point(|&(other, _)| other < document)
+}
+
+/// Connects documents of similar text. A pair that is connected already needs no look.
+fn confirmed<F: Fingerprint>(
+    groups: &Groups<F>,
+    documents: &[(usize, usize)],
+    texts: &mut Texts,
+) -> Outcome<Components> {
+    let mut components = Components::new(documents.len());
+    for (one, other, _) in groups.near().into_iter().filter(|&(one, other, _)| one <= other) {
+        for (i, &a) in groups.members(one).iter().enumerate() {
+            let others = if one == other { &groups.members(one)[i + 1..] } else { groups.members(other) };
+            for &b in others {
+                let (x, y) = (place(documents, a), place(documents, b));
+                if components.first(x) != components.first(y) && texts.are_similar(a, b)? {
+                    components.connect(x, y);
+                }
+            }
+        }
+    }
+    Ok(components)
+}
+
+/// The documents of equal key, with their groups.
+fn by_key<F: Fingerprint, K: Ord + Send>(
+    groups: &Groups<F>,
+    mut key: impl FnMut(usize, usize) -> K,
+) -> Vec<Vec<(usize, usize)>> {
+    let keyed =
+        groups.documents().into_iter().map(|(document, group)| (key(document, group), document, group));
+    let mut keyed: Vec<(K, usize, usize)> = keyed.collect();
+    keyed.par_sort_unstable();
+    let cluster = |members: &[(K, usize, usize)]| {
+        members.iter().map(|&(_, document, group)| (document, group)).collect::<Vec<_>>()
+    };
+    keyed.chunk_by(|a, b| a.0 == b.0).map(cluster).collect()
+}
+
+/// Chooses representatives, and leaves out what is alone.
+fn finish<F: Fingerprint>(
+    clusters: Vec<Vec<(usize, usize)>>,
+    preference: &Preference,
+    stored: impl Fn(&[(usize, usize)]) -> Option<Match<F>> + Sync,
+) -> Vec<Cluster<F>> {
+    let cluster = |members: Vec<(usize, usize)>| {
+        let stored = stored(&members);
+        let members: Vec<usize> = members.into_iter().map(|(document, _)| document).collect();
+        let representative = match stored {
+            Some(found) => Representative::Stored(found),
+            None if members.len() < 2 => return None,
+            None => Representative::Document(preference.best(&members)?),
+        };
+        Some(Cluster { members, representative })
+    };
+    let mut clusters: Vec<Cluster<F>> = clusters.into_iter().filter_map(cluster).collect();
+    clusters.sort_unstable_by_key(|cluster| cluster.members[0]);
+    clusters
+}

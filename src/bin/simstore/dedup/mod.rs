@@ -1,0 +1,304 @@
+//! `simstore dedup`: near-duplicate clusters of a corpus.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use simstore::Fingerprint;
+use simstore::corpus::{DocumentOptions, InputKind};
+use simstore::text::Profile;
+
+use self::against::Against;
+use self::clusters::Cluster;
+use self::corpus::Corpus;
+use self::groups::Groups;
+use self::outputs::{Found, Outputs};
+use self::parts::{Parts, Shard};
+use self::preference::{Preference, Rule};
+use self::report::Summary;
+use self::similarity::Texts;
+use self::written::Documents;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP, Read, count_of};
+use crate::numbers::{bytes, parse_bytes, rounded};
+use crate::progress::Progress;
+use crate::rows::FORMATS_HELP;
+use crate::width::{Bits, by_width, check_distance};
+
+mod against;
+mod clusters;
+mod corpus;
+mod dry_run;
+mod groups;
+mod outputs;
+mod parts;
+mod preference;
+mod report;
+mod similarity;
+mod written;
+
+const EXAMPLES: &str = "\
+Without --output and the like, the clusters are printed: what stands for each, then its other documents, each with its \
+distance to that. With --json, a line is an object: one for each cluster, then one summary.
+  cluster, size  number of the cluster from 1, and of its documents
+  representative id of what stands for it; stored is true if that was in the store before
+  members        its documents in order of input: id, fingerprint, distance (to the representative)
+and in the summary
+  documents      documents or fingerprints read
+  fingerprints   distinct fingerprints among them
+  clusters       clusters of two documents and more, or of something stored
+  clustered      documents in them
+  duplicates     documents in them that do not stand for their cluster
+  stored         documents in clusters of something stored, with --against
+  added          documents added to the store, with --add
+  kept           documents that are left
+  largest        the largest clusters: size, and farthest: the greatest distance of two members
+  compared, unlike   pairs whose texts were compared, and that were not alike, with --verify-text
+  empty          documents without text, which match nothing
+  short          documents too short to be reliable
+  replaced       characters that were not in the encoding of their input
+  bad            malformed documents skipped
+  text_bytes     bytes of all texts
+  seconds        time taken
+
+Examples:
+  simstore dedup samples/en.jsonl
+  simstore dedup samples/zh.jsonl --output unique.jsonl --pairs pairs.csv
+  simstore dedup --keep longest --clusters clusters.parquet --remove-list remove.txt samples/en.jsonl
+  simstore dedup --verify-text 0.8 --cluster-by stars samples/en.jsonl
+  simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
+
+/// How documents come together in clusters
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Shape {
+    /// What a chain of near ones connects: each is near another, not necessarily all
+    Components,
+    /// Each is near the one that stands for the cluster
+    Stars,
+}
+
+/// Find the near-duplicates of a corpus, no store needed
+///
+/// The result depends on the input and the options only, not on the number of threads. Takes 28 bytes of memory for each
+/// 64-bit fingerprint, 52 for each of 128 bits, and more for ids that are no positions, for what is near something, and
+/// for --pairs.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{FORMATS_HELP}\n\n{EXAMPLES}"))]
+pub(crate) struct DedupArgs {
+    /// Documents or fingerprints; `-` is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Fingerprints that differ in at most this many bits are near [default: 3, or what the store was built for]
+    #[arg(long, short, value_name = "K")]
+    distance: Option<u32>,
+    /// Width of fingerprints [default: 64, or that of the store]
+    #[arg(long, value_enum)]
+    bits: Option<Bits>,
+    /// How documents come together in clusters
+    #[arg(long, value_enum, value_name = "SHAPE", default_value = "components")]
+    cluster_by: Shape,
+    /// Which document of a cluster is kept: first, longest, smallest-id, or newest:FIELD, the greatest value of a field
+    #[arg(long, value_name = "RULE", default_value = "first")]
+    keep: Rule,
+    /// Documents are alike only if their texts are too: if of all features of the two, as the profile makes them, at
+    /// least this share (0 to 1) is in both. The texts are read a second time
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    verify_text: Option<f64>,
+    /// Find what is near documents of this store too. What is, is not kept
+    #[arg(long, value_name = "STORE", conflicts_with = "verify_text")]
+    against: Option<PathBuf>,
+    /// Add what is kept to the store, all at once in the end; the store is made if there is none
+    #[arg(long, requires = "against")]
+    add: bool,
+    /// Keep the fingerprints of finished files in this folder, and take those that are there: a run that was cut off
+    /// carries on
+    #[arg(long, value_name = "FOLDER")]
+    resume: Option<PathBuf>,
+    /// Only make this share of the parts in the folder of --resume: shard I of N. When all shards are made, on any
+    /// machine, and their parts are in one folder, a run without it joins them
+    #[arg(long, value_name = "I/N", requires = "resume")]
+    shard: Option<Shard>,
+    /// Stop with a message before fingerprints and ids take more memory than this, like 8G
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Only tell what would be read, and how much memory and disk it would take
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    outputs: outputs::OutputArgs,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    documents: DocumentArgs,
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
+}
+
+pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
+    let stored = match &args.against {
+        Some(store) if store.join("MANIFEST").exists() => Some(Bits::of_store(store)?),
+        Some(store) if !args.add => {
+            return Err(Failure::Failed(format!("{}: there is no store", store.display())));
+        }
+        _ => None,
+    };
+    by_width!(args.bits.or(stored).unwrap_or(Bits::Narrow), dedup(args, progress))
+}
+
+fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
+    args.outputs.check()?;
+    let kind = args.documents.kind(&args.inputs)?;
+    if kind == InputKind::Fingerprints && args.verify_text.is_some() {
+        return Err(Failure::Usage("--verify-text compares texts: the inputs hold fingerprints".to_owned()));
+    }
+    if args.dry_run {
+        return match kind {
+            InputKind::Documents => dry_run::run::<F>(&args.inputs, &args.documents.options(), args.json),
+            InputKind::Fingerprints => {
+                Err(Failure::Usage("--dry-run is for documents: the inputs hold fingerprints".to_owned()))
+            }
+        };
+    }
+    if let (Some(folder), Some(_)) = (&args.resume, args.shard) {
+        return make_shard::<F>(args, folder, progress);
+    }
+    let against = args.against.as_deref().map(|store| Against::<F>::open(store, args.add)).transpose()?;
+    let stored = against.as_ref().and_then(Against::snapshot);
+    let distance = args.distance.or(stored.map(simstore::Snapshot::distance)).unwrap_or(3);
+    check_distance::<F>(distance)?;
+    // Opened first, so that a folder that is not there costs no work.
+    let outputs = Outputs::create(&args.outputs)?;
+    // What is read twice has to be there twice.
+    let twice = args.verify_text.is_some() || args.outputs.write_documents();
+    if twice && kind == InputKind::Documents {
+        inputs::put_aside(&args.inputs)?;
+    }
+    let options = args.options();
+    let profile = args.documents.profile();
+
+    let (corpus, counts) = read(args, kind, &options, &profile, progress)?;
+    let with_pairs =
+        args.outputs.write_pairs() || args.verify_text.is_some() || args.cluster_by == Shape::Stars;
+    let groups = Groups::new(&corpus, distance, with_pairs, stored)?;
+    let mut texts = match args.verify_text {
+        Some(least) => {
+            Some(Texts::read(least, &groups, &corpus, &args.inputs, &options, &profile, progress)?)
+        }
+        None => None,
+    };
+    let preference = Preference { rule: &args.keep, values: &corpus.values, names: &corpus.names };
+    let clusters: Vec<Cluster<F>> = match args.cluster_by {
+        Shape::Components => clusters::components(&groups, &preference, texts.as_mut())?,
+        Shape::Stars => clusters::stars(&groups, &preference, texts.as_mut())?,
+    };
+    counts.warn(kind, progress);
+    let found = Found { corpus: &corpus, groups: &groups, clusters: &clusters, stored };
+    let documents = Documents { inputs: &args.inputs, options: &options, progress };
+    let documents = (kind == InputKind::Documents).then_some(&documents);
+    outputs.write(&found, texts.as_mut(), documents, args.json)?;
+    let added = match &against {
+        Some(against) if args.add => {
+            // Of fingerprints only the user can know how they were made.
+            let profile = if documents.is_some() { profile.to_string() } else { String::new() };
+            Some(against.add(&corpus, &clusters, distance, &profile)?)
+        }
+        _ => None,
+    };
+    let mut summary = Summary::new(&found, texts.as_ref(), counts);
+    (summary.added, summary.seconds) = (added, rounded(progress.seconds()));
+    if !args.outputs.use_stdout() {
+        found.print(&summary, args.json)?;
+    }
+    if !args.json || args.outputs.use_stdout() {
+        summary.say(distance, progress);
+    }
+    Ok(())
+}
+
+/// Reads all inputs.
+fn read<F: Fingerprint>(
+    args: &DedupArgs,
+    kind: InputKind,
+    options: &DocumentOptions,
+    profile: &Profile,
+    progress: &Progress,
+) -> Outcome<(Corpus<F>, inputs::Counts)> {
+    let mut corpus = Corpus::new(&args.keep);
+    let push = |corpus: &mut Corpus<F>, item| {
+        corpus.push(&item)?;
+        if corpus.len().is_multiple_of(MEMORY_CHECKED) { check_memory(corpus, args.memory) } else { Ok(()) }
+    };
+    let counts = match kind {
+        InputKind::Fingerprints => {
+            if args.keep.field().is_some() || args.keep == Rule::Longest {
+                return Err(Failure::Usage(
+                    "--keep by what is in documents: the inputs hold fingerprints".to_owned(),
+                ));
+            }
+            inputs::read_fingerprints(&args.inputs, args.documents.skip_bad, progress, |read| match read {
+                Read::One(item) => push(&mut corpus, item),
+                Read::Block(fingerprints, position) => {
+                    corpus.push_block(fingerprints, position)?;
+                    check_memory(&corpus, args.memory)
+                }
+            })?
+        }
+        InputKind::Documents => match &args.resume {
+            Some(folder) => {
+                let parts =
+                    Parts { folder, shard: None, options, profile, skip_bad: args.documents.skip_bad };
+                let (counts, tally) = parts.visit(&args.inputs, progress, |item| push(&mut corpus, item))?;
+                progress.say(&format!("{} were there, {} made", count_of(tally.found, "part"), tally.made));
+                counts
+            }
+            None => {
+                let skip_bad = args.documents.skip_bad;
+                inputs::visit_documents(&args.inputs, options, profile, skip_bad, progress, |item| {
+                    push(&mut corpus, item)
+                })?
+            }
+        },
+    };
+    check_memory(&corpus, args.memory)?;
+    Ok((corpus, counts))
+}
+
+/// Documents after which the memory is looked at.
+const MEMORY_CHECKED: usize = 4096;
+
+fn check_memory<F: Fingerprint>(corpus: &Corpus<F>, limit: Option<u64>) -> Outcome {
+    let Some(limit) = limit.filter(|&limit| corpus.memory() > limit) else { return Ok(()) };
+    Err(Failure::Failed(format!(
+        "{} take {}, more than the {} of --memory: give it more, or fingerprint the corpus first and compare \
+         fingerprints without ids, which take the least",
+        count_of(corpus.len() as u64, "document"),
+        bytes(corpus.memory()),
+        bytes(limit)
+    )))
+}
+
+/// Makes the parts of a shard.
+fn make_shard<F: Fingerprint>(args: &DedupArgs, folder: &Path, progress: &Progress) -> Outcome {
+    let (options, profile) = (args.options(), args.documents.profile());
+    let skip_bad = args.documents.skip_bad;
+    let parts = Parts { folder, shard: args.shard, options: &options, profile: &profile, skip_bad };
+    let (counts, tally) = parts.visit::<F>(&args.inputs, progress, |_| Ok(()))?;
+    counts.warn(InputKind::Documents, progress);
+    progress.say(&format!(
+        "{} were there, {} made, {} left to others; when all are in one folder, run this without --shard",
+        count_of(tally.found, "part"),
+        tally.made,
+        tally.left
+    ));
+    Ok(())
+}
+
+impl DedupArgs {
+    fn options(&self) -> DocumentOptions {
+        let extra_field = self.keep.field().map(str::to_owned);
+        DocumentOptions { extra_field, ..self.documents.options() }
+    }
+}

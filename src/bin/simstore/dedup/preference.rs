@@ -1,0 +1,141 @@
+//! Which document of a cluster is kept.
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+use super::corpus::{Names, Strings};
+
+/// The rule by which one document of a cluster stands for all; where it does not tell, the first in order of input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    First,
+    Longest,
+    SmallestId,
+    /// The greatest value of a field.
+    Newest(String),
+}
+
+impl Rule {
+    /// The field that the rule looks at.
+    pub(super) fn field(&self) -> Option<&str> {
+        match self {
+            Rule::Newest(field) => Some(field),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(rule: &str) -> Result<Self, String> {
+        match rule {
+            "first" => Ok(Rule::First),
+            "longest" => Ok(Rule::Longest),
+            "smallest-id" => Ok(Rule::SmallestId),
+            _ => match rule.strip_prefix("newest:") {
+                Some(field) if !field.is_empty() => Ok(Rule::Newest(field.to_owned())),
+                _ => Err("expected first, longest, smallest-id or newest:FIELD".to_owned()),
+            },
+        }
+    }
+}
+
+/// What the rule looks at, of all documents.
+#[derive(Debug)]
+pub(super) enum Values {
+    None,
+    /// Bytes of the text.
+    Lengths(Vec<u64>),
+    /// Empty for a document without the field.
+    Fields(Strings),
+}
+
+impl Values {
+    pub(super) fn new(rule: &Rule) -> Values {
+        match rule {
+            Rule::First | Rule::SmallestId => Values::None,
+            Rule::Longest => Values::Lengths(Vec::new()),
+            Rule::Newest(_) => Values::Fields(Strings::default()),
+        }
+    }
+
+    pub(super) fn memory(&self) -> u64 {
+        match self {
+            Values::None => 0,
+            Values::Lengths(lengths) => (lengths.capacity() * size_of::<u64>()) as u64,
+            Values::Fields(fields) => fields.memory(),
+        }
+    }
+
+    /// Adds those of a document.
+    pub(super) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
+        match self {
+            Values::None => {}
+            Values::Lengths(lengths) => lengths.push(text_bytes),
+            Values::Fields(fields) => fields.push(field.unwrap_or_default()),
+        }
+    }
+}
+
+/// The order in which documents are preferred.
+#[derive(Debug)]
+pub(super) struct Preference<'a> {
+    pub(super) rule: &'a Rule,
+    pub(super) values: &'a Values,
+    pub(super) names: &'a Names,
+}
+
+impl Preference<'_> {
+    /// Less is preferred.
+    pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
+        let by_rule = match self.values {
+            Values::Lengths(lengths) => lengths[b].cmp(&lengths[a]),
+            Values::Fields(fields) => compare_moments(fields.get(b), fields.get(a)),
+            Values::None if *self.rule == Rule::SmallestId => self.names.id(a).cmp(&self.names.id(b)),
+            Values::None => Ordering::Equal,
+        };
+        by_rule.then(a.cmp(&b))
+    }
+
+    /// The one that is kept of several documents.
+    pub(super) fn best(&self, documents: &[usize]) -> Option<usize> {
+        documents.iter().copied().min_by(|&a, &b| self.compare(a, b))
+    }
+}
+
+/// The order of two moments: none first, then numbers by value, then texts, as ISO 8601 dates are in order.
+fn compare_moments(a: &str, b: &str) -> Ordering {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    match (number(a), number(b)) {
+        _ if a.is_empty() || b.is_empty() => b.is_empty().cmp(&a.is_empty()),
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_in_order() {
+        let ascending =
+            ["", "-5", "9", "10", "1e3", "2007-05-08", "2007-05-08T10:00:00Z", "2026-01-01", "soon"];
+        for (i, a) in ascending.iter().enumerate() {
+            for (j, b) in ascending.iter().enumerate() {
+                assert_eq!(compare_moments(a, b), i.cmp(&j), "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn rules_by_name() {
+        assert_eq!("newest:date".parse(), Ok(Rule::Newest("date".to_owned())));
+        for bad in ["", "last", "newest", "newest:", "First"] {
+            assert!(bad.parse::<Rule>().is_err(), "{bad}");
+        }
+    }
+}

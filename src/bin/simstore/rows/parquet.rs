@@ -1,0 +1,113 @@
+//! Tables of results as Parquet.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::{Cell, Column, Kind};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+
+/// Rows that are handed on at once.
+const BATCH: usize = 1 << 16;
+
+pub(super) struct Writer {
+    path: PathBuf,
+    writer: ArrowWriter<Output>,
+    schema: Arc<Schema>,
+    builders: Vec<Builder>,
+    rows: usize,
+}
+
+/// The values of a column.
+enum Builder {
+    Numbers(UInt64Builder),
+    Texts(StringBuilder),
+    Flags(BooleanBuilder),
+}
+
+impl Builder {
+    fn new(kind: Kind) -> Builder {
+        match kind {
+            Kind::Ids { are_numbers: false } => Builder::Texts(StringBuilder::new()),
+            Kind::Ids { are_numbers: true } | Kind::Count => Builder::Numbers(UInt64Builder::new()),
+            Kind::Flag => Builder::Flags(BooleanBuilder::new()),
+        }
+    }
+
+    fn data_type(&self) -> DataType {
+        match self {
+            Builder::Numbers(_) => DataType::UInt64,
+            Builder::Texts(_) => DataType::Utf8,
+            Builder::Flags(_) => DataType::Boolean,
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Builder::Numbers(builder) => Arc::new(builder.finish()),
+            Builder::Texts(builder) => Arc::new(builder.finish()),
+            Builder::Flags(builder) => Arc::new(builder.finish()),
+        }
+    }
+}
+
+impl Writer {
+    pub(super) fn new(path: &Path, output: Output, columns: &[Column]) -> Outcome<Writer> {
+        let builders: Vec<Builder> = columns.iter().map(|&(_, kind)| Builder::new(kind)).collect();
+        let fields: Vec<Field> = columns
+            .iter()
+            .zip(&builders)
+            .map(|(&(name, _), builder)| Field::new(name, builder.data_type(), false))
+            .collect();
+        let properties =
+            WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+        let schema = Arc::new(Schema::new(fields));
+        let writer =
+            ArrowWriter::try_new(output, Arc::clone(&schema), Some(properties)).map_err(failure(path))?;
+        Ok(Writer { path: path.to_path_buf(), writer, schema, builders, rows: 0 })
+    }
+
+    pub(super) fn push(&mut self, cells: &[Cell]) -> Outcome {
+        for (builder, cell) in self.builders.iter_mut().zip(cells) {
+            match (builder, cell) {
+                (Builder::Texts(builder), cell) => builder.append_value(cell.text(false)),
+                (
+                    Builder::Numbers(builder),
+                    Cell::Id(crate::naming::Id::Number(number)) | Cell::Count(number),
+                ) => {
+                    builder.append_value(*number);
+                }
+                (Builder::Flags(builder), Cell::Flag(flag)) => builder.append_value(*flag),
+                (Builder::Numbers(_) | Builder::Flags(_), _) => unreachable!("the column says what it holds"),
+            }
+        }
+        self.rows += 1;
+        if self.rows == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Outcome {
+        self.rows = 0;
+        let arrays: Vec<ArrayRef> = self.builders.iter_mut().map(Builder::finish).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)
+            .map_err(ParquetError::from)
+            .and_then(|batch| self.writer.write(&batch));
+        batch.map_err(failure(&self.path))
+    }
+
+    pub(super) fn finish(mut self) -> Outcome {
+        self.flush()?;
+        self.writer.into_inner().map_err(failure(&self.path))?.finish()
+    }
+}
+
+fn failure(path: &Path) -> impl Fn(ParquetError) -> Failure {
+    move |error| Failure::Failed(format!("{}: cannot write: {error}", path.display()))
+}

@@ -1,0 +1,303 @@
+//! `simstore dedup`: shapes of clusters, what is kept, real similarity, stores, and the formats of tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::{Folder, Random, hex_lines, sample};
+
+/// A chain of fingerprints, each 3 bits from the next.
+const CHAIN: [&str; 5] = [
+    "0000000000000000\ta",
+    "0000000000000007\tb",
+    "000000000000003f\tc",
+    "00000000000001ff\td",
+    "ffff000000000000\talone",
+];
+
+/// The members of each cluster by its representative, from `--clusters -`.
+fn clusters(folder: &Folder, args: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let table = folder.run(&[&["dedup", "-q", "--clusters", "-"], args].concat()).ok();
+    let mut clusters: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in table.lines() {
+        let fields: Vec<&str> = row.split('\t').collect();
+        clusters.entry(fields[2].to_owned()).or_default().insert(fields[0].to_owned());
+    }
+    clusters
+}
+
+fn sets(sets: &[(&str, &[&str])]) -> BTreeMap<String, BTreeSet<String>> {
+    let set = |(name, members): &(&str, &[&str])| {
+        ((*name).to_owned(), members.iter().map(|&member| member.to_owned()).collect())
+    };
+    sets.iter().map(set).collect()
+}
+
+#[test]
+fn chains_and_stars() {
+    let folder = Folder::new();
+    folder.write("a.tsv", CHAIN.join("\n"));
+    assert_eq!(clusters(&folder, &["a.tsv"]), sets(&[("a", &["a", "b", "c", "d"])]));
+    let stars = sets(&[("a", &["a", "b"]), ("c", &["c", "d"])]);
+    assert_eq!(clusters(&folder, &["a.tsv", "--cluster-by", "stars"]), stars);
+    let table = folder.run(&["dedup", "a.tsv", "-q", "--cluster-by", "stars", "--clusters", "-"]).ok();
+    assert_eq!(table, "a\t1\ta\t0\nb\t1\ta\t3\nc\t2\tc\t0\nd\t2\tc\t3\n");
+    let said = folder.run(&["dedup", "a.tsv", "-d", "3"]).stderr;
+    assert!(said.contains("a cluster of 4 documents: the farthest two 9 bits apart"), "{said}");
+}
+
+/// Stars by their definition: in order of preference, whoever is in none takes all near ones that are in none.
+#[test]
+fn stars_are_those_of_the_plain_loop() {
+    let folder = Folder::new();
+    for seed in 0..5 {
+        let fingerprints = Random(seed).clustered(600);
+        folder.write("a.hex", hex_lines(&fingerprints));
+        let mut centre = vec![None; fingerprints.len()];
+        for (a, x) in fingerprints.iter().enumerate() {
+            if centre[a].is_some() {
+                continue;
+            }
+            for (b, y) in fingerprints.iter().enumerate() {
+                if centre[b].is_none() && (x ^ y).count_ones() <= 4 {
+                    centre[b] = Some(a);
+                }
+            }
+        }
+        let mut expected: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (document, centre) in centre.iter().enumerate() {
+            expected.entry(centre.unwrap().to_string()).or_default().insert(document.to_string());
+        }
+        expected.retain(|_, members| members.len() > 1);
+        assert_eq!(clusters(&folder, &["a.hex", "-d", "4", "--cluster-by", "stars"]), expected);
+    }
+}
+
+#[test]
+fn which_one_is_kept() {
+    let folder = Folder::new();
+    let words = "one two three four five six seven";
+    let line = |id: &str, text: &str, date: &str| json!({"id": id, "text": text, "date": date}).to_string();
+    let lines = [
+        line("m", words, "2024-05-01"),
+        line("b", &format!("{words}!!!"), "2026-01-01"),
+        line("a", words, "2025-01-01"),
+        line("z", "quite another text", ""),
+    ];
+    folder.write("a.jsonl", lines.join("\n"));
+    for (rule, kept) in
+        [("first", "m"), ("longest", "b"), ("smallest-id", "a"), ("newest:date", "b"), ("newest:none", "m")]
+    {
+        for shape in ["components", "stars"] {
+            let args = ["dedup", "a.jsonl", "-q", "--keep", rule, "--cluster-by", shape];
+            let run = |more: &[&str]| folder.run(&[&args, more].concat()).ok();
+            let list = run(&["--keep-list", "-"]);
+            let mut ids: Vec<&str> = list.lines().collect();
+            assert_eq!(ids.pop(), Some("z"));
+            assert_eq!(ids, [kept], "{rule}");
+            let removed = run(&["--remove-list", "-"]);
+            assert_eq!(removed.lines().count(), 2);
+            assert!(!removed.lines().any(|id| id == kept || id == "z"));
+            let object: Value = serde_json::from_str(run(&["--json"]).lines().next().unwrap()).unwrap();
+            assert_eq!(object["representative"], kept);
+            let output = run(&["--output", "-"]);
+            assert_eq!(output.lines().count(), 2);
+            assert!(output.contains(&format!("\"id\":\"{kept}\"")));
+        }
+    }
+    folder.run(&["dedup", "a.jsonl", "--keep", "newest"]).fails(2, "newest:FIELD");
+    folder.write("a.hex", "0000000000000000\n");
+    folder.run(&["dedup", "a.hex", "--keep", "longest"]).fails(2, "the inputs hold fingerprints");
+}
+
+#[test]
+fn numbers_of_newest_are_numbers() {
+    let folder = Folder::new();
+    let lines = [("1", "9"), ("2", "10"), ("3", "\"8\"")];
+    let lines =
+        lines.map(|(id, date)| format!("{{\"id\": {id}, \"text\": \"the same text\", \"date\": {date}}}"));
+    folder.write("a.jsonl", lines.join("\n"));
+    assert_eq!(
+        folder.run(&["dedup", "a.jsonl", "-q", "--keep", "newest:date", "--keep-list", "-"]).ok(),
+        "2\n"
+    );
+}
+
+#[test]
+fn texts_decide_what_is_alike() {
+    let folder = Folder::new();
+    // The same fingerprint, since the profile weighs words by how often they come; texts that share a third of them.
+    let often = "common ".repeat(1000);
+    let lines = [
+        json!({"id": "a", "text": format!("{often} one two")}),
+        json!({"id": "b", "text": format!("{often} three four")}),
+        json!({"id": "c", "text": format!("{often} one two")}),
+    ];
+    folder.write("a.jsonl", lines.map(|line| line.to_string()).join("\n"));
+    let run = |more: &[&str]| clusters(&folder, &[&["a.jsonl", "--profile", "words-1"], more].concat());
+    assert_eq!(run(&[]), sets(&[("a", &["a", "b", "c"])]));
+    for shape in ["components", "stars"] {
+        assert_eq!(run(&["--verify-text", "0.5", "--cluster-by", shape]), sets(&[("a", &["a", "c"])]));
+        // One word of five is in both.
+        assert_eq!(run(&["--verify-text", "0.2", "--cluster-by", shape]), sets(&[("a", &["a", "b", "c"])]));
+        assert_eq!(run(&["--verify-text", "0.21", "--cluster-by", shape]), sets(&[("a", &["a", "c"])]));
+    }
+    let pairs = ["dedup", "a.jsonl", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
+    assert_eq!(folder.run(&pairs).ok(), "a\tc\t0\n");
+    let piped = ["dedup", "-", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
+    assert_eq!(folder.run_with_input(&piped, folder.read("a.jsonl")).ok(), "a\tc\t0\n");
+    folder.run(&["dedup", "a.jsonl", "--verify-text", "1.5"]).fails(2, "from 0 to 1");
+}
+
+#[test]
+fn an_id_comes_once() {
+    let folder = Folder::new();
+    let lines =
+        ["{\"id\": 1, \"text\": \"a\"}", "{\"id\": 2, \"text\": \"b\"}", "{\"id\": \"1\", \"text\": \"c\"}"];
+    folder.write("a.jsonl", lines.join("\n"));
+    folder.run(&["dedup", "a.jsonl"]).fails(1, "a.jsonl:3: the id `1` is that of document 1 too");
+    let run = folder.run(&["dedup", "a.jsonl", "--skip-bad", "--keep-list", "-"]);
+    assert!(run.stderr.contains("a.jsonl:3:"), "{}", run.stderr);
+    assert_eq!(run.ok(), "1\n2\n");
+    folder.write("b.jsonl", lines[1]);
+    folder.run(&["dedup", "b.jsonl", "b.jsonl"]).fails(1, "b.jsonl:1: the id `2` is that of document 1 too");
+}
+
+#[test]
+fn tables_by_the_name_of_their_file() {
+    let folder = Folder::new();
+    folder.write("a.tsv", format!("{}\n0000000000000000\t\"quoted\", \\\n", CHAIN.join("\n")));
+    let run = |file: &str| {
+        folder
+            .run(&[
+                "dedup",
+                "a.tsv",
+                "-q",
+                "-d",
+                "0",
+                "--clusters",
+                file,
+                "--pairs",
+                &format!("pairs.{file}"),
+            ])
+            .ok();
+        folder.read(file)
+    };
+    assert_eq!(run("x.csv"), "id,cluster,representative,distance\na,1,a,0\n\"\"\"quoted\"\", \\\",1,a,0\n");
+    assert_eq!(
+        run("x.tsv"),
+        "id\tcluster\trepresentative\tdistance\na\t1\ta\t0\n\"\"\"quoted\"\", \\\"\t1\ta\t0\n"
+    );
+    assert_eq!(folder.read("pairs.x.csv"), "a,b,distance\na,\"\"\"quoted\"\", \\\",0\n");
+    let objects: Vec<Value> =
+        run("x.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        objects,
+        [
+            json!({"id": "a", "cluster": 1, "representative": "a", "distance": 0}),
+            json!({"id": "\"quoted\", \\", "cluster": 1, "representative": "a", "distance": 0}),
+        ]
+    );
+    // Without such a name, lines of columns, where a backslash is escaped.
+    assert_eq!(run("x"), "a\t1\ta\t0\n\"quoted\", \\\\\t1\ta\t0\n");
+    folder.run(&["dedup", "a.tsv", "--pairs", "-", "--clusters", "-"]).fails(2, "only one output");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_as_parquet() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    let folder = Folder::new();
+    let read = |file: &str| -> Vec<Vec<Field>> {
+        let reader = SerializedFileReader::new(std::fs::File::open(folder.path(file)).unwrap()).unwrap();
+        let rows = reader.get_row_iter(None).unwrap();
+        rows.map(|row| row.unwrap().into_columns().into_iter().map(|(_, field)| field).collect()).collect()
+    };
+    let text = |text: &str| Field::Str(text.to_owned());
+    let (number, count) = (Field::ULong, Field::ULong);
+    folder.write("a.tsv", CHAIN.join("\n"));
+    folder.run(&["dedup", "a.tsv", "--pairs", "p.parquet", "--keep-list", "k.parquet"]).ok();
+    assert_eq!(
+        read("p.parquet"),
+        [["a", "b"], ["b", "c"], ["c", "d"]].map(|[a, b]| vec![text(a), text(b), count(3)])
+    );
+    assert_eq!(read("k.parquet"), [vec![text("a")], vec![text("alone")]]);
+    // Ids that are numbers stay numbers.
+    let fingerprints = Random(1).clustered(100_000);
+    folder.write("a.u64", fingerprints.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
+    folder.run(&["dedup", "a.u64", "--pairs", "p.parquet"]).ok();
+    folder.run(&["dedup", "a.u64", "--pairs", "p.tsv"]).ok();
+    let expected: Vec<Vec<Field>> = (folder.read("p.tsv").lines().skip(1))
+        .map(|row| row.split('\t').map(|value| number(value.parse().unwrap())).collect())
+        .collect();
+    assert!(expected.len() > 1 << 16);
+    assert_eq!(read("p.parquet"), expected);
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn without_parquet_it_says_so() {
+    let folder = Folder::new();
+    folder.write("a.tsv", CHAIN.join("\n"));
+    folder.run(&["dedup", "a.tsv", "--pairs", "p.parquet"]).fails(2, "--features parquet");
+}
+
+#[test]
+fn against_a_store() {
+    let folder = Folder::new();
+    folder.write("old.tsv", "0000000000000000\told\nff00000000000000\tother\n");
+    folder.run(&["build", "seen", "old.tsv"]).ok();
+    folder.write("new.tsv", "000000000000003f\tby chain\n0000000000000007\tnear\n00ff00ff00ff00ff\tx\n00ff00ff00ff00fe\ty\nffff000000000000\tfar\n");
+    let args = ["dedup", "new.tsv", "-q", "--against", "seen"];
+    let run = |more: &[&str]| folder.run(&[&args, more].concat()).ok();
+    // What is connected by a chain to something stored is not kept; as stars, only what is near it.
+    assert_eq!(run(&["--keep-list", "-"]), "x\nfar\n");
+    assert_eq!(run(&["--keep-list", "-", "--cluster-by", "stars"]), "by chain\nx\nfar\n");
+    assert_eq!(
+        run(&["--clusters", "-"]),
+        "by chain\t1\told\t6\ttrue\nnear\t1\told\t3\ttrue\nx\t2\tx\t0\tfalse\ny\t2\tx\t1\tfalse\n"
+    );
+    let objects = folder.run(&["dedup", "new.tsv", "--json", "--against", "seen", "--add"]).json();
+    assert_eq!(objects[0]["representative"], "old");
+    assert_eq!(objects[0]["stored"], true);
+    let summary = objects.last().unwrap();
+    assert_eq!((&summary["stored"], &summary["added"], &summary["kept"]), (&json!(2), &json!(2), &json!(2)));
+    // All of it is known now.
+    assert_eq!(run(&["--keep-list", "-"]), "");
+    let stored = folder.run(&["dump", "seen"]).ok();
+    assert_eq!(stored.lines().count(), 4, "{stored}");
+    assert!(stored.contains("00ff00ff00ff00ff\tx\n"), "{stored}");
+    folder.run(&["verify", "seen"]).ok();
+    folder.run(&["dedup", "new.tsv", "--against", "none"]).fails(1, "none: there is no store");
+    folder.run(&["dedup", "new.tsv", "--add"]).fails(2, "--against");
+}
+
+/// A corpus in several runs leaves what it leaves in one.
+#[test]
+fn a_store_remembers_from_run_to_run() {
+    let folder = Folder::new();
+    let corpus = std::fs::read_to_string(sample("en.jsonl")).unwrap();
+    let lines: Vec<&str> = corpus.lines().collect();
+    let mut kept = String::new();
+    for (i, part) in lines.chunks(20).enumerate() {
+        folder.write("part.jsonl", part.join("\n"));
+        let run = folder.run(&[
+            "dedup",
+            "part.jsonl",
+            "--against",
+            "seen",
+            "--add",
+            "--cluster-by",
+            "stars",
+            "--keep-list",
+            "-",
+        ]);
+        assert!(run.stderr.contains("added to the store"), "{i}: {}", run.stderr);
+        kept += &run.ok();
+    }
+    let at_once =
+        folder.run(&["dedup", &sample("en.jsonl"), "-q", "--cluster-by", "stars", "--keep-list", "-"]).ok();
+    assert_eq!(kept, at_once);
+}

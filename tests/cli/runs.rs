@@ -1,0 +1,190 @@
+//! Long runs of `simstore dedup`: cut off, carried on, shared, foreseen.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::{Folder, sample};
+
+/// Files of documents, some of which are in several.
+fn corpus(folder: &Folder) {
+    std::fs::create_dir(folder.path("corpus")).unwrap();
+    for name in ["en.jsonl", "zh.jsonl"] {
+        let lines = std::fs::read_to_string(sample(name)).unwrap();
+        let lines: Vec<&str> = lines.lines().collect();
+        for (i, part) in lines.chunks(30).enumerate() {
+            // Alone in its part, as a large file is.
+            folder.write(&format!("corpus/{i}-{name}"), part.join("\n") + &" ".repeat(1 << 20));
+        }
+    }
+    folder.write("corpus/empty.jsonl", "");
+    folder.write("corpus/page.md", "a page by itself");
+}
+
+fn parts(folder: &Folder, name: &str) -> Vec<String> {
+    let entries = folder.path(name).read_dir().unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn what_is_finished_is_not_done_again() {
+    let folder = Folder::new();
+    corpus(&folder);
+    let args = ["dedup", "corpus", "--keep", "newest:id", "--clusters", "-"];
+    let plain = folder.run(&args).ok();
+    assert!(plain.lines().count() > 20);
+    let run = |more: &[&str]| folder.run(&[&args[..], &["--resume", "work"], more].concat());
+    let first = run(&[]);
+    assert!(first.stderr.contains("0 parts were there, 7 made"), "{}", first.stderr);
+    assert_eq!(first.ok(), plain);
+    assert_eq!(parts(&folder, "work").len(), 7);
+    let again = run(&[]);
+    assert!(again.stderr.contains("7 parts were there, 0 made"), "{}", again.stderr);
+    assert_eq!(again.ok(), plain);
+    // As if it had been cut off.
+    for part in parts(&folder, "work").iter().take(3) {
+        std::fs::remove_file(folder.path("work").join(part)).unwrap();
+    }
+    let rest = run(&[]);
+    assert!(rest.stderr.contains("4 parts were there, 3 made"), "{}", rest.stderr);
+    assert_eq!(rest.ok(), plain);
+    // Another profile has parts of its own.
+    let other = run(&["--profile", "chars-5"]);
+    assert!(other.stderr.contains("0 parts were there, 7 made"), "{}", other.stderr);
+    // So has a file that has changed.
+    folder.write("corpus/page.md", "another page");
+    assert!(run(&[]).stderr.contains("6 parts were there, 1 made"));
+    folder.run_with_input(&["dedup", "-", "--resume", "work"], "{}").fails(2, "only files");
+}
+
+#[test]
+fn a_damaged_part_is_told() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n");
+    folder.run(&["dedup", "a.jsonl", "--resume", "work"]).ok();
+    let path = folder.path("work").join(&parts(&folder, "work")[0]);
+    let whole = std::fs::read(&path).unwrap();
+    let text = String::from_utf8(zstd::decode_all(&whole[..]).unwrap()).unwrap();
+    assert!(text.ends_with("{\"end\":2}\n"), "{text}");
+    for length in 0..whole.len() {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, ".part.zst: ");
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let bad = [
+        lines[..2].join("\n"),
+        [lines[0], lines[1], "{\"end\":1}"].join("\n").replace("\"bits\":64", "\"bits\":128"),
+        [lines[0], lines[1], "{\"end\":2}"].join("\n"),
+        [lines[0], "7", lines[2], lines[3]].join("\n"),
+        [lines[0], &lines[1].replace("\"file\":0", "\"file\":1"), lines[2], lines[3]].join("\n"),
+        [lines[0], &lines[1].replace("\"fingerprint\":\"", "\"fingerprint\":\"0"), lines[2], lines[3]]
+            .join("\n"),
+    ];
+    for part in bad {
+        std::fs::write(&path, zstd::encode_all(part.as_bytes(), 1).unwrap()).unwrap();
+        folder
+            .run(&["dedup", "a.jsonl", "--resume", "work"])
+            .fails(1, "remove this file, and it is made again");
+    }
+}
+
+#[test]
+fn shards_are_joined() {
+    let folder = Folder::new();
+    corpus(&folder);
+    let plain = folder.run(&["dedup", "corpus", "--pairs", "-"]).ok();
+    let mut made = 0;
+    for shard in ["1/3", "2/3", "3/3"] {
+        let run =
+            folder.run(&["dedup", "corpus", "--resume", shard.replace('/', "-").as_str(), "--shard", shard]);
+        assert!(run.stderr.contains("others"), "{}", run.stderr);
+        assert_eq!(run.ok(), "");
+        made += parts(&folder, &shard.replace('/', "-")).len();
+    }
+    assert_eq!(made, 7);
+    std::fs::create_dir(folder.path("all")).unwrap();
+    for shard in ["1-3", "2-3", "3-3"] {
+        for part in parts(&folder, shard) {
+            std::fs::copy(folder.path(shard).join(&part), folder.path("all").join(&part)).unwrap();
+        }
+    }
+    let joined = folder.run(&["dedup", "corpus", "--resume", "all", "--pairs", "-"]);
+    assert!(joined.stderr.contains("7 parts were there, 0 made"), "{}", joined.stderr);
+    assert_eq!(joined.ok(), plain);
+    for shard in ["0/3", "4/3", "1", "1/0", "a/b"] {
+        folder.run(&["dedup", "corpus", "--resume", "all", "--shard", shard]).fails(2, "like 1/4");
+    }
+    folder.run(&["dedup", "corpus", "--shard", "1/2"]).fails(2, "--resume");
+}
+
+#[test]
+fn malformed_documents_keep_their_places() {
+    let folder = Folder::new();
+    let lines = [
+        "no JSON",
+        "{\"id\": \"a\", \"text\": \"one two three\"}",
+        "{\"id\": \"b\"}",
+        "{\"id\": \"c\", \"text\": \"one two three\"}",
+        "{}",
+    ];
+    folder.write("a.jsonl", lines.join("\n"));
+    folder.write("b.jsonl", lines[1].replace("\"a\"", "\"d\"") + "\n");
+    let args = ["dedup", "a.jsonl", "b.jsonl", "--skip-bad", "--annotated", "-"];
+    let plain = folder.run(&args).ok();
+    assert_eq!(plain.lines().count(), 3);
+    for _ in 0..2 {
+        let run = folder.run(&[&args[..], &["--resume", "work"]].concat());
+        assert!(run.stderr.contains("3 lines malformed"), "{}", run.stderr);
+        assert_eq!(run.ok(), plain);
+    }
+}
+
+#[test]
+fn a_dry_run_reads_and_writes_nothing_much() {
+    let folder = Folder::new();
+    corpus(&folder);
+    let said = folder.run(&["dedup", "corpus", "--dry-run", "--output", "kept.jsonl"]).ok();
+    assert!(said.starts_with("8 files, "), "{said}");
+    assert!(said.contains("memory: about"), "{said}");
+    let object = &folder.run(&["dedup", &sample("en.jsonl"), "--dry-run", "--json"]).json()[0];
+    assert_eq!(object["documents"], 77);
+    assert_eq!(object["formats"]["jsonl"]["files"], 1);
+    assert_eq!(folder.names(), ["corpus"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_it_leaves_nothing_half_written() {
+    let folder = Folder::new();
+    folder.write("kept", "as before");
+    let mut child = folder
+        .command(&["dedup", "-", "--output", "kept", "--pairs", "pairs.csv"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // Once it has read something, it has opened its output.
+    let line = "{\"text\": \"some words\"}\n";
+    input.write_all(line.repeat(10_000).as_bytes()).unwrap();
+    while folder.names().len() < 3 {
+        std::thread::yield_now();
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(folder.names(), ["kept"]);
+    assert_eq!(folder.read("kept"), "as before");
+    drop(input);
+}
+
+#[test]
+fn memory_has_a_limit() {
+    let folder = Folder::new();
+    let lines: Vec<String> = (0..100_000).map(|i| format!("{i:016x}\tdocument {i}\n")).collect();
+    folder.write("a.tsv", lines.concat());
+    folder.write("kept", "as before");
+    let args = ["dedup", "a.tsv", "-d", "0", "--output", "kept"];
+    folder.run(&[&args[..], &["--memory", "4M"]].concat()).fails(1, "more than the 4.0 MiB of --memory");
+    assert_eq!(folder.read("kept"), "as before");
+    folder.run(&[&args[..], &["--memory", "64M"]].concat()).ok();
+    assert_eq!(folder.read("kept"), lines.concat());
+}
