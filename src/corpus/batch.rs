@@ -48,7 +48,7 @@ pub fn fingerprint_documents<F: Fingerprint>(
     FingerprintedDocuments {
         records: records(paths, options),
         options: options.clone(),
-        profile: *profile,
+        profile: profile.clone(),
         with_records: false,
         ordinal: 0,
         read: Vec::new(),

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "build",
     "add",
     "delete",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 14] = [
     "query",
     "dedup",
     "fingerprint",
+    "idf",
     "inspect",
     "verify",
     "salvage",
@@ -93,6 +94,7 @@ fn bad_usage() {
         &["build", "store", "a.hex", "--distance", "17"],
         &["build", "store", "a.hex", "--distance", "-1"],
         &["build", "store", "a.hex", "--profile", "letters"],
+        &["build", "store", "a.hex", "--profile", "auto,weights=tf"],
         &["build", "store", "a.hex", "--no-ids", "--names"],
         &["build", "store", "a.hex", "--threads", "0"],
         &["build", "store", "a.hex", "--threads", "1025"],

@@ -7,6 +7,7 @@ mod examples;
 mod fingerprint;
 mod live;
 mod pipes;
+mod profile;
 mod query;
 mod salvage;
 mod store;

@@ -125,6 +125,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         return Err(Failure::Usage("--keep and --pairs must be different files".to_owned()));
     }
     let kind = inputs::detect_kind(&args.inputs)?;
+    let profile = args.documents.profile.profile(None)?;
     // Opened first, so that a folder that is not there costs no work.
     let keep = args.keep.as_deref().map(Output::create).transpose()?;
     let pairs = args.pairs.as_deref().map(Output::create).transpose()?;
@@ -141,13 +142,20 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
             names.push(at, id);
         })?
     } else {
-        inputs::visit_documents(&args.inputs, &args.documents, spooled, progress, |item: Item<F>| {
-            if let (Some(spool), Some(record)) = (&mut spool, &item.record) {
-                spool.push(&keep::line(record))?;
-            }
-            corpus.push(item);
-            Ok(())
-        })?
+        inputs::visit_documents(
+            &args.inputs,
+            &args.documents,
+            &profile,
+            spooled,
+            progress,
+            |item: Item<F>| {
+                if let (Some(spool), Some(record)) = (&mut spool, &item.record) {
+                    spool.push(&keep::line(record))?;
+                }
+                corpus.push(item);
+                Ok(())
+            },
+        )?
     };
     let groups = Groups::new(&corpus, args.distance, pairs.is_some())?;
     let clusters = groups.clusters();

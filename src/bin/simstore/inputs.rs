@@ -11,6 +11,7 @@ use simstore::{Error, Fingerprint};
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::numbers::grouped;
+use crate::profile::ProfileArgs;
 use crate::progress::Progress;
 
 /// Malformed lines that are printed one by one under `--skip-bad`.
@@ -26,10 +27,8 @@ once. .gz and .zst are decompressed. `-` is standard input; it and other files a
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Documents")]
 pub(crate) struct DocumentArgs {
-    /// How a text becomes features: auto, words-N, chars-N or jieba-N; then, after commas,
-    /// strip-markup or keep-front-matter [default: auto]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Option<Profile>,
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
     /// The JSON field that holds a document's id [default: `id`, or FILE:LINE where there is none]
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
@@ -48,10 +47,6 @@ impl DocumentArgs {
             options.text_fields.clone_from(&self.text_fields);
         }
         options
-    }
-
-    pub(crate) fn profile(&self) -> Profile {
-        self.profile.unwrap_or_default()
     }
 }
 
@@ -164,13 +159,17 @@ pub(crate) fn count_of(count: u64, what: &str) -> String {
 
 /// Malformed lines: the first one ends the command, or all are counted.
 #[derive(Debug)]
-struct BadLines {
+pub(crate) struct BadLines {
     skip: bool,
     count: u64,
 }
 
 impl BadLines {
-    fn take(&mut self, failure: Failure) -> Outcome {
+    pub(crate) fn new(skip: bool) -> Self {
+        BadLines { skip, count: 0 }
+    }
+
+    pub(crate) fn take(&mut self, failure: Failure) -> Outcome {
         match failure {
             Failure::Engine(error @ Error::BadInput { .. }) if self.skip => {
                 self.count += 1;
@@ -187,16 +186,17 @@ impl BadLines {
     }
 }
 
-/// Visits all items of the inputs in order. A visitor may find one to be malformed by [`Item::bad`].
+/// Visits all items of the inputs in order, documents with fingerprints by a profile. A visitor may find one to be malformed by [`Item::bad`].
 pub(crate) fn visit<F: Fingerprint>(
     inputs: &[PathBuf],
     kind: InputKind,
     args: &DocumentArgs,
+    profile: &Profile,
     progress: &Progress,
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
     match kind {
-        InputKind::Documents => visit_documents(inputs, args, false, progress, visitor),
+        InputKind::Documents => visit_documents(inputs, args, profile, false, progress, visitor),
         InputKind::Fingerprints => visit_fingerprints(inputs, args.skip_bad, progress, visitor),
     }
 }
@@ -205,11 +205,12 @@ pub(crate) fn visit<F: Fingerprint>(
 pub(crate) fn visit_documents<F: Fingerprint>(
     inputs: &[PathBuf],
     args: &DocumentArgs,
+    profile: &Profile,
     with_records: bool,
     progress: &Progress,
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
-    let mut documents = fingerprint_documents::<F>(inputs, &args.options(), &args.profile());
+    let mut documents = fingerprint_documents::<F>(inputs, &args.options(), profile);
     if with_records {
         documents = documents.with_records();
     }
@@ -254,7 +255,7 @@ pub(crate) fn read_fingerprints<F: Fingerprint>(
     mut visitor: impl FnMut(Range<u64>, DocumentId),
 ) -> Outcome<Counts> {
     let mut counter = progress.counter("fingerprints");
-    let mut bad = BadLines { skip: skip_bad, count: 0 };
+    let mut bad = BadLines::new(skip_bad);
     let mut records = corpus::fingerprints::<F>(inputs);
     let mut position = 0;
     loop {
@@ -288,7 +289,7 @@ fn visit_each<F: Fingerprint, R>(
     item: impl Fn(u64, R) -> Item<F>,
 ) -> Outcome<Counts> {
     let mut counter = progress.counter(what);
-    let mut bad = BadLines { skip: skip_bad, count: 0 };
+    let mut bad = BadLines::new(skip_bad);
     let mut counts = Counts::default();
     for (position, record) in (0..).zip(records) {
         let visited = record.map_err(Failure::from).and_then(|record| {

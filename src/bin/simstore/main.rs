@@ -21,6 +21,7 @@ mod failure;
 mod fingerprint;
 mod groups;
 mod histogram;
+mod idf;
 mod inputs;
 mod inspect;
 mod keep;
@@ -29,6 +30,7 @@ mod naming;
 mod numbers;
 mod output;
 mod plan;
+mod profile;
 mod progress;
 mod query;
 mod rivals;
@@ -84,6 +86,7 @@ enum Command {
     Query(query::QueryArgs),
     Dedup(dedup::DedupArgs),
     Fingerprint(fingerprint::FingerprintArgs),
+    Idf(idf::IdfArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
     Salvage(salvage::SalvageArgs),
@@ -113,6 +116,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Query(args) => query::run(&args, &progress),
         Command::Dedup(args) => dedup::run(&args, &progress),
         Command::Fingerprint(args) => fingerprint::run(&args, &progress),
+        Command::Idf(args) => idf::run(&args, &progress),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Salvage(args) => salvage::run(&args, &progress),
