@@ -47,10 +47,18 @@ fn modules_import_downwards() {
     for entry in fs::read_dir(src).unwrap().map(|entry| entry.unwrap().path()) {
         let module = entry.file_stem().unwrap().to_string_lossy().into_owned();
         if entry.is_dir() && module != "bin" {
-            for file in fs::read_dir(&entry).unwrap().map(|file| file.unwrap().path()) {
-                if file.file_stem().unwrap() != "tests" {
-                    check(&file, &module);
-                    seen += 1;
+            let mut folders = vec![entry];
+            while let Some(folder) = folders.pop() {
+                for file in fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()) {
+                    if file.file_stem().unwrap() == "tests" {
+                        continue;
+                    }
+                    if file.is_dir() {
+                        folders.push(file);
+                    } else {
+                        check(&file, &module);
+                        seen += 1;
+                    }
                 }
             }
         } else if entry.extension().is_some_and(|extension| extension == "rs") && module != "lib" {

@@ -56,7 +56,7 @@ pub fn fingerprint_documents<F: Fingerprint>(
     FingerprintedDocuments {
         records: records(paths, options).projected(true),
         options: options.clone(),
-        profile: Profile::clone(profile),
+        profile: profile.clone(),
         with_records: false,
         with_texts: false,
         ordinal: 0,

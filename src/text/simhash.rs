@@ -54,7 +54,7 @@ pub fn simhash<F: Fingerprint>(
 ) -> Option<Simhash<F>> {
     let mut sums = Sums::<F>::new();
     for (feature, weight) in features {
-        sums.add(feature.as_ref(), weight);
+        sums.add(xxh3(feature.as_ref()), weight);
     }
     sums.finish()
 }
@@ -69,7 +69,7 @@ pub(crate) struct Sums<F> {
     counts: [u64; 16],
     /// Features in `counts`: at most 255, so that no counter overflows.
     counted: u32,
-    distinct: HashSet<F, BuildHasherDefault<FeatureHash>>,
+    distinct: HashSet<F, BuildHasherDefault<HashedHasher>>,
 }
 
 /// `SPREAD[b]` has bit k of `b` as its byte k.
@@ -92,12 +92,11 @@ impl<F: Fingerprint> Sums<F> {
         Sums { ones: [0; 128], total: 0, counts: [0; 16], counted: 0, distinct: HashSet::default() }
     }
 
-    /// Adds a feature.
-    pub(crate) fn add(&mut self, feature: &[u8], weight: u32) {
+    /// Adds a feature by its hash.
+    pub(crate) fn add(&mut self, hash: F, weight: u32) {
         if weight == 0 {
             return;
         }
-        let hash = hash::<F>(feature);
         self.distinct.insert(hash);
         self.total += u64::from(weight);
         if weight == 1 {
@@ -148,17 +147,18 @@ impl<F: Fingerprint> Sums<F> {
     }
 }
 
-fn hash<F: Fingerprint>(feature: &[u8]) -> F {
+fn xxh3<F: Fingerprint>(feature: &[u8]) -> F {
     if F::BITS == 64 { F::from_u128(u128::from(xxh3_64(feature))) } else { F::from_u128(xxh3_128(feature)) }
 }
 
-/// Feature hashes are well mixed: a hash set need not hash them again.
+/// Hashes what is a hash already. Its low bits may be the only ones that differ: a product brings
+/// them to the top, where a hash set looks too.
 #[derive(Default)]
-struct FeatureHash(u64);
+pub(crate) struct HashedHasher(u64);
 
-impl Hasher for FeatureHash {
+impl Hasher for HashedHasher {
     fn finish(&self) -> u64 {
-        self.0
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -188,7 +188,7 @@ mod tests {
         for bit in 0..F::BITS {
             let mut sum = 0_i64;
             for (feature, weight) in features {
-                let set = hash::<F>(feature.as_bytes()) & F::bit_mask(bit) != F::ZERO;
+                let set = xxh3::<F>(feature.as_bytes()) & F::bit_mask(bit) != F::ZERO;
                 sum += if set { i64::from(*weight) } else { -i64::from(*weight) };
             }
             if sum > 0 {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "build",
     "add",
     "delete",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 15] = [
     "dedup",
     "fingerprint",
     "evaluate",
+    "idf",
     "inspect",
     "verify",
     "salvage",
@@ -94,6 +95,7 @@ fn bad_usage() {
         &["build", "store", "a.hex", "--distance", "17"],
         &["build", "store", "a.hex", "--distance", "-1"],
         &["build", "store", "a.hex", "--profile", "letters"],
+        &["build", "store", "a.hex", "--profile", "auto,weights=tf"],
         &["build", "store", "a.hex", "--no-ids", "--names"],
         &["build", "store", "a.hex", "--threads", "0"],
         &["build", "store", "a.hex", "--threads", "1025"],

@@ -116,7 +116,6 @@ fn other_settings_are_refused() {
     folder.run(&["add", "store", "a.jsonl", "--profile", "chars-4"]).ok();
     let before = folder.run(&["dump", "store"]).ok();
     let add = |input: &str, args: &[&str]| folder.run(&[&["add", "store", input], args].concat());
-    add("a.jsonl", &[]).fails(2, "say --profile chars-4");
     add("a.jsonl", &["--profile", "words-2"]).fails(1, "the store has profile chars-4, not words-2");
     add("b.hex", &["--distance", "4"]).fails(1, "the store has distance 3, not 4");
     add("b.hex", &["--distance", "17"]).fails(2, "distance 17 is too large");
@@ -124,7 +123,8 @@ fn other_settings_are_refused() {
     add("b.hex", &["--plan", "scan"]).fails(1, "the store has plan auto, not scan");
     add("c.hex", &["--bits", "128"]).fails(1, "64-bit fingerprints, not 128-bit");
     add("a.jsonl", &["--memtable", "lots"]).fails(2, "no amount of memory");
-    folder.run(&["delete", "store", "a.jsonl"]).fails(1, "the store has profile chars-4");
+    let delete = ["delete", "store", "a.jsonl", "--profile", "words-2"];
+    folder.run(&delete).fails(1, "the store has profile chars-4, not words-2");
     folder.run(&["delete", "nothing", "b.hex"]).fails(1, "nothing");
     folder.run(&["add", "new", "b.hex", "--plan", "nope"]).fails(1, "nope");
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);

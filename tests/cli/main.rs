@@ -10,6 +10,7 @@ mod fingerprint;
 mod inputs;
 mod live;
 mod pipes;
+mod profile;
 mod query;
 mod runs;
 mod salvage;

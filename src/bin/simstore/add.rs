@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use simstore::corpus::InputKind;
+use simstore::text::Profile;
 use simstore::{
     Batch, Codec, Durability, Fingerprint, Insertion, Match, Options, PlanChoice, Snapshot, Store,
 };
@@ -132,6 +133,7 @@ const BATCH: usize = 1024;
 struct Adding<'a, F: Fingerprint> {
     store: &'a Store<F>,
     args: &'a AddArgs,
+    profile: &'a Profile,
     output: Output,
     naming: Naming,
     /// For a document that has a name.
@@ -158,32 +160,18 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     if let Some(bytes) = args.memtable {
         options = options.memtable(bytes);
     }
-    // How fingerprints were made only the user can know; of texts, one store has one profile.
-    match (kind, &args.documents.profile) {
-        (_, Some(profile)) => options = options.profile(&profile.to_string()),
-        (InputKind::Documents, None) if !exists => {
-            options = options.profile(&args.documents.profile().to_string());
-        }
-        (InputKind::Documents, None) => {
-            let stored = Snapshot::<F>::open(&args.store)?;
-            let default = args.documents.profile().to_string();
-            if stored.profile() != default {
-                return Err(Failure::Usage(format!(
-                    "{}: its texts were read with profile `{}`; say --profile {}",
-                    args.store.display(),
-                    stored.profile(),
-                    if stored.profile().is_empty() { "NAME as it was" } else { stored.profile() }
-                )));
-            }
-        }
-        (InputKind::Fingerprints, None) => {}
+    let profile = profile_of::<F>(args, kind, exists)?;
+    if let Some(profile) = &profile {
+        options = options.profile(&profile.to_string());
     }
+    let profile = profile.unwrap_or_default();
     let store = Store::<F>::open(&args.store, options)?;
     let (of_store, next_id) = Naming::of_store(&store.snapshot());
     let naming = if args.names { Naming::Names } else { of_store };
     let mut adding = Adding {
         store: &store,
         args,
+        profile: &profile,
         output: Output::stdout(),
         naming,
         next_id,
@@ -199,6 +187,25 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     store.sync()?;
     counts.warn(kind, progress);
     adding.report(counts, progress)
+}
+
+/// How texts become fingerprints: one store has one profile. How fingerprints were made only the user can know.
+fn profile_of<F: Fingerprint>(args: &AddArgs, kind: InputKind, exists: bool) -> Outcome<Option<Profile>> {
+    let given = args.documents.profile.given()?;
+    if kind == InputKind::Fingerprints {
+        return Ok(given);
+    }
+    if !exists {
+        return Ok(Some(given.unwrap_or_default()));
+    }
+    let stored = Snapshot::<F>::open(&args.store)?;
+    if stored.profile().is_empty() && given.is_none() {
+        return Err(Failure::Usage(format!(
+            "{}: the store does not tell how its texts were fingerprinted: say --profile NAME as it was",
+            args.store.display()
+        )));
+    }
+    args.documents.profile.profile(Some(stored.profile())).map(Some)
 }
 
 /// The key under which it is kept how much of an input has been read; none for what can be read only once.
@@ -220,13 +227,13 @@ impl<F: Fingerprint> Adding<'_, F> {
     }
 
     fn add(&mut self, input: &PathBuf, kind: InputKind, progress: &Progress) -> Outcome<Counts> {
-        let store = self.store;
+        let (store, args, profile) = (self.store, &self.args.documents, self.profile);
         let mark = mark_of(input);
         let skip = mark.as_deref().filter(|_| !self.args.again).and_then(|key| store.snapshot().mark(key));
         let skip = skip.unwrap_or(0);
         let (mut batch, mut in_batch, mut end) = (store.batch(), 0, 0);
         let counts =
-            inputs::visit::<F>(std::slice::from_ref(input), kind, &self.args.documents, progress, |item| {
+            inputs::visit::<F>(std::slice::from_ref(input), kind, args, profile, progress, |item| {
                 end = item.position + 1;
                 if item.position < skip {
                     self.carried_on += 1;

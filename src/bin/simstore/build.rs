@@ -117,10 +117,9 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     check_distance::<F>(args.distance)?;
     let kind = args.documents.kind(&args.inputs)?;
     // Of fingerprints only the user can know how they were made.
-    let profile = match kind {
-        InputKind::Documents => args.documents.profile().to_string(),
-        InputKind::Fingerprints => args.documents.profile.map(|name| name.to_string()).unwrap_or_default(),
-    };
+    let given = args.documents.profile.given()?;
+    let told = kind == InputKind::Documents || given.is_some();
+    let profile = given.unwrap_or_default();
     let bar = progress.bar("writing tables");
     let shown = bar.clone();
     let options = BuildOptions {
@@ -133,7 +132,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         memory: args.memory,
         ids: !args.no_ids,
         replace: args.force,
-        profile,
+        profile: if told { profile.to_string() } else { String::new() },
         progress: Some(Arc::new(move |progress| {
             shown.set_length(progress.total);
             shown.set_position(progress.done);
@@ -147,7 +146,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     let mut builder = Builder::<F>::create(&args.store, options)?;
     let mut naming = if args.names { Naming::Names } else { Naming::Undecided };
     let mut is_empty = true;
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, progress, |item| {
+    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
         let (id, position) = (item.id.clone(), item.position);
         let (id, name) = if args.no_ids {
             (0, None)

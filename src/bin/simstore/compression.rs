@@ -125,7 +125,8 @@ pub(crate) fn run(args: &CompressionArgs, progress: &Progress) -> Outcome {
 fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outcome {
     let kind = args.documents.kind(&args.inputs)?;
     let mut sorted: Vec<F> = Vec::new();
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, progress, |item| {
+    let profile = args.documents.profile.profile(None)?;
+    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
         sorted.extend(item.fingerprint);
         Ok(())
     })?;

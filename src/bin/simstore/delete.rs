@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use simstore::corpus::{DocumentId, InputKind};
-use simstore::{Durability, Fingerprint, Options, Store};
+use simstore::text::Profile;
+use simstore::{Durability, Fingerprint, Options, Snapshot, Store};
 
 use crate::failure::Outcome;
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, Item, count_of};
@@ -63,13 +64,20 @@ pub(crate) fn run(args: &DeleteArgs, progress: &Progress) -> Outcome {
 fn delete<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
     let kind = args.documents.kind(&args.inputs)?;
     let mut options = Options::default().create(false);
-    if let (InputKind::Documents, profile) = (kind, args.documents.profile()) {
+    let profile = match kind {
+        InputKind::Documents => {
+            let stored = Snapshot::<F>::open(&args.store)?;
+            args.documents.profile.profile(Some(stored.profile()))?
+        }
+        InputKind::Fingerprints => Profile::default(),
+    };
+    if kind == InputKind::Documents {
         // Texts become other fingerprints by another profile: nothing would be found, or something else.
         options = options.profile(&profile.to_string());
     }
     let store = Store::<F>::open(&args.store, options)?;
     let (mut deleted, mut missing) = (0, 0);
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, progress, |item| {
+    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         let ids = ids_of(&store, &item, fingerprint, args.all_ids)?;
         let mut found = false;

@@ -62,7 +62,8 @@ pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
 fn print<F: Fingerprint>(args: &FingerprintArgs, progress: &Progress) -> Outcome {
     let mut output = Output::stdout();
     let kind = InputKind::Documents;
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, progress, |item| {
+    let profile = args.documents.profile.profile(None)?;
+    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         if args.json {
             let (fingerprint, id) = (fingerprint.to_hex(), Id::from(&item.id));

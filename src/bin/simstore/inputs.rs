@@ -13,6 +13,7 @@ use simstore::{Error, Fingerprint};
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::numbers::{grouped, parse_bytes};
+use crate::profile::ProfileArgs;
 use crate::progress::{Counter, Progress};
 
 /// Malformed lines that are printed one by one under `--skip-bad`.
@@ -30,10 +31,8 @@ and other files are judged by their first bytes.";
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Documents")]
 pub(crate) struct DocumentArgs {
-    /// How a text becomes features: auto, words-N, chars-N or jieba-N; then, after commas,
-    /// strip-markup or keep-front-matter [default: auto]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Option<Profile>,
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
     /// The field or column that holds a document's id [default: `id`, or FILE:LINE where there is none]
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
@@ -70,10 +69,6 @@ impl DocumentArgs {
             options.text_fields.clone_from(&self.text_fields);
         }
         options
-    }
-
-    pub(crate) fn profile(&self) -> Profile {
-        self.profile.unwrap_or_default()
     }
 
     /// What all inputs hold: documents, where their format is given.
@@ -268,11 +263,20 @@ pub(crate) fn put_aside(inputs: &[PathBuf]) -> Outcome {
 /// Malformed lines: the first one ends the command, or all are counted.
 #[derive(Debug)]
 pub(crate) struct BadLines {
-    pub(crate) skip: bool,
-    pub(crate) count: u64,
+    skip: bool,
+    count: u64,
 }
 
 impl BadLines {
+    pub(crate) fn new(skip: bool) -> Self {
+        BadLines { skip, count: 0 }
+    }
+
+    /// How many were skipped.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Counts a malformed line if these are skipped; else, and for other failures, hands the failure back.
     pub(crate) fn take(&mut self, failure: Failure) -> Outcome {
         match failure {
@@ -291,18 +295,18 @@ impl BadLines {
     }
 }
 
-/// Visits all items of the inputs in order. A visitor may find one to be malformed by [`Item::bad`].
+/// Visits all items of the inputs in order, documents with fingerprints by a profile. A visitor may find one to be malformed by [`Item::bad`].
 pub(crate) fn visit<F: Fingerprint>(
     inputs: &[PathBuf],
     kind: InputKind,
     args: &DocumentArgs,
+    profile: &Profile,
     progress: &Progress,
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
     match kind {
         InputKind::Documents => {
-            let (options, profile) = (args.options(), args.profile());
-            visit_documents(inputs, &options, &profile, args.skip_bad, progress, visitor)
+            visit_documents(inputs, &args.options(), profile, args.skip_bad, progress, visitor)
         }
         InputKind::Fingerprints => visit_fingerprints(inputs, args.skip_bad, progress, visitor),
     }
@@ -375,7 +379,7 @@ pub(crate) fn read_fingerprints<F: Fingerprint>(
     mut visitor: impl FnMut(Read<F>) -> Outcome,
 ) -> Outcome<Counts> {
     let mut counter = progress.counter("fingerprints");
-    let mut bad = BadLines { skip: skip_bad, count: 0 };
+    let mut bad = BadLines::new(skip_bad);
     let mut records = corpus::fingerprints::<F>(inputs);
     let (mut block, mut position) = (Vec::new(), 0);
     loop {
@@ -407,7 +411,7 @@ fn visit_each<F: Fingerprint, R>(
     mut visitor: impl FnMut(Item<F>) -> Outcome,
     item: impl Fn(u64, R) -> Item<F>,
 ) -> Outcome<Counts> {
-    let mut bad = BadLines { skip: skip_bad, count: 0 };
+    let mut bad = BadLines::new(skip_bad);
     let mut counts = Counts::default();
     for (position, record) in (0..).zip(records) {
         let visited = record.map_err(Failure::from).and_then(|record| {

@@ -20,6 +20,7 @@ mod evaluate;
 mod failure;
 mod fingerprint;
 mod histogram;
+mod idf;
 mod inputs;
 mod inspect;
 mod interrupt;
@@ -28,6 +29,7 @@ mod naming;
 mod numbers;
 mod output;
 mod plan;
+mod profile;
 mod progress;
 mod query;
 mod rivals;
@@ -84,6 +86,7 @@ enum Command {
     Dedup(dedup::DedupArgs),
     Fingerprint(fingerprint::FingerprintArgs),
     Evaluate(evaluate::EvaluateArgs),
+    Idf(idf::IdfArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
     Salvage(salvage::SalvageArgs),
@@ -115,6 +118,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Dedup(args) => dedup::run(&args, &progress),
         Command::Fingerprint(args) => fingerprint::run(&args, &progress),
         Command::Evaluate(args) => evaluate::run(&args, &progress),
+        Command::Idf(args) => idf::run(&args, &progress),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Salvage(args) => salvage::run(&args, &progress),

@@ -12,6 +12,7 @@ use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::visit_fingerprints;
 use crate::numbers::grouped;
 use crate::output::{Output, column};
+use crate::profile::ProfileArgs;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
 
@@ -55,9 +56,8 @@ pub(crate) struct QueryArgs {
     /// Ask for the text of a file; `-` is standard input
     #[arg(long)]
     file: Option<PathBuf>,
-    /// How --text and --file become a fingerprint, as in `build` [default: as the store tells, or else auto]
-    #[arg(long, value_name = "NAME")]
-    profile: Option<Profile>,
+    #[command(flatten)]
+    profile: ProfileArgs,
     /// Report stored fingerprints within this distance [default: what the store was built for]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
@@ -163,21 +163,16 @@ fn read_text(path: &Path) -> Outcome<String> {
     read.map_err(|error| Failure::Failed(format!("{}: cannot read: {error}", path.display())))
 }
 
-/// How texts become fingerprints: as is asked for, or as those of the store's documents.
+/// How texts become fingerprints: as those of the store's documents, or as is asked for if it does not tell.
 fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<Profile> {
-    if let Some(profile) = args.profile {
-        return Ok(profile);
-    }
-    if store.profile().is_empty() {
+    if store.profile().is_empty() && args.profile.given()?.is_none() {
         complain(
             "warning: the store does not say how its texts were fingerprinted: `auto` is assumed; \
              choose another by --profile",
         );
         return Ok(Profile::default());
     }
-    // A bad one is no bad usage.
-    let unknown = |error| Failure::Failed(format!("{}: {error}", store.path().display()));
-    store.profile().parse().map_err(unknown)
+    args.profile.profile(Some(store.profile()))
 }
 
 fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F> {

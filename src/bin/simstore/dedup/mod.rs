@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use simstore::Fingerprint;
 use simstore::corpus::{DocumentOptions, InputKind};
 use simstore::text::Profile;
+use simstore::{Fingerprint, Snapshot};
 
 use self::against::Against;
 use self::clusters::Cluster;
@@ -63,7 +63,7 @@ and in the summary
 Examples:
   simstore dedup samples/en.jsonl
   simstore dedup samples/zh.jsonl --output unique.jsonl --pairs pairs.csv
-  simstore dedup --keep longest --clusters clusters.parquet --remove-list remove.txt samples/en.jsonl
+  simstore dedup --keep longest --clusters clusters.csv --remove-list remove.txt samples/en.jsonl
   simstore dedup --verify-text 0.8 --cluster-by stars samples/en.jsonl
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
@@ -167,7 +167,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     }
     let against = args.against.as_deref().map(|store| Against::<F>::open(store, args.add)).transpose()?;
     let stored = against.as_ref().and_then(Against::snapshot);
-    let distance = args.distance.or(stored.map(simstore::Snapshot::distance)).unwrap_or(3);
+    let distance = args.distance.or(stored.map(Snapshot::distance)).unwrap_or(3);
     check_distance::<F>(distance)?;
     // Opened first, so that a folder that is not there costs no work.
     let outputs = Outputs::create(&args.outputs)?;
@@ -177,7 +177,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         inputs::put_aside(&args.inputs)?;
     }
     let options = args.options();
-    let profile = args.documents.profile();
+    let profile = args.documents.profile.profile(stored.map(Snapshot::profile))?;
 
     let (corpus, counts) = read(args, kind, &options, &profile, progress)?;
     let with_pairs =
@@ -282,7 +282,7 @@ fn check_memory<F: Fingerprint>(corpus: &Corpus<F>, limit: Option<u64>) -> Outco
 
 /// Makes the parts of a shard.
 fn make_shard<F: Fingerprint>(args: &DedupArgs, folder: &Path, progress: &Progress) -> Outcome {
-    let (options, profile) = (args.options(), args.documents.profile());
+    let (options, profile) = (args.options(), args.documents.profile.profile(None)?);
     let skip_bad = args.documents.skip_bad;
     let parts = Parts { folder, shard: args.shard, options: &options, profile: &profile, skip_bad };
     let (counts, tally) = parts.visit::<F>(&args.inputs, progress, |_| Ok(()))?;

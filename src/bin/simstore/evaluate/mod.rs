@@ -13,6 +13,7 @@ use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::count_of;
 use crate::numbers::{grouped, parse_count};
 use crate::output::Output;
+use crate::profile::ResourceArgs;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
 
@@ -75,7 +76,9 @@ pub(crate) struct EvaluateArgs {
     inputs: Vec<PathBuf>,
     /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: auto]
     #[arg(long = "profile", value_name = "NAME")]
-    profiles: Vec<Profile>,
+    profiles: Vec<String>,
+    #[command(flatten)]
+    resources: ResourceArgs,
     /// Width of fingerprints
     #[arg(long, value_enum, default_value = "64")]
     bits: Bits,
@@ -103,11 +106,17 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
 }
 
 fn evaluate<F: Fingerprint>(args: &EvaluateArgs, progress: &Progress) -> Outcome {
-    let by_default = [Profile::default()];
-    let profiles = if args.profiles.is_empty() { &by_default[..] } else { &args.profiles };
+    let resources = args.resources.read()?;
+    let profile = |name: &String| {
+        Profile::with_resources(name, &resources).map_err(|error| Failure::Usage(error.to_string()))
+    };
+    let mut profiles: Vec<Profile> = args.profiles.iter().map(profile).collect::<Outcome<_>>()?;
+    if profiles.is_empty() {
+        profiles.push(Profile::default());
+    }
     // Opened first, so that a folder that is not there costs no work.
     let svg = args.svg.as_deref().map(Output::create).transpose()?;
-    let mut pairs = Pairs::<F>::read(&args.inputs, &args.pairs, profiles, progress)?;
+    let mut pairs = Pairs::<F>::read(&args.inputs, &args.pairs, &profiles, progress)?;
     let (count, positives) = pairs.counts();
     if pairs.bad > 0 {
         complain(&format!("warning: {} malformed, skipped", count_of(pairs.bad, "line")));

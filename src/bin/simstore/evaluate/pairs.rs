@@ -156,7 +156,7 @@ impl<F: Fingerprint> Pairs<F> {
         progress: &Progress,
     ) -> Outcome<Pairs<F>> {
         let mut counter = progress.counter("pairs");
-        let mut bad = BadLines { skip: args.skip_bad, count: 0 };
+        let mut bad = BadLines::new(args.skip_bad);
         let fingerprints = profiles.iter().map(|_| Vec::new()).collect();
         let mut pairs = Pairs { pairs: Vec::new(), fingerprints, groups: Groups::default(), bad: 0 };
         let mut unread = Texts::default();
@@ -183,7 +183,7 @@ impl<F: Fingerprint> Pairs<F> {
             counter.add(1);
         }
         pairs.fingerprint(&mut unread, profiles);
-        pairs.bad = bad.count;
+        pairs.bad = bad.count();
         Ok(pairs)
     }
 

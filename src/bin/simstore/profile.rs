@@ -1,0 +1,85 @@
+//! How texts become fingerprints: by the options of a command, or as in a store.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use simstore::Error;
+use simstore::text::{Profile, Resource, Resources};
+
+use crate::failure::{Failure, Outcome};
+
+/// Which profile texts have, and the files that its name refers to.
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    /// How a text becomes features: auto, words-N, chars-N, jieba-N, phrases, sentences-N, tokens or features; then
+    /// options, after commas, such as strip-markup or weights=none; a wrong one lists all [default: auto, or that of
+    /// the store]
+    #[arg(long = "profile", value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// The files that the names of profiles refer to.
+#[derive(Debug, Args)]
+pub(crate) struct ResourceArgs {
+    /// Words that jieba should know, one a line, with a frequency after a space where it is known
+    #[arg(long, value_name = "FILE")]
+    dictionary: Option<PathBuf>,
+    /// Table of inverse document frequencies, as `simstore idf` prints it
+    #[arg(long, value_name = "FILE")]
+    idf: Option<PathBuf>,
+    /// Words that are no keywords, one a line
+    #[arg(long, value_name = "FILE")]
+    stop_words: Option<PathBuf>,
+}
+
+impl ProfileArgs {
+    /// The profile of texts that belong to a store with profile `stored`, if there is one. A store of fingerprints,
+    /// whose profile is empty, leaves the choice.
+    pub(crate) fn profile(&self, stored: Option<&str>) -> Outcome<Profile> {
+        let stored = stored.filter(|stored| !stored.is_empty());
+        let name =
+            self.name.as_deref().or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
+        let profile =
+            Profile::with_resources(&name, &self.resources.read()?).map_err(|error| match error {
+                // What a store says is no bad usage.
+                Error::BadArgument(reason) if self.name.is_none() && stored.is_some() => {
+                    Failure::Failed(format!("profile of the store: {reason}"))
+                }
+                Error::BadArgument(reason) => Failure::Usage(reason),
+                other => Failure::Engine(other),
+            })?;
+        match stored {
+            Some(stored) if stored != profile.to_string() => Err(Failure::Failed(format!(
+                "the store has profile {stored}, not {profile}: its texts and others can only be compared by one; leave \
+                 out --profile, or make another store"
+            ))),
+            _ => Ok(profile),
+        }
+    }
+
+    /// The profile that is asked for; none where no option says any.
+    pub(crate) fn given(&self) -> Outcome<Option<Profile>> {
+        let ResourceArgs { dictionary, idf, stop_words } = &self.resources;
+        let is_given = [dictionary, idf, stop_words].iter().any(|file| file.is_some());
+        if is_given || self.name.is_some() { self.profile(None).map(Some) } else { Ok(None) }
+    }
+}
+
+impl ResourceArgs {
+    pub(crate) fn read(&self) -> Outcome<Resources> {
+        let read = |path: &Option<PathBuf>| path.as_deref().map(read_resource).transpose();
+        Ok(Resources {
+            dictionary: read(&self.dictionary)?,
+            idf: read(&self.idf)?,
+            stop_words: read(&self.stop_words)?,
+        })
+    }
+}
+
+fn read_resource(path: &Path) -> Outcome<Resource> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Failed(format!("{}: cannot read: {error}", path.display())))?;
+    Ok(Resource::new(path, text))
+}

@@ -1,0 +1,355 @@
+//! The text of an HTML document.
+
+use std::convert::Infallible;
+
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+use html5gum::{Span, Tokenizer};
+
+/// The text of an HTML document, or of a part of one: character references are decoded, elements
+/// that break a line leave an empty one, other tags and comments leave nothing.
+///
+/// What no reader sees is left out: `script`, `style`, `template`, `noscript` and the like. With
+/// `main_only`, so is what stands around the main text: elements for navigation and side notes,
+/// controls of forms, headers and footers that are not of an `article` or `main`, and elements
+/// that have such a role. A `form` itself stays, since some sites put their whole pages into one.
+///
+/// Tags are found as the WHATWG's HTML standard says (section 13.2.5). No tree is built: an end
+/// tag closes what is open inside of its element.
+pub(crate) fn text_of(html: &str, main_only: bool) -> String {
+    let mut reader = Reader::new(html.len(), main_only);
+    let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
+        reader.take(&event);
+        None
+    });
+    // The contents of a script hold no tags.
+    emitter.naively_switch_states(true);
+    let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
+    reader.text
+}
+
+/// What the tags of an element do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Never read.
+    Unseen,
+    /// Stands around the main text.
+    Around,
+    /// Stands around the main text, or is the head or foot of an article.
+    Edge,
+    /// Holds main text.
+    Main,
+    /// Breaks lines, and may hold any other.
+    Container,
+    /// Breaks lines; its end tag is often missing, so it is not waited for.
+    Line,
+    /// Breaks a line and has no content.
+    Break,
+}
+
+/// Every element that does something, in alphabetical order.
+const ELEMENTS: &[(&str, Kind)] = &[
+    ("address", Kind::Container),
+    ("article", Kind::Main),
+    ("aside", Kind::Around),
+    ("blockquote", Kind::Container),
+    ("body", Kind::Container),
+    ("br", Kind::Break),
+    ("button", Kind::Around),
+    ("caption", Kind::Container),
+    ("center", Kind::Container),
+    ("datalist", Kind::Around),
+    ("dd", Kind::Line),
+    ("details", Kind::Container),
+    ("dialog", Kind::Around),
+    ("dir", Kind::Container),
+    ("div", Kind::Container),
+    ("dl", Kind::Container),
+    ("dt", Kind::Line),
+    ("fieldset", Kind::Container),
+    ("figcaption", Kind::Container),
+    ("figure", Kind::Container),
+    ("footer", Kind::Edge),
+    ("form", Kind::Container),
+    ("h1", Kind::Line),
+    ("h2", Kind::Line),
+    ("h3", Kind::Line),
+    ("h4", Kind::Line),
+    ("h5", Kind::Line),
+    ("h6", Kind::Line),
+    ("header", Kind::Edge),
+    ("hgroup", Kind::Container),
+    ("hr", Kind::Break),
+    ("html", Kind::Container),
+    ("iframe", Kind::Unseen),
+    ("label", Kind::Around),
+    ("legend", Kind::Around),
+    ("li", Kind::Line),
+    ("main", Kind::Main),
+    ("menu", Kind::Around),
+    ("nav", Kind::Around),
+    ("noembed", Kind::Unseen),
+    ("noframes", Kind::Unseen),
+    ("noscript", Kind::Unseen),
+    ("ol", Kind::Container),
+    ("optgroup", Kind::Line),
+    ("option", Kind::Line),
+    ("p", Kind::Line),
+    ("pre", Kind::Container),
+    ("script", Kind::Unseen),
+    ("search", Kind::Around),
+    ("section", Kind::Container),
+    ("select", Kind::Around),
+    ("style", Kind::Unseen),
+    ("summary", Kind::Container),
+    ("svg", Kind::Unseen),
+    ("table", Kind::Container),
+    ("tbody", Kind::Container),
+    ("td", Kind::Container),
+    ("template", Kind::Unseen),
+    ("textarea", Kind::Around),
+    ("tfoot", Kind::Container),
+    ("th", Kind::Container),
+    ("thead", Kind::Container),
+    ("title", Kind::Line),
+    ("tr", Kind::Container),
+    ("ul", Kind::Container),
+];
+
+/// Roles of elements around the main text, by WAI-ARIA 1.2.
+const ROLES_AROUND: &[&[u8]] = &[
+    b"alert",
+    b"alertdialog",
+    b"banner",
+    b"complementary",
+    b"contentinfo",
+    b"dialog",
+    b"menu",
+    b"menubar",
+    b"navigation",
+    b"search",
+    b"tablist",
+    b"toolbar",
+];
+
+struct Reader {
+    main_only: bool,
+    text: String,
+    /// The open elements that may hold others: position in `ELEMENTS`, and whether each is left
+    /// out.
+    open: Vec<(usize, bool)>,
+    /// How many of `open` are left out.
+    left_out: usize,
+    /// How often each element is in `open`: an end tag without a start is told without a search.
+    times_open: [u32; ELEMENTS.len()],
+    /// The start tag that is being read, and whether its role is around the main text.
+    start: Option<usize>,
+    is_role: bool,
+    role_is_around: bool,
+}
+
+impl Reader {
+    fn new(length: usize, main_only: bool) -> Self {
+        Reader {
+            main_only,
+            text: String::with_capacity(length / 2),
+            open: Vec::new(),
+            left_out: 0,
+            times_open: [0; ELEMENTS.len()],
+            start: None,
+            is_role: false,
+            role_is_around: false,
+        }
+    }
+
+    fn take(&mut self, event: &CallbackEvent<'_>) {
+        match *event {
+            CallbackEvent::String { value } if self.left_out == 0 => {
+                self.text.push_str(&String::from_utf8_lossy(value));
+            }
+            CallbackEvent::OpenStartTag { name } => {
+                self.start = element(name);
+                self.role_is_around = false;
+            }
+            CallbackEvent::AttributeName { name } => self.is_role = name == b"role",
+            CallbackEvent::AttributeValue { value } if self.is_role => {
+                self.role_is_around = ROLES_AROUND.contains(&value);
+            }
+            CallbackEvent::CloseStartTag { self_closing } => {
+                if let Some(start) = self.start.take() {
+                    self.start_tag(start, self_closing);
+                }
+            }
+            CallbackEvent::EndTag { name } => {
+                if let Some(end) = element(name) {
+                    self.end_tag(end);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn start_tag(&mut self, element: usize, self_closing: bool) {
+        let (name, kind) = ELEMENTS[element];
+        self.break_line(kind);
+        let stays_open = match kind {
+            Kind::Break | Kind::Line => false,
+            // Only foreign elements can close themselves.
+            Kind::Unseen => !(self_closing && name == "svg"),
+            Kind::Around | Kind::Edge | Kind::Main | Kind::Container => true,
+        };
+        if !stays_open {
+            return;
+        }
+        let left_out = match kind {
+            Kind::Unseen => true,
+            Kind::Around => self.main_only,
+            Kind::Edge => self.main_only && (self.role_is_around || !self.is_in_main()),
+            _ => self.main_only && self.role_is_around,
+        };
+        self.open.push((element, left_out));
+        self.left_out += usize::from(left_out);
+        self.times_open[element] += 1;
+    }
+
+    fn end_tag(&mut self, element: usize) {
+        if self.times_open[element] > 0 {
+            while let Some((inner, left_out)) = self.open.pop() {
+                self.left_out -= usize::from(left_out);
+                self.times_open[inner] -= 1;
+                if inner == element {
+                    break;
+                }
+            }
+        }
+        self.break_line(ELEMENTS[element].1);
+    }
+
+    fn is_in_main(&self) -> bool {
+        (0..ELEMENTS.len()).any(|i| ELEMENTS[i].1 == Kind::Main && self.times_open[i] > 0)
+    }
+
+    /// Ends words, and phrases unless the element is a mere break.
+    fn break_line(&mut self, kind: Kind) {
+        if self.left_out == 0 && kind != Kind::Unseen {
+            self.text.push_str(if kind == Kind::Break { "\n" } else { "\n\n" });
+        }
+    }
+}
+
+/// Position of an element in `ELEMENTS`, by its name in lower case.
+fn element(name: &[u8]) -> Option<usize> {
+    ELEMENTS.binary_search_by(|(element, _)| element.as_bytes().cmp(name)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(html: &str, main_only: bool) -> String {
+        text_of(html, main_only).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn all(html: &str) -> String {
+        words(html, false)
+    }
+
+    fn main(html: &str) -> String {
+        words(html, true)
+    }
+
+    #[test]
+    fn elements_are_sorted() {
+        assert!(ELEMENTS.is_sorted_by(|a, b| a.0 < b.0));
+    }
+
+    #[test]
+    fn text_and_breaks() {
+        assert_eq!(
+            all("<!DOCTYPE html><title>A &lt;title&gt;</title><p>One<b>word</b>, t<!-- x -->wo<p>three"),
+            "A <title> Oneword, two three"
+        );
+        assert_eq!(all("<table><tr><td>1<td>2</table>x<br>y<hr/>z<img alt=a>w"), "1 2 x y zw");
+        assert_eq!(text_of("a<p>b<br>c", false), "a\n\nb\nc");
+        assert_eq!(
+            all("caf&eacute; &#20013;&#x6587; &amp;amp; &unknown; AT&T 1 < 2 <3"),
+            "café 中文 &amp; &unknown; AT&T 1 < 2 <3"
+        );
+        assert_eq!(all("no tags, 纯文本"), "no tags, 纯文本");
+    }
+
+    #[test]
+    fn what_no_reader_sees() {
+        assert_eq!(all("a<script>if (a<b) '</p>'</script>b<STYLE>p {}</STYLE >c"), "abc");
+        assert_eq!(
+            all("a<template><p>x</template>b<noscript>On!</noscript>c<svg><text>x</text></svg>d<svg/>e"),
+            "abcde"
+        );
+        assert_eq!(all("a<script src=x/>b</script>c<iframe>d</iframe><!-- <p>no -->e"), "ace");
+        // One that is never closed hides what follows, as in a browser.
+        assert_eq!(all("a<script>b"), "a");
+        assert_eq!(all("<div><template>a</div>b"), "b");
+    }
+
+    #[test]
+    fn what_stands_around_the_main_text() {
+        let page = "<header>Site</header><nav><ul><li>Home<li><p>Up</ul></nav><main><header><h1>Title</h1></header>\
+            <p>Text<aside>Advert</aside> goes on<form><label>Name</label><select><option>x</select>on</form>\
+            <div role=navigation>Next<div>page</div></div><footer>Author</footer></main><footer>(c)</footer>";
+        assert_eq!(main(page), "Title Text goes on on Author");
+        assert!(all(page).starts_with("Site Home Up Title"));
+        // An end tag closes what is open inside.
+        assert_eq!(main("<div><nav>a</div>b<nav>c</p>d</nav>e"), "b e");
+        assert_eq!(main("<p>a<nav>b</p>c</nav>d</nav>e"), "a d e");
+        assert_eq!(main("<span role=banner>a</span>b <div class=role x=banner>c"), "ab c");
+    }
+
+    #[test]
+    fn hostile_markup_takes_linear_time() {
+        for part in
+            ["<div>", "</div>", "<nav>", "<p>", "<a b=c ", "<", "<!--", "&", "<script>", "<svg><div></p>"]
+        {
+            let html = part.repeat(200_000);
+            text_of(&html, true);
+        }
+    }
+
+    /// A piece of a document, and its text.
+    fn piece() -> impl Strategy<Value = (String, String)> {
+        let leaf = "[a-z]{1,5}|[中文]{1,3}|[<>&\"]{1,2}".prop_map(|text: String| {
+            let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            (escaped, text)
+        });
+        leaf.prop_recursive(4, 40, 5, |inner| {
+            (0..7, prop::collection::vec(inner, 0..5)).prop_map(|(kind, pieces)| {
+                let html: String = pieces.iter().map(|piece| &piece.0[..]).collect();
+                let text: String = pieces.iter().map(|piece| &piece.1[..]).collect();
+                match kind {
+                    0 => (format!("<b class='x>'>{html}</b>"), text),
+                    1 => (format!("<A href=\"</p>\">{html}</A>"), text),
+                    2 => (format!("<div>{html}</div>"), format!(" {text} ")),
+                    3 => (format!("<td ID=q>{html}</td>"), format!(" {text} ")),
+                    4 => (format!("<p>{html}</p>"), format!(" {text} ")),
+                    5 => (format!("{html}<script>{text}</script>"), text),
+                    _ => (format!("{html}<!--{}-->", text.replace(['-', '>'], "")), text),
+                }
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn text_by_construction((html, text) in piece()) {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            // Scripts hold the text itself: what looks like a tag there is none.
+            prop_assert_eq!(all(&html), text.clone());
+            prop_assert_eq!(main(&html), text);
+        }
+
+        #[test]
+        fn nothing_panics(text in "(<|>|/|div|nav|p|script|!--|--|&|#|x|;|=|\"|role|banner| |\\PC){0,60}") {
+            text_of(&text, false);
+            text_of(&text, true);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Profiles: which one a command takes, the files of one, and `simstore idf`.
+
+use serde_json::json;
+
+use crate::{Folder, fields, sample};
+
+const TEXT: &str =
+    "A text of some words, about which it is asked again later on; chars or words, it is found.";
+
+fn with_text() -> Folder {
+    let folder = Folder::new();
+    folder.write("a.jsonl", json!({"id": "the text", "text": TEXT}).to_string());
+    folder.write("a.txt", TEXT);
+    folder
+}
+
+#[test]
+fn a_store_has_one_profile() {
+    let folder = with_text();
+    folder.run(&["build", "store", "a.jsonl", "--profile", "chars-4"]).ok();
+    let before = folder.run(&["dump", "store"]).ok();
+    let message = "the store has profile chars-4, not words-3";
+    for command in [
+        &["add", "store", "a.jsonl"][..],
+        &["delete", "store", "a.jsonl"],
+        &["query", "store", "--text", TEXT],
+        &["query", "store", "--file", "a.txt"],
+    ] {
+        folder.run(&[command, &["--profile", "words-3"]].concat()).fails(1, message);
+    }
+    assert_eq!(folder.run(&["dump", "store"]).ok(), before);
+    // Without a profile, that of the store is taken; so it is when it is named.
+    for profile in [&[][..], &["--profile", "chars-4"], &["--profile", "chars-4,weights=tf,hash=xxh3"]] {
+        let found = folder.run(&[&["query", "store", "--text", TEXT], profile].concat()).ok();
+        assert!(found.starts_with("0\t"), "{found}");
+    }
+    folder.run(&["add", "--if-new", "store", "a.jsonl"]).ok();
+    assert_eq!(folder.run(&["dump", "store"]).ok(), before);
+    folder.run(&["delete", "store", "a.jsonl"]).ok();
+    assert_eq!(folder.run(&["dump", "store"]).ok(), "");
+}
+
+#[test]
+fn texts_do_not_join_a_store_of_fingerprints_by_guess() {
+    let folder = with_text();
+    folder.write("a.hex", "0000000000000001\n");
+    folder.run(&["build", "store", "a.hex"]).ok();
+    folder.run(&["add", "store", "a.jsonl"]).fails(2, "say --profile NAME");
+    folder.run(&["build", "told", "a.hex", "--profile", "words-3"]).ok();
+    assert_eq!(folder.run(&["inspect", "told", "--json"]).json()[0]["profile"], "words-3");
+    folder.run(&["add", "told", "a.jsonl", "--profile", "words-2"]).fails(1, "the store has profile words-3");
+    let found = folder.run(&["query", "told", "--text", TEXT, "--profile", "words-2"]);
+    found.fails(1, "the store has profile words-3, not words-2");
+}
+
+#[test]
+fn bad_profiles() {
+    let folder = with_text();
+    let fingerprint = |args: &[&str]| folder.run(&[&["fingerprint", "a.jsonl"], args].concat());
+    fingerprint(&["--profile", "letters"]).fails(2, "expected `auto`, `words-1` to `words-8`");
+    fingerprint(&["--profile", "words-2,main-text"]).fails(2, "it needs `strip-html`");
+    fingerprint(&["--profile", "words-2,weights=idf"]).fails(2, "--idf FILE");
+    fingerprint(&["--dictionary", "none.txt"]).fails(1, "none.txt: cannot read");
+    folder.write("words.txt", "word\nanother word and more\n");
+    fingerprint(&["--dictionary", "words.txt"]).fails(1, "words.txt:2: no line of a dictionary");
+    folder.write("idf.txt", "word\n");
+    fingerprint(&["--profile", "jieba", "--idf", "idf.txt"]).fails(1, "idf.txt:1: no line of an IDF table");
+    fingerprint(&["--profile", "words-2", "--stop-words", "words.txt"]).fails(2, "takes no keywords");
+}
+
+#[test]
+fn files_are_held_to_their_checksums() {
+    let folder = with_text();
+    let text = "石墨烯量子点的制备与应用";
+    folder.write("zh.jsonl", json!({"id": 1, "text": text}).to_string());
+    folder.write("words.txt", "石墨烯量子点\n");
+    folder.write("others.txt", "制备与应用\n");
+    folder.run(&["build", "store", "zh.jsonl", "--profile", "jieba-20", "--dictionary", "words.txt"]).ok();
+    let profile = folder.run(&["inspect", "store", "--json"]).json()[0]["profile"].clone();
+    let profile = profile.as_str().unwrap();
+    assert!(profile.starts_with("jieba-20,dictionary="), "{profile}");
+
+    let query = |args: &[&str]| folder.run(&[&["query", "store", "--text", text], args].concat());
+    assert!(query(&["--dictionary", "words.txt"]).ok().starts_with("0\t"));
+    assert!(query(&["--profile", "jieba-20", "--dictionary", "words.txt"]).ok().starts_with("0\t"));
+    query(&[]).fails(1, "give its file by --dictionary FILE");
+    query(&["--profile", profile]).fails(2, "give its file by --dictionary FILE");
+    query(&["--dictionary", "others.txt"]).fails(1, "but that of others.txt is");
+    query(&["--profile", "jieba-20"]).fails(1, &format!("the store has profile {profile}, not jieba-20"));
+    let extra = query(&["--dictionary", "words.txt", "--stop-words", "others.txt"]);
+    extra.fails(1, &format!("the store has profile {profile}, not jieba-20,dictionary="));
+    folder.run(&["add", "store", "zh.jsonl"]).fails(1, "--dictionary FILE");
+    folder.run(&["add", "store", "zh.jsonl", "--dictionary", "words.txt"]).ok();
+}
+
+#[test]
+fn inverse_document_frequencies() {
+    let folder = Folder::new();
+    folder.write(
+        "a.jsonl",
+        "{\"id\": 1, \"text\": \"a rose\"}\n{\"id\": 2, \"text\": \"a tree\"}\n{\"id\": 3}\n{\"id\": 4, \"text\": \"a rose\"}\n",
+    );
+    folder.run(&["idf", "a.jsonl", "--profile", "words-1"]).fails(1, "a.jsonl:3:");
+    let args = ["idf", "a.jsonl", "--profile", "words-1", "--skip-bad"];
+    let table = folder.run(&args).ok();
+    assert_eq!(table, "a\t0.6931\nrose\t0.9163\n");
+    let rows = folder.run(&[&args[..], &["--json", "--min-documents", "1"]].concat()).json();
+    assert_eq!(fields(&rows[2]), ["documents", "feature", "idf"]);
+    assert_eq!(rows[2], json!({"feature": "tree", "documents": 1, "idf": 1.3863}));
+    // Whatever the number of threads.
+    let one = folder.run(&["idf", &sample("zh.jsonl"), "--threads", "1"]).ok();
+    assert_eq!(folder.run(&["idf", &sample("zh.jsonl"), "--threads", "3"]).ok(), one);
+
+    folder.write("idf.tsv", table);
+    let weighted =
+        ["fingerprint", "a.jsonl", "--skip-bad", "--profile", "words-1,weights=idf", "--idf", "idf.tsv"];
+    let plain = folder.run(&["fingerprint", "a.jsonl", "--skip-bad", "--profile", "words-1"]).ok();
+    assert_ne!(folder.run(&weighted).ok(), plain);
+    folder.write("a.hex", "0000000000000001\n");
+    folder.run(&["idf", "a.hex"]).fails(2, "fingerprints already");
+}
