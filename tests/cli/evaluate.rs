@@ -259,7 +259,7 @@ fn bad_pairs() {
     folder.write("pairs.jsonl", pair("?", "b", &json!(true)));
     folder.run(&["evaluate", "pairs.jsonl"]).fails(1, "no positive pair has features in both texts");
     folder.write("pairs.hex", "0000000000000001\n");
-    folder.run(&["evaluate", "pairs.hex"]).fails(1, "holds fingerprints");
+    folder.run(&["evaluate", "pairs.hex"]).fails(1, "no pair in a JSON object");
     folder.run(&["evaluate", "none.jsonl"]).fails(1, "none.jsonl");
     folder.run(&["evaluate", "pairs.jsonl", "--json", "--markdown"]).fails(2, "cannot be used with");
 }

@@ -36,7 +36,7 @@ fn nothing_of_a_pipe_is_lost() {
 fn what_is_kept_of_a_pipe_is_put_aside() {
     let folder = Folder::new();
     let expected = folder.run(&["dedup", &sample("en.jsonl"), "--output", "-"]).ok();
-    assert!(bash(&folder, r#"$simstore dedup --keep - <(cat "$en")"#).ok() == expected);
+    assert!(bash(&folder, r#"$simstore dedup --output - <(cat "$en")"#).ok() == expected);
 }
 
 #[test]

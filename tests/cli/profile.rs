@@ -25,6 +25,7 @@ fn a_store_has_one_profile() {
         &["delete", "store", "a.jsonl"],
         &["query", "store", "--text", TEXT],
         &["query", "store", "--file", "a.txt"],
+        &["dedup", "a.jsonl", "--against", "store"],
     ] {
         folder.run(&[command, &["--profile", "words-3"]].concat()).fails(1, message);
     }

@@ -177,7 +177,10 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         inputs::put_aside(&args.inputs)?;
     }
     let options = args.options();
-    let profile = args.documents.profile.profile(stored.map(Snapshot::profile))?;
+    let profile = match kind {
+        InputKind::Documents => args.documents.profile.profile(stored.map(Snapshot::profile))?,
+        InputKind::Fingerprints => Profile::default(),
+    };
 
     let (corpus, counts) = read(args, kind, &options, &profile, progress)?;
     let with_pairs =
