@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::corpus::csv::Header;
 use crate::corpus::encoding::{self, Encoding};
+use crate::corpus::fields::is_taken;
 use crate::corpus::json;
 #[cfg(feature = "parquet")]
 use crate::corpus::parquet::Row;
@@ -117,6 +118,9 @@ impl<W: Write + Send> DocumentWriter<W> {
         let lines = match record.content() {
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => {
+                if let Some(name) = field.filter(|name| row.has_column(name)) {
+                    return Err(refused(is_taken("column", name)));
+                }
                 let rows = self.output.rows(row, field, &self.path)?;
                 if !rows.fits(row) {
                     return Err(refused(first.other_columns()));
