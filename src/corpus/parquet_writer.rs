@@ -100,7 +100,9 @@ impl<W: Write + Send> RowWriter<W> {
 
     /// Writes what is left and hands the output back.
     pub(crate) fn finish(mut self, path: &Path) -> Result<W> {
-        self.write_batch().and_then(|()| self.writer.into_inner()).map_err(failed(path))
+        let mut write = self.write_batch().and_then(|()| self.writer.into_inner()).map_err(failed(path))?;
+        write.flush().map_err(Error::io(path, "write"))?;
+        Ok(write)
     }
 }
 

@@ -155,15 +155,7 @@ impl<W: Write + Send> DocumentWriter<W> {
     /// # Errors
     /// [`Error::Io`] if it cannot be written.
     pub fn finish(self) -> Result<W> {
-        let mut write = match self.output {
-            Output::Bytes(write) => write,
-            #[cfg(feature = "parquet")]
-            Output::Rows(rows) => rows.finish(&self.path)?,
-            #[cfg(feature = "parquet")]
-            Output::Broken => return Err(broken(&self.path)),
-        };
-        write.flush().map_err(Error::io(&self.path, "write"))?;
-        Ok(write)
+        self.output.finish(&self.path)
     }
 }
 
@@ -176,6 +168,16 @@ impl<W: Write + Send> Output<W> {
             // Only rows of Parquet come here, and they are not written as bytes.
             #[cfg(feature = "parquet")]
             Output::Rows(_) | Output::Broken => Err(broken(path)),
+        }
+    }
+
+    fn finish(self, path: &Path) -> Result<W> {
+        match self {
+            Output::Bytes(mut write) => write.flush().map(|()| write).map_err(Error::io(path, "write")),
+            #[cfg(feature = "parquet")]
+            Output::Rows(rows) => rows.finish(path),
+            #[cfg(feature = "parquet")]
+            Output::Broken => Err(broken(path)),
         }
     }
 
@@ -259,10 +261,7 @@ fn with_field<'r>(
     let (text, _) = encoding::decode_line(line.to_vec(), encoding);
     let names = json::names(&text)?;
     if names.iter().any(|name| name == annotation.field) {
-        return Err(format!(
-            "there is a field `{}` already; give the annotation another name",
-            annotation.field
-        ));
+        return Err(is_taken("field", annotation.field));
     }
     // The last byte that is not blank: in an object, no part of a character.
     let Some(end) = line.iter().rposition(|&byte| byte == b'}') else {
