@@ -6,7 +6,7 @@ use std::sync::Arc;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::corpus::encoding::{self, Decoded, Encoding};
-use crate::corpus::fields::{Fields, Parsed};
+use crate::corpus::fields::{Fields, Parsed, is_taken};
 use crate::corpus::input::Input;
 use crate::corpus::{DocumentId, DocumentOptions};
 use crate::error::Result;
@@ -44,7 +44,7 @@ impl Header {
     /// The name of one more column, as it is written in the header.
     pub(crate) fn new_column(&self, name: &str) -> Result<Vec<u8>, String> {
         if self.column(name).is_some() {
-            return Err(format!("there is a column `{name}` already; give the annotation another name"));
+            return Err(is_taken("column", name));
         }
         let special = ['"', ',', '\t', '\r', '\n'];
         let quoted = if name.contains(special) {

@@ -1,16 +1,13 @@
 //! Bytes to text: UTF-8, or what a file or the caller says it is.
 
 use std::fmt;
-use std::io::{self, Read};
 use std::str::FromStr;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{DecoderResult, Encoding as Charset, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::error::{Error, Result};
 
-/// What stands for malformed bytes between a [`Utf8Reader`] and the decoding of a line: no UTF-8 holds it.
-const MALFORMED: u8 = 0xff;
 /// Bytes that are enough to detect an encoding.
 const DETECTED_BYTES: usize = 1 << 20;
 /// Where HTML has to declare its encoding; the standard says 1,024, pages are less strict.
@@ -33,7 +30,7 @@ const DECLARED_BYTES: usize = 4096;
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Encoding(Option<&'static Charset>);
+pub struct Encoding(pub(crate) Option<&'static Charset>);
 
 impl Encoding {
     /// Told by the bytes.
@@ -104,7 +101,8 @@ pub(crate) fn decode_text(bytes: Vec<u8>, encoding: Encoding, declared: Option<&
 ///
 /// The encodings of lines are those where a byte below 0x30 is always the ASCII character, in particular a line end, a
 /// quote, a comma and a tab: second bytes of GBK and Big5 start at 0x40, those of GB18030 at 0x30. All encodings of
-/// the standard are such that are ASCII-compatible; [`line_reader`] makes UTF-8 of the others.
+/// the standard are such that are ASCII-compatible; [`line_reader`](crate::corpus::transcode::line_reader) makes
+/// UTF-8 of the others.
 pub(crate) fn decode_line(bytes: Vec<u8>, encoding: Encoding) -> Decoded {
     decode(bytes, 0, encoding.0.unwrap_or(UTF_8))
 }
@@ -195,106 +193,6 @@ fn declared_by_html(bytes: &[u8]) -> Option<&'static Charset> {
     let charset = label.filter_map(Charset::for_label_no_replacement).next()?;
     // Whoever can read the tag as ASCII knows that it is not true.
     Some(if charset == UTF_16LE || charset == UTF_16BE { UTF_8 } else { charset })
-}
-
-/// The lines of a file, without its byte order mark.
-pub(crate) struct Lines {
-    pub(crate) reader: Box<dyn Read + Send>,
-    /// An encoding that [`decode_line`] takes.
-    pub(crate) encoding: Encoding,
-    /// Whether there was a byte order mark.
-    pub(crate) is_marked: bool,
-}
-
-/// Reads the lines of a file.
-pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encoding) -> io::Result<Lines> {
-    let mut start = Vec::new();
-    (&mut file).take(3).read_to_end(&mut start)?;
-    let (charset, mark) = match Charset::for_bom(&start) {
-        Some((charset, mark)) => (charset, mark),
-        None => (encoding.0.unwrap_or(UTF_8), 0),
-    };
-    let file = io::Cursor::new(start.split_off(mark)).chain(file);
-    let is_marked = mark > 0;
-    Ok(if charset.is_ascii_compatible() {
-        Lines { reader: Box::new(file), encoding: Encoding(Some(charset)), is_marked }
-    } else {
-        Lines { reader: Box::new(Utf8Reader::new(file, charset)), encoding: Encoding(Some(UTF_8)), is_marked }
-    })
-}
-
-/// Makes UTF-8 of a stream; what is malformed becomes [`MALFORMED`], so that it is replaced and counted where it is
-/// decoded.
-struct Utf8Reader<R> {
-    inner: R,
-    decoder: Decoder,
-    input: Vec<u8>,
-    /// How far `input` is decoded.
-    decoded: usize,
-    output: Vec<u8>,
-    /// How far `output` is handed out.
-    given: usize,
-    /// Whether `inner` has ended, and then the decoder.
-    ended: bool,
-    finished: bool,
-}
-
-impl<R: Read> Utf8Reader<R> {
-    const CHUNK: usize = 1 << 14;
-
-    fn new(inner: R, charset: &'static Charset) -> Self {
-        Utf8Reader {
-            inner,
-            decoder: charset.new_decoder_without_bom_handling(),
-            input: Vec::new(),
-            decoded: 0,
-            output: Vec::new(),
-            given: 0,
-            ended: false,
-            finished: false,
-        }
-    }
-
-    /// Decodes more, when all has been handed out.
-    fn fill(&mut self) -> io::Result<()> {
-        self.output.clear();
-        self.given = 0;
-        if self.decoded == self.input.len() && !self.ended {
-            self.input.resize(Self::CHUNK, 0);
-            let read = self.inner.read(&mut self.input);
-            self.input.truncate(*read.as_ref().unwrap_or(&0));
-            self.decoded = 0;
-            self.ended = read? == 0;
-        }
-        // No byte of any encoding becomes more than 3 bytes of UTF-8.
-        self.output.resize(3 * Self::CHUNK + 16, 0);
-        let input = &self.input[self.decoded..];
-        let (result, read, written) =
-            self.decoder.decode_to_utf8_without_replacement(input, &mut self.output, self.ended);
-        self.decoded += read;
-        self.output.truncate(written);
-        match result {
-            DecoderResult::Malformed(..) => self.output.push(MALFORMED),
-            DecoderResult::InputEmpty => self.finished = self.ended,
-            DecoderResult::OutputFull => {}
-        }
-        Ok(())
-    }
-}
-
-impl<R: Read> Read for Utf8Reader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.given == self.output.len() {
-            if self.finished {
-                return Ok(0);
-            }
-            self.fill()?;
-        }
-        let count = buffer.len().min(self.output.len() - self.given);
-        buffer[..count].copy_from_slice(&self.output[self.given..self.given + count]);
-        self.given += count;
-        Ok(count)
-    }
 }
 
 #[cfg(test)]
@@ -388,39 +286,5 @@ mod tests {
                 assert!(unmappable || bytes.iter().all(|&byte| byte >= 0x30), "{charset:?} {character}");
             }
         }
-    }
-
-    /// Reads a few bytes at a time.
-    struct Trickle(Vec<u8>);
-
-    impl Read for Trickle {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let count = buffer.len().min(self.0.len()).min(1 + self.0.len() % 3);
-            buffer[..count].copy_from_slice(&self.0[..count]);
-            self.0.drain(..count);
-            Ok(count)
-        }
-    }
-
-    #[test]
-    fn streams_become_lines_of_utf8() {
-        let text = CHINESE.repeat(2000);
-        for (label, mark) in
-            [("utf-16le", ""), ("utf-16be", "\u{feff}"), ("iso-2022-jp", ""), ("utf-8", "\u{feff}")]
-        {
-            let text = if label == "iso-2022-jp" { "日本の文\n".repeat(9000) } else { text.clone() };
-            let bytes = encoded(&format!("{mark}{text}"), label);
-            let asked = if mark.is_empty() { encoding(label) } else { Encoding::AUTO };
-            let mut lines = line_reader(Trickle(bytes), asked).unwrap();
-            let mut read = Vec::new();
-            lines.reader.read_to_end(&mut read).unwrap();
-            assert!(read == text.as_bytes(), "{label}");
-            assert_eq!((lines.encoding, lines.is_marked), (encoding("utf-8"), !mark.is_empty()));
-        }
-        // Half a surrogate pair, and half a character at the end.
-        let bytes = b"\xff\xfea\0\0\xd8b\0c".to_vec();
-        let mut read = Vec::new();
-        line_reader(Trickle(bytes), Encoding::AUTO).unwrap().reader.read_to_end(&mut read).unwrap();
-        assert_eq!(decode_line(read, Encoding::AUTO), ("a\u{fffd}b\u{fffd}".to_owned(), 2));
     }
 }

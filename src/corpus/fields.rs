@@ -54,3 +54,8 @@ impl DocumentOptions {
         self.id_field.as_deref().unwrap_or("id")
     }
 }
+
+/// The reason why an annotation cannot have this name.
+pub(crate) fn is_taken(field: &str, name: &str) -> String {
+    format!("there is a {field} `{name}` already; give the annotation another name")
+}

@@ -53,12 +53,15 @@ pub fn input_files(
     })
 }
 
+/// All below a folder that is not hidden.
+type Walk = FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>;
+
 /// The files of paths, with their formats.
 #[derive(Debug)]
 pub(crate) struct Files {
     paths: VecDeque<PathBuf>,
     /// The folder that is being walked.
-    walk: Option<FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>>,
+    walk: Option<Walk>,
     format: Option<DocumentFormat>,
     text_fields: Vec<String>,
     failed: bool,
@@ -78,7 +81,7 @@ impl Files {
     fn advance(&mut self) -> Result<Option<(PathBuf, DocumentFormat)>> {
         loop {
             if let Some(entry) = self.walk.as_mut().and_then(Iterator::next) {
-                let entry = entry.map_err(walk_error)?;
+                let entry = entry.map_err(|error| walk_error(&error))?;
                 if !entry.file_type().is_file() {
                     continue;
                 }
@@ -151,7 +154,7 @@ fn is_shown(entry: &DirEntry) -> bool {
     entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
 }
 
-fn walk_error(error: walkdir::Error) -> Error {
+fn walk_error(error: &walkdir::Error) -> Error {
     let path = error.path().map(Path::to_path_buf).unwrap_or_default();
     let reason = match error.loop_ancestor() {
         Some(ancestor) => format!("a link that leads back to {}: a loop", ancestor.display()),

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::corpus::compression::Compression;
-use crate::corpus::encoding::{self, Encoding};
+use crate::corpus::encoding::Encoding;
 use crate::corpus::format;
 use crate::corpus::once::{self, is_read_once};
 use crate::corpus::progress::{Counted, ReadProgress};
+use crate::corpus::transcode;
 use crate::error::{Error, Result};
 
 const BUFFER_BYTES: usize = 1 << 16;
@@ -80,10 +81,10 @@ impl Input {
     }
 
     /// The same, to be read by lines: without a byte order mark, and in an encoding for
-    /// [`decode_line`](encoding::decode_line).
+    /// [`decode_line`](crate::corpus::encoding::decode_line).
     pub(crate) fn into_lines(mut self, asked: Encoding) -> Result<Input> {
         let reader = std::mem::replace(&mut self.reader, BufReader::new(Box::new(io::empty())));
-        let lines = encoding::line_reader(reader, asked).map_err(|error| self.broken(&error))?;
+        let lines = transcode::line_reader(reader, asked).map_err(|error| self.broken(&error))?;
         let mark = if lines.is_marked { BYTE_ORDER_MARK } else { b"" };
         let reader = BufReader::with_capacity(BUFFER_BYTES, lines.reader);
         Ok(Input { reader, encoding: lines.encoding, mark, ..self })

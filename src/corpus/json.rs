@@ -44,7 +44,7 @@ pub(crate) fn ascii_string(text: &str) -> String {
     for unit in text.encode_utf16() {
         match u8::try_from(unit) {
             Ok(byte) if matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\') => {
-                quoted.push(byte.into())
+                quoted.push(byte.into());
             }
             _ => quoted.push_str(&format!("\\u{unit:04x}")),
         }

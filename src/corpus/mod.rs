@@ -71,6 +71,7 @@ mod parquet;
 mod parquet_writer;
 mod progress;
 mod records;
+mod transcode;
 mod warc;
 mod writer;
 

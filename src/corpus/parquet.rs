@@ -252,6 +252,10 @@ fn is_value(kind: &DataType) -> bool {
 }
 
 impl Row {
+    pub(crate) fn has_column(&self, name: &str) -> bool {
+        self.batch.column_by_name(name).is_some()
+    }
+
     /// Parses the row; a reason if it is malformed. `position` names a document that has no id.
     pub(crate) fn parse(
         &self,

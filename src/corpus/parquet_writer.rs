@@ -43,20 +43,10 @@ impl<W: Write + Send> fmt::Debug for RowWriter<W> {
 
 impl<W: Write + Send> RowWriter<W> {
     /// A writer for rows like this one, with a column for annotations if that has a name.
-    ///
-    /// # Errors
-    /// [`Error::BadArgument`] if there is such a column already.
     pub(crate) fn new(write: W, row: &Row, field: Option<&str>, path: &Path) -> Result<Self> {
         let schema = row.batch.schema();
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
-        if let Some(name) = field {
-            if schema.field_with_name(name).is_ok() {
-                return Err(Error::BadArgument(format!(
-                    "there is a column `{name}` already; give the annotation another name"
-                )));
-            }
-            fields.push(Arc::new(Field::new(name, DataType::UInt64, true)));
-        }
+        fields.extend(field.map(|name| Arc::new(Field::new(name, DataType::UInt64, true))));
         let written = Arc::new(Schema::new(fields));
         let metadata = schema.metadata().iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
         let mut metadata: Vec<KeyValue> = metadata.collect();
@@ -110,7 +100,9 @@ impl<W: Write + Send> RowWriter<W> {
 
     /// Writes what is left and hands the output back.
     pub(crate) fn finish(mut self, path: &Path) -> Result<W> {
-        self.write_batch().and_then(|()| self.writer.into_inner()).map_err(failed(path))
+        let mut write = self.write_batch().and_then(|()| self.writer.into_inner()).map_err(failed(path))?;
+        write.flush().map_err(Error::io(path, "write"))?;
+        Ok(write)
     }
 }
 

@@ -169,7 +169,7 @@ enum File {
         input: Input,
         is_first: bool,
     },
-    Table(csv::Rows),
+    Table(Box<csv::Rows>),
     Warc(warc::Pages),
     Text(Input),
     #[cfg(feature = "parquet")]
@@ -190,8 +190,10 @@ impl File {
         progress: &Arc<ReadProgress>,
     ) -> Result<File> {
         let lines = || Input::open(path, progress)?.into_lines(options.encoding);
-        let table =
-            |delimiter| Ok(csv::Rows::open(lines()?, delimiter, options)?.map_or(File::Ended, File::Table));
+        let table = |delimiter| {
+            Ok(csv::Rows::open(lines()?, delimiter, options)?
+                .map_or(File::Ended, |rows| File::Table(Box::new(rows))))
+        };
         match format {
             DocumentFormat::Jsonl => Ok(File::Jsonl { input: lines()?, is_first: true }),
             DocumentFormat::Csv => table(b','),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::corpus::csv::Header;
 use crate::corpus::encoding::{self, Encoding};
+use crate::corpus::fields::is_taken;
 use crate::corpus::json;
 #[cfg(feature = "parquet")]
 use crate::corpus::parquet::Row;
@@ -117,6 +118,9 @@ impl<W: Write + Send> DocumentWriter<W> {
         let lines = match record.content() {
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => {
+                if let Some(name) = field.filter(|name| row.has_column(name)) {
+                    return Err(refused(is_taken("column", name)));
+                }
                 let rows = self.output.rows(row, field, &self.path)?;
                 if !rows.fits(row) {
                     return Err(refused(first.other_columns()));
@@ -151,15 +155,7 @@ impl<W: Write + Send> DocumentWriter<W> {
     /// # Errors
     /// [`Error::Io`] if it cannot be written.
     pub fn finish(self) -> Result<W> {
-        let mut write = match self.output {
-            Output::Bytes(write) => write,
-            #[cfg(feature = "parquet")]
-            Output::Rows(rows) => rows.finish(&self.path)?,
-            #[cfg(feature = "parquet")]
-            Output::Broken => return Err(broken(&self.path)),
-        };
-        write.flush().map_err(Error::io(&self.path, "write"))?;
-        Ok(write)
+        self.output.finish(&self.path)
     }
 }
 
@@ -172,6 +168,16 @@ impl<W: Write + Send> Output<W> {
             // Only rows of Parquet come here, and they are not written as bytes.
             #[cfg(feature = "parquet")]
             Output::Rows(_) | Output::Broken => Err(broken(path)),
+        }
+    }
+
+    fn finish(self, path: &Path) -> Result<W> {
+        match self {
+            Output::Bytes(mut write) => write.flush().map(|()| write).map_err(Error::io(path, "write")),
+            #[cfg(feature = "parquet")]
+            Output::Rows(rows) => rows.finish(path),
+            #[cfg(feature = "parquet")]
+            Output::Broken => Err(broken(path)),
         }
     }
 
@@ -255,10 +261,7 @@ fn with_field<'r>(
     let (text, _) = encoding::decode_line(line.to_vec(), encoding);
     let names = json::names(&text)?;
     if names.iter().any(|name| name == annotation.field) {
-        return Err(format!(
-            "there is a field `{}` already; give the annotation another name",
-            annotation.field
-        ));
+        return Err(is_taken("field", annotation.field));
     }
     // The last byte that is not blank: in an object, no part of a character.
     let Some(end) = line.iter().rposition(|&byte| byte == b'}') else {

@@ -115,8 +115,13 @@ fn bad_files() {
     std::os::unix::fs::symlink("../top", folder.path("top/back")).unwrap();
     stops_or_is_skipped(&folder, "top", &[], "top/back: a link that leads back to top: a loop");
 
+    std::os::unix::fs::symlink("itself.jsonl", folder.path("itself.jsonl")).unwrap();
+    stops_or_is_skipped(&folder, "itself.jsonl", &[], "itself.jsonl: cannot open: ");
+    std::os::unix::fs::symlink("itself", folder.path("itself")).unwrap();
+    stops_or_is_skipped(&folder, "itself", &[], "itself: cannot open: ");
+
     folder.write("locked.jsonl", GOOD);
-    std::fs::set_permissions(folder.path("locked.jsonl"), std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(folder.path("locked.jsonl"), std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::File::open(folder.path("locked.jsonl")).is_ok() {
         eprintln!("SKIPPED: this user may read every file");
         return;

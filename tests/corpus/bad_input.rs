@@ -152,12 +152,25 @@ fn a_loop_of_links() {
 
 #[test]
 #[cfg(unix)]
+fn files_that_cannot_be_opened() {
+    let folder = Folder::new();
+    for name in ["itself.jsonl", "itself"] {
+        let path = folder.0.path().join(name);
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let (message, _) = message(&folder, &path);
+        assert!(message.starts_with(&format!("{}: cannot open: ", path.display())), "{message}");
+        assert!(matches!(InputKind::detect(&path), Err(Error::BadInput { .. })));
+    }
+}
+
+#[test]
+#[cfg(unix)]
 fn files_without_permission() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = Folder::new();
     let forbid = |path: &PathBuf| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
         std::fs::File::open(path).is_err()
     };
     let locked = folder.file("locked.jsonl", TWO_LINES);

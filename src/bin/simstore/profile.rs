@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
     /// How a text becomes features: auto, words-N, chars-N, jieba-N, phrases, sentences-N, tokens or features; then
-    /// options, after commas, such as strip-markup or weights=none; a wrong one lists all [default: auto, or that of
+    /// options, after commas, such as strip-markup or weights=none; a wrong one lists all [default: auto,strip-markup, or that of
     /// the store]
     #[arg(long = "profile", value_name = "NAME")]
     name: Option<String>,

@@ -74,7 +74,7 @@ pub(crate) struct EvaluateArgs {
     /// Labelled pairs: .jsonl files; `-` is standard input
     #[arg(required = true, value_name = "PAIRS")]
     inputs: Vec<PathBuf>,
-    /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: auto]
+    /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: auto,strip-markup]
     #[arg(long = "profile", value_name = "NAME")]
     profiles: Vec<String>,
     #[command(flatten)]

@@ -1,0 +1,162 @@
+//! Files as lines in an encoding that lines can be told apart in.
+
+use std::io::{self, Read};
+
+use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8};
+
+use crate::corpus::encoding::Encoding;
+
+/// What stands for malformed bytes between a [`Utf8Reader`] and the decoding of a line: no UTF-8 holds it.
+const MALFORMED: u8 = 0xff;
+
+/// The lines of a file, without its byte order mark.
+pub(crate) struct Lines {
+    pub(crate) reader: Box<dyn Read + Send>,
+    /// An encoding that [`decode_line`](crate::corpus::encoding::decode_line) takes.
+    pub(crate) encoding: Encoding,
+    /// Whether there was a byte order mark.
+    pub(crate) is_marked: bool,
+}
+
+/// Reads the lines of a file.
+pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encoding) -> io::Result<Lines> {
+    let mut start = Vec::new();
+    (&mut file).take(3).read_to_end(&mut start)?;
+    let (charset, mark) = match Charset::for_bom(&start) {
+        Some((charset, mark)) => (charset, mark),
+        None => (encoding.0.unwrap_or(UTF_8), 0),
+    };
+    let file = io::Cursor::new(start.split_off(mark)).chain(file);
+    let is_marked = mark > 0;
+    Ok(if charset.is_ascii_compatible() {
+        Lines { reader: Box::new(file), encoding: Encoding(Some(charset)), is_marked }
+    } else {
+        Lines { reader: Box::new(Utf8Reader::new(file, charset)), encoding: Encoding(Some(UTF_8)), is_marked }
+    })
+}
+
+/// Makes UTF-8 of a stream; what is malformed becomes [`MALFORMED`], so that it is replaced and counted where it is
+/// decoded.
+struct Utf8Reader<R> {
+    inner: R,
+    decoder: Decoder,
+    input: Vec<u8>,
+    /// How far `input` is decoded.
+    decoded: usize,
+    output: Vec<u8>,
+    /// How far `output` is handed out.
+    given: usize,
+    /// Whether `inner` has ended, and then the decoder.
+    ended: bool,
+    finished: bool,
+}
+
+impl<R: Read> Utf8Reader<R> {
+    const CHUNK: usize = 1 << 14;
+
+    fn new(inner: R, charset: &'static Charset) -> Self {
+        Utf8Reader {
+            inner,
+            decoder: charset.new_decoder_without_bom_handling(),
+            input: Vec::new(),
+            decoded: 0,
+            output: Vec::new(),
+            given: 0,
+            ended: false,
+            finished: false,
+        }
+    }
+
+    /// Decodes more, when all has been handed out.
+    fn fill(&mut self) -> io::Result<()> {
+        self.output.clear();
+        self.given = 0;
+        if self.decoded == self.input.len() && !self.ended {
+            self.input.resize(Self::CHUNK, 0);
+            let read = self.inner.read(&mut self.input);
+            self.input.truncate(*read.as_ref().unwrap_or(&0));
+            self.decoded = 0;
+            self.ended = read? == 0;
+        }
+        // No byte of any encoding becomes more than 3 bytes of UTF-8.
+        self.output.resize(3 * Self::CHUNK + 16, 0);
+        let input = &self.input[self.decoded..];
+        let (result, read, written) =
+            self.decoder.decode_to_utf8_without_replacement(input, &mut self.output, self.ended);
+        self.decoded += read;
+        self.output.truncate(written);
+        match result {
+            DecoderResult::Malformed(..) => self.output.push(MALFORMED),
+            DecoderResult::InputEmpty => self.finished = self.ended,
+            DecoderResult::OutputFull => {}
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Utf8Reader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.output.len() {
+            if self.finished {
+                return Ok(0);
+            }
+            self.fill()?;
+        }
+        let count = buffer.len().min(self.output.len() - self.given);
+        buffer[..count].copy_from_slice(&self.output[self.given..self.given + count]);
+        self.given += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::encoding::decode_line;
+
+    fn encoding(label: &str) -> Encoding {
+        label.parse().unwrap()
+    }
+
+    fn encoded(text: &str, label: &str) -> Vec<u8> {
+        match label {
+            "utf-16le" => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            "utf-16be" => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+            _ => Charset::for_label(label.as_bytes()).unwrap().encode(text).0.into_owned(),
+        }
+    }
+
+    /// Reads a few bytes at a time.
+    struct Trickle(Vec<u8>);
+
+    impl Read for Trickle {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = buffer.len().min(self.0.len()).min(1 + self.0.len() % 3);
+            buffer[..count].copy_from_slice(&self.0[..count]);
+            self.0.drain(..count);
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn streams_become_lines_of_utf8() {
+        let text = "相似的文档，\n".repeat(9000);
+        for (label, mark) in
+            [("utf-16le", ""), ("utf-16be", "\u{feff}"), ("iso-2022-jp", ""), ("utf-8", "\u{feff}")]
+        {
+            let text = if label == "iso-2022-jp" { "日本の文\n".repeat(9000) } else { text.clone() };
+            let bytes = encoded(&format!("{mark}{text}"), label);
+            let asked = if mark.is_empty() { encoding(label) } else { Encoding::AUTO };
+            let mut lines = line_reader(Trickle(bytes), asked).unwrap();
+            let mut read = Vec::new();
+            lines.reader.read_to_end(&mut read).unwrap();
+            assert!(read == text.as_bytes(), "{label}");
+            assert_eq!((lines.encoding, lines.is_marked), (encoding("utf-8"), !mark.is_empty()));
+        }
+        // Half a surrogate pair, and half a character at the end.
+        let bytes = b"\xff\xfea\0\0\xd8b\0c".to_vec();
+        let mut read = Vec::new();
+        line_reader(Trickle(bytes), Encoding::AUTO).unwrap().reader.read_to_end(&mut read).unwrap();
+        assert_eq!(decode_line(read, Encoding::AUTO), ("a\u{fffd}b\u{fffd}".to_owned(), 2));
+    }
+}
