@@ -33,7 +33,7 @@ const MAX_IDF: f64 = 255.0;
 ///
 /// let resources = Resources { idf: Some(Resource::new("idf.tsv", table)), ..Resources::default() };
 /// let profile = Profile::with_resources("words-1,weights=idf", &resources)?;
-/// assert_eq!(profile.to_string(), "words-1,idf=a4b9a4e0c0ab6ae4,weights=idf");
+/// assert_eq!(profile.to_string(), "words-1,idf=ae5510eeb7a468e7,weights=idf");
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]

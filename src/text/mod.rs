@@ -130,7 +130,7 @@ impl Profile {
     /// let dictionary = Some(Resource::new("words.txt", "石墨烯量子点\n"));
     /// let resources = Resources { dictionary, ..Resources::default() };
     /// let profile = Profile::with_resources("jieba-20", &resources)?;
-    /// assert_eq!(profile.to_string(), "jieba-20,dictionary=ca4d85a1cd6ff96b");
+    /// assert_eq!(profile.to_string(), "jieba-20,dictionary=6c3035722846a942");
     /// assert!(Profile::with_resources(&profile.to_string(), &Resources::default()).is_err());
     /// # Ok::<(), simstore::Error>(())
     /// ```
