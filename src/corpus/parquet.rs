@@ -285,6 +285,9 @@ impl Row {
             Some(_) => text(id_name).map(DocumentId::name).transpose()?,
         };
         let texts: Vec<Option<String>> = options.text_fields.iter().map(|name| text(name)).collect();
+        if texts.iter().all(Option::is_none) {
+            return Err(format!("the text column `{}` is null", options.text_fields.join("`, `")));
+        }
         if texts.iter().flatten().any(|text| text.len() > options.max_bytes) {
             return Err(format!("longer than the limit of {} bytes", options.max_bytes));
         }

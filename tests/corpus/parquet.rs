@@ -113,7 +113,7 @@ fn rows_that_are_no_documents() {
     let read = read(&path, &options);
     assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, Some(2), Some(3), Some(4)]);
     let message = |at: usize| read[at].as_ref().unwrap_err().to_string();
-    assert!(message(1).ends_with("no text column `text`"), "{}", message(1));
+    assert!(message(1).ends_with("the text column `text` is null"), "{}", message(1));
     assert!(
         message(2).ends_with("the id column `id` is not an integer from 0 to 2^64 - 1"),
         "{}",
