@@ -29,7 +29,7 @@ fn parts(folder: &Folder, name: &str) -> Vec<String> {
 fn what_is_finished_is_not_done_again() {
     let folder = Folder::new();
     corpus(&folder);
-    let args = ["dedup", "corpus", "--keep", "newest:id", "--clusters", "-"];
+    let args = ["dedup", "corpus", "-d", "8", "--keep", "newest:id", "--clusters", "-"];
     let plain = folder.run(&args).ok();
     assert!(plain.lines().count() > 20);
     let run = |more: &[&str]| folder.run(&[&args[..], &["--resume", "work"], more].concat());
