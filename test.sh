@@ -3,8 +3,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/setup.sh
-cargo test --quiet "$@"
+cargo test --quiet --features parquet "$@"
 # The same answers without the instructions that only newer processors have.
 for level in v1 v3; do
-    SIMSTORE_CPU=$level cargo test --quiet --lib --test exactness "$@"
+    SIMSTORE_CPU=$level cargo test --quiet --features parquet --lib --test exactness "$@"
 done

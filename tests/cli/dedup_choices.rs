@@ -260,6 +260,7 @@ fn against_a_store() {
         "by chain\t1\told\t6\ttrue\nnear\t1\told\t3\ttrue\nx\t2\tx\t0\tfalse\ny\t2\tx\t1\tfalse\n"
     );
     let objects = folder.run(&["dedup", "new.tsv", "--json", "--against", "seen", "--add"]).json();
+    assert_eq!(objects.len(), 3);
     assert_eq!(objects[0]["representative"], "old");
     assert_eq!(objects[0]["stored"], true);
     let summary = objects.last().unwrap();

@@ -128,7 +128,9 @@ fn the_pairs_of_the_samples() {
     let pairs = sample("pairs.jsonl");
     let text = folder.run(&["evaluate", &pairs]).ok();
     assert!(
-        text.starts_with("auto,strip-markup, 64 bits: 40 positive pairs, 0 negative pairs, 3,120 random pairs\n"),
+        text.starts_with(
+            "auto,strip-markup, 64 bits: 40 positive pairs, 0 negative pairs, 3,120 random pairs\n"
+        ),
         "{text}"
     );
     assert_eq!(text.lines().filter(|line| line.contains("paper")).count(), 1);

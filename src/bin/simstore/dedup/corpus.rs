@@ -62,7 +62,7 @@ impl Strings {
     }
 
     pub(super) fn memory(&self) -> u64 {
-        (self.text.capacity() + self.ends.capacity() * size_of::<usize>()) as u64
+        (self.text.len() + self.ends.len() * size_of::<usize>()) as u64
     }
 
     pub(super) fn get(&self, at: usize) -> &str {
@@ -227,8 +227,8 @@ impl Names {
     fn memory(&self) -> u64 {
         let ids = match &self.ids {
             Ids::Positions => 0,
-            Ids::Numbers(numbers) => (numbers.capacity() * size_of::<u64>()) as u64,
-            Ids::Texts(texts, is_number) => texts.memory() + is_number.capacity() as u64 / 8,
+            Ids::Numbers(numbers) => (numbers.len() * size_of::<u64>()) as u64,
+            Ids::Texts(texts, is_number) => texts.memory() + is_number.len() as u64 / 8,
         };
         // A place of the table has a document and a byte.
         ids + (self.by_id.capacity() * (size_of::<u32>() + 1)) as u64

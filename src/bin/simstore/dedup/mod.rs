@@ -20,6 +20,7 @@ use self::written::Documents;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, Read, count_of};
 use crate::numbers::{bytes, parse_bytes, rounded};
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::rows::FORMATS_HELP;
 use crate::width::{Bits, by_width, check_distance};
@@ -37,8 +38,9 @@ mod similarity;
 mod written;
 
 const EXAMPLES: &str = "\
-Without --output and the like, the clusters are printed: what stands for each, then its other documents, each with its \
-distance to that. With --json, a line is an object: one for each cluster, then one summary.
+If no output file is named, the clusters are printed: what stands for each, then its other documents, each with its \
+distance to that. With --json, a line is an object: one for each cluster, then one summary; if a file is named, only the \
+summary.
   cluster, size  number of the cluster from 1, and of its documents
   representative id of what stands for it; stored is true if that was in the store before
   members        its documents in order of input: id, fingerprint, distance (to the representative)
@@ -212,8 +214,12 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     };
     let mut summary = Summary::new(&found, texts.as_ref(), counts);
     (summary.added, summary.seconds) = (added, rounded(progress.seconds()));
-    if !args.outputs.use_stdout() {
+    if args.outputs.is_empty() {
         found.print(&summary, args.json)?;
+    } else if args.json && !args.outputs.use_stdout() {
+        let mut output = Output::stdout();
+        output.json(&summary)?;
+        output.finish()?;
     }
     if !args.json || args.outputs.use_stdout() {
         summary.say(distance, progress);

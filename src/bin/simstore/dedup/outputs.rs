@@ -68,6 +68,11 @@ impl OutputArgs {
         }
     }
 
+    /// Whether none is asked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
     /// Whether one of them is standard output, where nothing else is printed then.
     pub(super) fn use_stdout(&self) -> bool {
         self.all().any(|path| path.as_os_str() == "-")

@@ -63,7 +63,7 @@ impl Values {
     pub(super) fn memory(&self) -> u64 {
         match self {
             Values::None => 0,
-            Values::Lengths(lengths) => (lengths.capacity() * size_of::<u64>()) as u64,
+            Values::Lengths(lengths) => (lengths.len() * size_of::<u64>()) as u64,
             Values::Fields(fields) => fields.memory(),
         }
     }
