@@ -42,12 +42,14 @@ mod clean;
 mod hash;
 mod idf;
 mod name;
+mod presets;
 mod resources;
 mod simhash;
 mod tokenize;
 mod weights;
 
 pub use crate::text::idf::{DocumentFrequencies, IdfRow};
+pub use crate::text::presets::Preset;
 pub use crate::text::resources::{Checksum, Resource, Resources};
 pub use crate::text::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
 
