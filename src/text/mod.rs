@@ -68,6 +68,7 @@ const DEFAULT: &str = "auto,strip-markup";
 /// | `sentences-N` | the N longest different sentences, N from 1 to 100 |
 /// | `tokens` | what stands between white space |
 /// | `features` | the text is lines `feature<TAB>weight`, taken as they are; weights from 0 to 65535, 1 where there is none |
+/// | `pypi-simhash` and others | as another tool does, bit for bit: a [`Preset`], which takes no options |
 ///
 /// | option of `auto` and `jieba-N` | |
 /// |---|---|
@@ -151,7 +152,12 @@ impl Profile {
 
     /// The fingerprint of a text; `None` if nothing in it makes a feature that weighs something:
     /// it is empty, or has no letter and no digit.
+    ///
+    /// A preset gives every text a fingerprint, but only one of [`Profile::bits`].
     pub fn fingerprint<F: Fingerprint>(&self, text: &str) -> Option<Simhash<F>> {
+        if let Tokenizer::Preset(preset) = self.name.tokenizer {
+            return preset.fingerprint(text);
+        }
         let mut sums = Sums::new();
         let hash = self.name.hash;
         self.visit_features(text, |feature, weight| sums.add(hash.hash(feature), weight));
@@ -214,8 +220,20 @@ impl Profile {
     }
 
     /// The width in bits that fingerprints must have; `None` if it is free to choose.
+    ///
+    /// ```
+    /// use simstore::text::Profile;
+    ///
+    /// let preset: Profile = "string-hash-128".parse()?;
+    /// assert_eq!(preset.bits(), Some(128));
+    /// assert_eq!(Profile::default().bits(), None);
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
     pub fn bits(&self) -> Option<u32> {
-        None
+        match self.name.tokenizer {
+            Tokenizer::Preset(preset) => Some(preset.bits()),
+            _ => None,
+        }
     }
 
     /// Visits the features before a choice is made among keywords, without weights.
@@ -227,7 +245,7 @@ impl Profile {
     fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) {
         let Name { tokenizer, cleaning, search, weights, .. } = self.name;
         let text: Cow<'_, str> =
-            if tokenizer == Tokenizer::Features { text.into() } else { cleaning.clean(text) };
+            if tokenizer.takes_text_as_it_is() { text.into() } else { cleaning.clean(text) };
         let takes_keywords = match tokenizer {
             Tokenizer::Auto => clean::is_mostly_han(&text),
             Tokenizer::Jieba(_) => true,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::text::clean::{Cleaning, Markup};
 use crate::text::hash::FeatureHash;
+use crate::text::presets::Preset;
 use crate::text::resources::{Checksum, Resource, Resources};
 use crate::text::tokenize::{DEFAULT_KEYWORDS, Tokenizer};
 use crate::text::weights::Weights;
@@ -25,7 +26,8 @@ pub(crate) struct Name {
 }
 
 const TOKENIZERS: &str = "`auto`, `words-1` to `words-8`, `chars-1` to `chars-16`, `jieba-1` to `jieba-1000`, \
-    `phrases`, `sentences-1` to `sentences-100`, `tokens` or `features`";
+    `phrases`, `sentences-1` to `sentences-100`, `tokens`, `features`, or a preset: `pypi-simhash`, `seomoz-simhash`, \
+    `yanyiwu-simhash`, `string-hash-64`, `string-hash-128` or `practice-report`";
 
 const OPTIONS: &str = "`search`, `dictionary=CHECKSUM`, `stop-words=CHECKSUM`, `idf=CHECKSUM`, `keep-front-matter`, \
     `strip-markup`, `strip-html`, `main-text`, `no-nfkc`, `keep-case`, `simplified`, `only-han`, `strip-digits`, \
@@ -88,6 +90,11 @@ impl Name {
     /// Refuses what makes no sense together.
     fn check(&self) -> Result<()> {
         let Name { tokenizer, cleaning, weights, .. } = *self;
+        if matches!(tokenizer, Tokenizer::Preset(_)) && *self != (Name { tokenizer, ..Name::default() }) {
+            return bad(format!(
+                "`{tokenizer}` does exactly as another tool: it takes no options and no files"
+            ));
+        }
         let keywords_only = [
             (self.search, "search"),
             (self.dictionary.is_some(), "dictionary"),
@@ -216,6 +223,9 @@ impl FromStr for Tokenizer {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
+        if let Ok(preset) = name.parse::<Preset>() {
+            return Ok(Tokenizer::Preset(preset));
+        }
         let number = |digits: &str, max: usize| {
             let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
             digits.parse().ok().filter(|n| canonical && (1..=max).contains(n))
@@ -253,6 +263,7 @@ impl fmt::Display for Tokenizer {
             Tokenizer::Sentences(count) => write!(f, "sentences-{count}"),
             Tokenizer::Tokens => write!(f, "tokens"),
             Tokenizer::Features => write!(f, "features"),
+            Tokenizer::Preset(preset) => preset.fmt(f),
         }
     }
 }
@@ -328,6 +339,9 @@ mod tests {
             "sentences-100",
             "tokens,no-nfkc,keep-case",
             "features,weights=levels",
+            "pypi-simhash",
+            "string-hash-128",
+            "tokens,weights=none,hash=one-at-a-time",
             "auto,keep-front-matter",
             "words-3,keep-front-matter,strip-markup",
             "chars-4,strip-markup",
@@ -394,6 +408,9 @@ mod tests {
     fn what_makes_no_sense_is_refused_with_a_reason() {
         for (name, reason) in [
             ("words-2,main-text", "needs `strip-html`"),
+            ("pypi-simhash,strip-markup", "takes no options"),
+            ("string-hash-64,hash=md5", "takes no options"),
+            ("practice-report,weights=none", "takes no options"),
             ("words-2,strip-markup,main-text", "needs `strip-html`"),
             ("words-2,strip-html,strip-markup", "choose one"),
             ("words-2,search", "`words-2` takes no keywords"),

@@ -120,3 +120,29 @@ fn inverse_document_frequencies() {
     folder.write("a.hex", "0000000000000001\n");
     folder.run(&["idf", "a.hex"]).fails(2, "fingerprints already");
 }
+
+#[test]
+fn presets() {
+    let folder = with_text();
+    // By Simhash(text).value of the package simhash 2.1.2 on PyPI.
+    let expected = "4d2535c9fe77b86e\tthe text\n";
+    assert_eq!(folder.run(&["fingerprint", "a.jsonl", "--preset", "pypi-simhash"]).ok(), expected);
+    assert_eq!(folder.run(&["fingerprint", "a.jsonl", "--profile", "pypi-simhash"]).ok(), expected);
+
+    let wide = ["--preset", "string-hash-128"];
+    for command in [&["fingerprint", "a.jsonl"][..], &["build", "store", "a.jsonl"], &["dedup", "a.jsonl"]] {
+        folder.run(&[command, &wide].concat()).fails(2, "give --bits 128");
+    }
+    folder.run(&[&["build", "store", "a.jsonl", "--bits", "128"], &wide[..]].concat()).ok();
+    let found = folder.run(&["query", "store", "--text", TEXT]).ok();
+    assert!(found.starts_with("0\t"), "{found}");
+    folder.run(&["query", "store", "--text", TEXT, "--preset", "string-hash-64"]).fails(1, "string-hash-128");
+
+    folder.run(&["fingerprint", "a.jsonl", "--preset", "simhash"]).fails(2, "possible values: pypi-simhash");
+    folder
+        .run(&["fingerprint", "a.jsonl", "--preset", "pypi-simhash", "--profile", "auto"])
+        .fails(2, "--profile");
+    folder
+        .run(&["fingerprint", "a.jsonl", "--profile", "pypi-simhash,strip-html"])
+        .fails(2, "takes no options");
+}

@@ -14,6 +14,7 @@ use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, count_of};
 use crate::naming::Naming;
 use crate::numbers::{bits_each, bytes, parse_block_size, parse_bytes, rounded};
 use crate::output::Output;
+use crate::profile::check_bits;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width, check_distance};
 
@@ -120,6 +121,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     let given = args.documents.profile.given()?;
     let told = kind == InputKind::Documents || given.is_some();
     let profile = given.unwrap_or_default();
+    check_bits::<F>(&profile)?;
     let bar = progress.bar("writing tables");
     let shown = bar.clone();
     let options = BuildOptions {

@@ -13,7 +13,7 @@ use simstore::{Error, Fingerprint};
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::numbers::{grouped, parse_bytes};
-use crate::profile::ProfileArgs;
+use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::{Counter, Progress};
 
 /// Malformed lines that are printed one by one under `--skip-bad`.
@@ -321,6 +321,7 @@ pub(crate) fn visit_documents<F: Fingerprint>(
     progress: &Progress,
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
+    check_bits::<F>(profile)?;
     let documents = fingerprint_documents::<F>(inputs, options, profile);
     let counter = progress.reading("documents", documents.progress(), || total_bytes(inputs, options));
     visit_each(documents, counter, skip_bad, visitor, |_, document| Item {

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use simstore::Error;
-use simstore::text::{Profile, Resource, Resources};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use simstore::text::{Preset, Profile, Resource, Resources};
+use simstore::{Error, Fingerprint};
 
 use crate::failure::{Failure, Outcome};
 
@@ -16,6 +17,9 @@ pub(crate) struct ProfileArgs {
     /// the store]
     #[arg(long = "profile", value_name = "NAME")]
     name: Option<String>,
+    /// Make the same fingerprints as another tool; the same as --profile with the preset's name
+    #[arg(long, conflicts_with = "name", value_name = "NAME", value_parser = preset_parser())]
+    preset: Option<Preset>,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -39,12 +43,11 @@ impl ProfileArgs {
     /// whose profile is empty, leaves the choice.
     pub(crate) fn profile(&self, stored: Option<&str>) -> Outcome<Profile> {
         let stored = stored.filter(|stored| !stored.is_empty());
-        let name =
-            self.name.as_deref().or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
+        let name = self.name().or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
         let profile =
             Profile::with_resources(&name, &self.resources.read()?).map_err(|error| match error {
                 // What a store says is no bad usage.
-                Error::BadArgument(reason) if self.name.is_none() && stored.is_some() => {
+                Error::BadArgument(reason) if self.name().is_none() && stored.is_some() => {
                     Failure::Failed(format!("profile of the store: {reason}"))
                 }
                 Error::BadArgument(reason) => Failure::Usage(reason),
@@ -59,11 +62,31 @@ impl ProfileArgs {
         }
     }
 
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref().or(self.preset.map(Preset::name))
+    }
+
     /// The profile that is asked for; none where no option says any.
     pub(crate) fn given(&self) -> Outcome<Option<Profile>> {
         let ResourceArgs { dictionary, idf, stop_words } = &self.resources;
         let is_given = [dictionary, idf, stop_words].iter().any(|file| file.is_some());
-        if is_given || self.name.is_some() { self.profile(None).map(Some) } else { Ok(None) }
+        if is_given || self.name().is_some() { self.profile(None).map(Some) } else { Ok(None) }
+    }
+}
+
+fn preset_parser() -> impl TypedValueParser<Value = Preset> {
+    let presets = Preset::ALL.map(|preset| PossibleValue::new(preset.name()).help(preset.about()));
+    PossibleValuesParser::new(presets).try_map(|name| name.parse())
+}
+
+/// Refuses a profile that makes fingerprints of another width.
+pub(crate) fn check_bits<F: Fingerprint>(profile: &Profile) -> Outcome {
+    match profile.bits() {
+        Some(bits) if bits != F::BITS => Err(Failure::Usage(format!(
+            "profile {profile} makes fingerprints of {bits} bits, not {}: give --bits {bits}",
+            F::BITS
+        ))),
+        _ => Ok(()),
     }
 }
 

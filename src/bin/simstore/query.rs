@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::visit_fingerprints;
 use crate::numbers::grouped;
 use crate::output::{Output, column};
-use crate::profile::ProfileArgs;
+use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
 
@@ -173,7 +173,9 @@ fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<
         ));
         return Ok(profile);
     }
-    args.profile.profile(Some(store.profile()))
+    let profile = args.profile.profile(Some(store.profile()))?;
+    check_bits::<F>(&profile)?;
+    Ok(profile)
 }
 
 fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F> {

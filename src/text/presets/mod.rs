@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::hash::BuildHasherDefault;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::text::simhash::Simhash;
+use crate::text::simhash::{HashedHasher, Simhash};
 
 mod heap;
 mod idf;
@@ -107,13 +108,16 @@ impl Preset {
 
     /// The fingerprint of a text; `None` only if `F` is not [`Preset::bits`] wide.
     pub fn fingerprint<F: Fingerprint>(self, text: &str) -> Option<Simhash<F>> {
-        (F::BITS == self.bits()).then(|| match self {
+        if F::BITS != self.bits() {
+            return None;
+        }
+        match self {
             Preset::PypiSimhash => pypi::fingerprint(text),
-            Preset::SeomozSimhash => seomoz::fingerprint(text),
-            Preset::YanyiwuSimhash => yanyiwu::fingerprint(text),
-            Preset::StringHash64 | Preset::StringHash128 => string_hash::fingerprint(text),
-            Preset::PracticeReport => practice_report::fingerprint(text),
-        })
+            Preset::SeomozSimhash => Some(seomoz::fingerprint(text)),
+            Preset::YanyiwuSimhash => Some(yanyiwu::fingerprint(text)),
+            Preset::StringHash64 | Preset::StringHash128 => Some(string_hash::fingerprint(text)),
+            Preset::PracticeReport => Some(practice_report::fingerprint(text)),
+        }
     }
 
     /// Visits the features of a text with their weights; a feature may come several times.
@@ -178,7 +182,7 @@ fn fingerprint_of<F: Fingerprint>(
 ) -> Simhash<F> {
     // By bit from the least significant.
     let mut sums = [0.0; 128];
-    let mut distinct = HashSet::new();
+    let mut distinct = HashSet::<F, BuildHasherDefault<HashedHasher>>::default();
     for (hash, weight) in hashes {
         distinct.insert(hash);
         let bits = hash.to_u128();

@@ -31,6 +31,6 @@ mod tests {
     #[test]
     fn ties_are_ones() {
         assert_eq!(fingerprint::<u64>("").fingerprint, u64::MAX);
-        assert_eq!(fingerprint::<u128>("a").fingerprint, FeatureHash::StringHash.hash("a"));
+        assert_eq!(fingerprint::<u128>("a").fingerprint, FeatureHash::StringHash.hash::<u128>("a"));
     }
 }

@@ -6,6 +6,7 @@ mod lines;
 mod phrases;
 mod words;
 
+use crate::text::presets::Preset;
 pub(crate) use crate::text::tokenize::jieba::Keywords;
 
 /// Words in a feature of `auto`, and of a text without keywords.
@@ -25,9 +26,15 @@ pub(crate) enum Tokenizer {
     Sentences(usize),
     Tokens,
     Features,
+    Preset(Preset),
 }
 
 impl Tokenizer {
+    /// Whether nothing may be cleaned before.
+    pub(crate) fn takes_text_as_it_is(self) -> bool {
+        matches!(self, Tokenizer::Features | Tokenizer::Preset(_))
+    }
+
     /// Number of keywords of a text that has any.
     pub(crate) fn keywords(self) -> usize {
         match self {
@@ -48,6 +55,7 @@ impl Tokenizer {
             Tokenizer::Sentences(count) => phrases::longest_sentences(text, count, each),
             Tokenizer::Tokens => text.split_whitespace().for_each(&mut each),
             Tokenizer::Features => lines::weighted_lines(text, visit),
+            Tokenizer::Preset(preset) => preset.visit_features(text, visit),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::count_of;
 use crate::numbers::{grouped, parse_count};
 use crate::output::Output;
-use crate::profile::ResourceArgs;
+use crate::profile::{ResourceArgs, check_bits};
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
 
@@ -108,7 +108,10 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
 fn evaluate<F: Fingerprint>(args: &EvaluateArgs, progress: &Progress) -> Outcome {
     let resources = args.resources.read()?;
     let profile = |name: &String| {
-        Profile::with_resources(name, &resources).map_err(|error| Failure::Usage(error.to_string()))
+        let profile =
+            Profile::with_resources(name, &resources).map_err(|error| Failure::Usage(error.to_string()))?;
+        check_bits::<F>(&profile)?;
+        Ok(profile)
     };
     let mut profiles: Vec<Profile> = args.profiles.iter().map(profile).collect::<Outcome<_>>()?;
     if profiles.is_empty() {
