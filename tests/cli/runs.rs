@@ -114,6 +114,9 @@ fn shards_are_joined() {
         folder.run(&["dedup", "corpus", "--resume", "all", "--shard", shard]).fails(2, "like 1/4");
     }
     folder.run(&["dedup", "corpus", "--shard", "1/2"]).fails(2, "--resume");
+    folder.write("a.hex", "0000000000000000\n");
+    folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume is for documents");
+    folder.run(&["dedup", "a.hex", "--dry-run"]).fails(2, "--dry-run is for documents");
 }
 
 #[test]

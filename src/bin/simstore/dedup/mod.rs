@@ -153,16 +153,19 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
 fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     args.outputs.check()?;
     let kind = args.documents.kind(&args.inputs)?;
-    if kind == InputKind::Fingerprints && args.verify_text.is_some() {
-        return Err(Failure::Usage("--verify-text compares texts: the inputs hold fingerprints".to_owned()));
+    if kind == InputKind::Fingerprints {
+        let of_documents = [
+            (args.verify_text.is_some(), "--verify-text"),
+            (args.resume.is_some(), "--resume"),
+            (args.dry_run, "--dry-run"),
+            (args.keep == Rule::Longest || args.keep.field().is_some(), "--keep by what is in documents"),
+        ];
+        if let Some((_, option)) = of_documents.iter().find(|(is_set, _)| *is_set) {
+            return Err(Failure::Usage(format!("{option} is for documents: the inputs hold fingerprints")));
+        }
     }
     if args.dry_run {
-        return match kind {
-            InputKind::Documents => dry_run::run::<F>(&args.inputs, &args.documents.options(), args.json),
-            InputKind::Fingerprints => {
-                Err(Failure::Usage("--dry-run is for documents: the inputs hold fingerprints".to_owned()))
-            }
-        };
+        return dry_run::run::<F>(&args.inputs, &args.documents.options(), args.json);
     }
     if let (Some(folder), Some(_)) = (&args.resume, args.shard) {
         return make_shard::<F>(args, folder, progress);
@@ -242,11 +245,6 @@ fn read<F: Fingerprint>(
     };
     let counts = match kind {
         InputKind::Fingerprints => {
-            if args.keep.field().is_some() || args.keep == Rule::Longest {
-                return Err(Failure::Usage(
-                    "--keep by what is in documents: the inputs hold fingerprints".to_owned(),
-                ));
-            }
             inputs::read_fingerprints(&args.inputs, args.documents.skip_bad, progress, |read| match read {
                 Read::One(item) => push(&mut corpus, item),
                 Read::Block(fingerprints, position) => {
