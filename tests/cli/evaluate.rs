@@ -146,7 +146,7 @@ fn the_pairs_of_the_samples() {
     assert!(text.lines().take(20).all(|line| line.chars().count() <= 100), "{text}");
     // At 128 bits, k = 3 is not the paper's.
     let wide = folder.run(&["evaluate", &pairs, "--bits", "128"]).ok();
-    assert!(wide.contains("auto, 128 bits") && !wide.contains("paper"), "{wide}");
+    assert!(wide.contains("auto,strip-markup, 128 bits") && !wide.contains("paper"), "{wide}");
 }
 
 #[test]
