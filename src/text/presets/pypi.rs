@@ -24,8 +24,8 @@ thread_local! {
     static SEEN: RefCell<Seen> = RefCell::new(Seen { slots: vec![(0, 0); Seen::SLOTS] });
 }
 
-/// Windows seen before, with their hashes: most windows of a text are among them, and MD5 takes
-/// longer than all else. 9 MB/s of English become 45.
+/// Windows seen before, with their hashes. Most windows of a text are among them; the MD5 of each
+/// would take twice as long as all else (20 s of processor time for 48,000 pages in English, beside 10).
 struct Seen {
     slots: Vec<(u128, u64)>,
 }

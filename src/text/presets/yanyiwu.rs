@@ -1,10 +1,10 @@
 //! yanyiwu/simhash 1.3.0 for Chinese: the 5 best keywords of cppjieba 5.4.0, with the dictionaries
 //! it comes with, and lookup3.
 //!
-//! The words are those of jieba-rs, cut once more where the two are known to differ. What is left
-//! is the hidden Markov model: cppjieba ends a word before punctuation that follows an unknown
-//! word, jieba-rs ends it where the model does. Where several words are equally likely, the two
-//! may also choose differently. `BENCHMARKS.md` says how often.
+//! The words are put together from what jieba-rs does with the dictionary and with its model alone.
+//! One difference is left: where punctuation follows characters that the dictionary leaves single,
+//! cppjieba joins the last of them to the one before it, whatever the model says. `BENCHMARKS.md`
+//! says how rarely that changes a fingerprint.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
