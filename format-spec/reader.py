@@ -14,7 +14,7 @@ import struct
 import sys
 import zlib
 
-VERSION = 2
+VERSION = 3
 CODECS = ["first-difference", "gap", "elias-fano"]
 MAX_CODE_LENGTH = 12
 

@@ -7,7 +7,7 @@ use byteorder::{ByteOrder, LittleEndian};
 use crate::error::{Damage, Error, Result};
 
 /// The version of the format that this crate reads and writes.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// First and last bytes of a table file.
 pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
