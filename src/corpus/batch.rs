@@ -20,7 +20,7 @@ const BATCH_RECORDS: usize = 1 << 16;
 pub struct FingerprintedDocument<F> {
     /// What the document is called.
     pub id: DocumentId,
-    /// Its fingerprint; `None` if its text has no features.
+    /// Its fingerprint; `None` if its text has no features, or it was [passed over](FingerprintedDocuments::starting_at).
     pub simhash: Option<Simhash<F>>,
     /// Its position among the documents of all inputs, from 0. Malformed ones have a position
     /// too: skipping them does not renumber the others.
@@ -33,6 +33,8 @@ pub struct FingerprintedDocument<F> {
     pub replaced: u64,
     /// The value of the [extra field](DocumentOptions::extra_field), if that is there.
     pub extra: Option<String>,
+    /// See [`Record::checksum`].
+    pub checksum: u64,
     /// The length of its text, in bytes of UTF-8.
     pub text_bytes: u64,
     /// Its text, if that was [asked for](FingerprintedDocuments::with_texts).
@@ -59,6 +61,7 @@ pub fn fingerprint_documents<F: Fingerprint>(
         profile: profile.clone(),
         with_records: false,
         with_texts: false,
+        from: 0,
         ordinal: 0,
         read: Vec::new(),
         done: Vec::new().into_iter(),
@@ -73,6 +76,8 @@ pub struct FingerprintedDocuments<F> {
     profile: Profile,
     with_records: bool,
     with_texts: bool,
+    /// The position of the first document that gets a fingerprint.
+    from: u64,
     /// The position of the first record of `read`.
     ordinal: u64,
     /// The batch that was read last.
@@ -93,6 +98,12 @@ impl<F> FingerprintedDocuments<F> {
     #[must_use]
     pub fn with_texts(self) -> Self {
         FingerprintedDocuments { with_texts: true, ..self }
+    }
+
+    /// Makes no fingerprints of the documents before this position: for callers that had them before.
+    #[must_use]
+    pub fn starting_at(self, position: u64) -> Self {
+        FingerprintedDocuments { from: position, ..self }
     }
 
     /// How far the reading has come; it is ahead of what is handed out by a few batches.
@@ -125,19 +136,21 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
         }
         let (first, length) = (self.ordinal, batch.len() as u64);
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
-        let (with_records, with_texts) = (self.with_records, self.with_texts);
+        let (with_records, with_texts, from) = (self.with_records, self.with_texts, self.from);
         let fingerprint = |(at, record): (usize, Result<Record>)| {
             let record = record?;
             let kept = with_records.then(|| record.clone());
+            let (ordinal, checksum) = (first + at as u64, record.checksum(options));
             let Document { id, text, path, line, replaced, extra } = record.document(options)?;
             Ok(FingerprintedDocument {
                 id,
-                simhash: profile.fingerprint(&text),
-                ordinal: first + at as u64,
+                simhash: if ordinal < from { None } else { profile.fingerprint(&text) },
+                ordinal,
                 path,
                 line,
                 replaced,
                 extra,
+                checksum,
                 text_bytes: text.len() as u64,
                 text: with_texts.then_some(text),
                 record: kept,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::corpus::encoding::{self, Decoded, Encoding};
 use crate::corpus::fields::{Fields, Parsed, is_taken};
@@ -19,6 +20,8 @@ pub(crate) struct Header {
     /// The row as it stands.
     pub(crate) row: Vec<u8>,
     pub(crate) columns: Vec<String>,
+    /// xxh3 of the row.
+    pub(crate) checksum: u64,
     /// The byte order mark before it, or none. Some programs read no UTF-8 without it.
     pub(crate) mark: &'static [u8],
 }
@@ -34,7 +37,7 @@ impl Header {
         let most = row.iter().filter(|&&byte| byte == delimiter).count() + 1;
         let cells = Cells::parse(&row, delimiter, most)?;
         let columns = (0..cells.ends.len()).map(|at| cells.decoded(at, encoding).0).collect();
-        Ok(Header { delimiter, encoding, row, columns, mark })
+        Ok(Header { delimiter, encoding, checksum: xxh3_64(&row), row, columns, mark })
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<usize> {

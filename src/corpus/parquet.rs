@@ -14,6 +14,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use parquet::file::metadata::ParquetMetaData;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::corpus::encoding::{self, Decoded, Encoding};
 use crate::corpus::fields::{Fields, Parsed};
@@ -254,6 +255,22 @@ fn is_value(kind: &DataType) -> bool {
 impl Row {
     pub(crate) fn has_column(&self, name: &str) -> bool {
         self.batch.column_by_name(name).is_some()
+    }
+
+    /// xxh3 of the columns that are asked for.
+    pub(crate) fn checksum(&self, options: &DocumentOptions) -> u64 {
+        let parsed = self.parse(options, String::new);
+        let mut hasher = Xxh3::new();
+        match &parsed {
+            Ok(Parsed { id, text, extra, .. }) => {
+                for part in [&id.to_string(), text].into_iter().chain(extra) {
+                    hasher.update(&(part.len() as u64).to_le_bytes());
+                    hasher.update(part.as_bytes());
+                }
+            }
+            Err(reason) => hasher.update(reason.as_bytes()),
+        }
+        hasher.digest()
     }
 
     /// Parses the row; a reason if it is malformed. `position` names a document that has no id.

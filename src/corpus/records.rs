@@ -3,6 +3,8 @@
 use std::path::{MAIN_SEPARATOR_STR, Path, PathBuf};
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
 use crate::corpus::csv::{self, Header};
 use crate::corpus::encoding::{self, Encoding};
 use crate::corpus::fields::Parsed;
@@ -96,6 +98,19 @@ impl Record {
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => row.bytes,
             _ => self.bytes().map_or(0, <[u8]>::len),
+        }
+    }
+
+    /// A checksum of what stands there: xxh3 of its bytes and, for a row, of the header. Of a row of Parquet, of the
+    /// columns that these options ask for. It tells whether a document that is read again is still the same.
+    pub fn checksum(&self, options: &DocumentOptions) -> u64 {
+        match &self.content {
+            Content::Table { row, header } => xxh3_64_with_seed(row, header.checksum),
+            #[cfg(feature = "parquet")]
+            Content::Parquet(row) => row.checksum(options),
+            Content::Jsonl { line: bytes, .. } | Content::Warc { bytes, .. } | Content::Text(bytes) => {
+                xxh3_64(bytes)
+            }
         }
     }
 

@@ -205,3 +205,39 @@ fn what_is_handed_out_beside_fingerprints() {
     assert_eq!(read[0].text.as_deref(), Some("\u{fffd}ab"));
     assert!(reading().all(|document| document.unwrap().text.is_none()));
 }
+
+#[test]
+fn checksums_tell_whether_a_document_is_the_same() {
+    let folder = Folder::new();
+    let options = DocumentOptions::default();
+    let checksums = |name: &str, bytes: &str| -> Vec<u64> {
+        let path = [folder.file(name, bytes)];
+        let plain: Vec<u64> =
+            records(&path, &options).map(|record| record.unwrap().checksum(&options)).collect();
+        let made = fingerprint_documents::<u64>(&path, &options, &Profile::default());
+        assert_eq!(made.map(|document| document.unwrap().checksum).collect::<Vec<_>>(), plain, "{name}");
+        plain
+    };
+    let lines = checksums("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"a\"}\n{\"text\": \"b\"}");
+    assert!(lines[0] == lines[1] && lines[1] != lines[2]);
+    let rows = checksums("a.csv", "id,text\n1,a\n2,a\n1,a\n");
+    assert!(rows[0] == rows[2] && rows[0] != rows[1]);
+    // Another header makes other documents of the same rows.
+    assert_ne!(rows, checksums("b.csv", "text,id\n1,a\n2,a\n1,a\n"));
+    assert_ne!(checksums("a.txt", "a"), checksums("b.txt", "b"));
+}
+
+#[test]
+fn documents_that_were_read_before_get_no_fingerprint() {
+    let folder = Folder::new();
+    let path = [folder.file("a.jsonl", "{\"text\": \"a b\"}\n{\"text\": \"b c\"}\n{\"text\": \"c d\"}\n")];
+    let read = |from| {
+        let documents = fingerprint_documents::<u64>(&path, &DocumentOptions::default(), &Profile::default());
+        documents.starting_at(from).map(|document| document.unwrap()).collect::<Vec<_>>()
+    };
+    let all = read(0);
+    let last = read(2);
+    assert_eq!(last[..2].iter().map(|document| document.simhash).collect::<Vec<_>>(), [None, None]);
+    assert_eq!((&last[2], last.len()), (&all[2], 3));
+    assert!(all.iter().all(|document| document.simhash.is_some()));
+}

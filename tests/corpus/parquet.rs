@@ -263,3 +263,21 @@ fn rows_are_written_with_all_columns() {
         matches!(kept(&[with_cluster], true, |_| true), Err(Error::BadArgument(message)) if message.contains("`cluster` already"))
     );
 }
+
+#[test]
+fn checksums_are_those_of_the_columns_that_are_asked_for() {
+    let folder = Folder::new();
+    let options = DocumentOptions::default();
+    let checksums = |other: &[&str], texts: &[&str]| -> Vec<u64> {
+        let path =
+            [folder.file("a.parquet", parquet(&[("other", strings(other)), ("text", strings(texts))], 1))];
+        let plain: Vec<u64> =
+            records(&path, &options).map(|record| record.unwrap().checksum(&options)).collect();
+        let made = fingerprint_documents::<u64>(&path, &options, &Profile::default());
+        assert_eq!(made.map(|document| document.unwrap().checksum).collect::<Vec<_>>(), plain);
+        plain
+    };
+    let (before, after) = (checksums(&["x", "y"], &["a", "b"]), checksums(&["x", "z"], &["a", "c"]));
+    assert!(before[0] == after[0] && before[1] != after[1]);
+    assert_eq!(before, checksums(&["", ""], &["a", "b"]));
+}
