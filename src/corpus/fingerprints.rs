@@ -75,6 +75,11 @@ impl<F: Fingerprint> Fingerprints<F> {
         Arc::clone(&self.progress)
     }
 
+    /// The file that is being read, and the number of the line or fingerprint there that was read last, from 1.
+    pub fn place(&self) -> Option<(&Arc<Path>, u64)> {
+        self.input.as_ref().map(|(path, input, _)| (path, input.line()))
+    }
+
     /// Appends fingerprints that come next in a raw file, a block of them, which is much faster than one by one;
     /// their ids are their positions. Returns how many: 0 says nothing about what comes next.
     ///

@@ -65,6 +65,7 @@ fn clusters_pairs_and_what_is_kept() {
             "kept",
             "largest",
             "replaced",
+            "same_id",
             "seconds",
             "short",
             "text_bytes"

@@ -143,24 +143,13 @@ fn texts_decide_what_is_alike() {
         assert_eq!(run(&["--verify-text", "0.21", "--cluster-by", shape]), sets(&[("a", &["a", "c"])]));
     }
     let pairs = ["dedup", "a.jsonl", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
-    assert_eq!(folder.run(&pairs).ok(), "a\tc\t0\n");
+    let run = folder.run(&pairs[..2].iter().chain(&pairs[3..]).copied().collect::<Vec<_>>());
+    // Each pair once, also where texts were compared before to make clusters.
+    assert!(run.stderr.contains("3 pairs of texts compared, 2 not alike"), "{}", run.stderr);
+    assert_eq!(run.ok(), "a\tc\t0\n");
     let piped = ["dedup", "-", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
     assert_eq!(folder.run_with_input(&piped, folder.read("a.jsonl")).ok(), "a\tc\t0\n");
     folder.run(&["dedup", "a.jsonl", "--verify-text", "1.5"]).fails(2, "from 0 to 1");
-}
-
-#[test]
-fn an_id_comes_once() {
-    let folder = Folder::new();
-    let lines =
-        ["{\"id\": 1, \"text\": \"a\"}", "{\"id\": 2, \"text\": \"b\"}", "{\"id\": \"1\", \"text\": \"c\"}"];
-    folder.write("a.jsonl", lines.join("\n"));
-    folder.run(&["dedup", "a.jsonl"]).fails(1, "a.jsonl:3: the id `1` is that of document 1 too");
-    let run = folder.run(&["dedup", "a.jsonl", "--skip-bad", "--keep-list", "-"]);
-    assert!(run.stderr.contains("a.jsonl:3:"), "{}", run.stderr);
-    assert_eq!(run.ok(), "1\n2\n");
-    folder.write("b.jsonl", lines[1]);
-    folder.run(&["dedup", "b.jsonl", "b.jsonl"]).fails(1, "b.jsonl:1: the id `2` is that of document 1 too");
 }
 
 #[test]
@@ -259,6 +248,8 @@ fn against_a_store() {
         run(&["--clusters", "-"]),
         "by chain\t1\told\t6\ttrue\nnear\t1\told\t3\ttrue\nx\t2\tx\t0\tfalse\ny\t2\tx\t1\tfalse\n"
     );
+    // Pairs with what is stored come last.
+    assert_eq!(run(&["--pairs", "-"]), "by chain\tnear\t3\tfalse\nx\ty\t1\tfalse\nnear\told\t3\ttrue\n");
     let objects = folder.run(&["dedup", "new.tsv", "--json", "--against", "seen", "--add"]).json();
     assert_eq!(objects.len(), 3);
     assert_eq!(objects[0]["representative"], "old");

@@ -4,6 +4,7 @@
 mod build;
 mod dedup;
 mod dedup_choices;
+mod dedup_ids;
 mod evaluate;
 mod examples;
 mod fingerprint;

@@ -368,8 +368,13 @@ pub(crate) fn visit_fingerprints<F: Fingerprint>(
 /// What is read of fingerprints at a time.
 pub(crate) enum Read<'a, F> {
     One(Item<F>),
-    /// A block of a raw file, and the position of its first, which is its id; the others count on.
-    Block(&'a [F], u64),
+    /// A block of a raw file: the position of its first, which is its id, and where that stands; the others count on.
+    Block {
+        fingerprints: &'a [F],
+        position: u64,
+        path: &'a Arc<Path>,
+        line: u64,
+    },
 }
 
 /// As [`visit_fingerprints`], with those of a raw file by the block, which is much faster.
@@ -387,7 +392,8 @@ pub(crate) fn read_fingerprints<F: Fingerprint>(
         block.clear();
         let count = records.read_block(&mut block)?;
         if count > 0 {
-            visitor(Read::Block(&block, position))?;
+            let Some((path, last)) = records.place() else { break };
+            visitor(Read::Block { fingerprints: &block, position, path, line: last + 1 - count })?;
             position += count;
             counter.add(count);
             continue;

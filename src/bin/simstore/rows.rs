@@ -26,6 +26,7 @@ pub(crate) enum Kind {
     Ids {
         are_numbers: bool,
     },
+    Text,
     Count,
     Flag,
 }
@@ -38,6 +39,7 @@ pub(crate) type Column = (&'static str, Kind);
 #[serde(untagged)]
 pub(crate) enum Cell<'a> {
     Id(Id<'a>),
+    Text(&'a str),
     Count(u64),
     Flag(bool),
 }
@@ -46,8 +48,8 @@ impl Cell<'_> {
     /// The value as text; in lines of columns, what would break them is escaped.
     fn text(&self, escaped: bool) -> Cow<'_, str> {
         match self {
-            Cell::Id(Id::Name(name)) if escaped => column(name),
-            Cell::Id(Id::Name(name)) => (*name).into(),
+            Cell::Id(Id::Name(text)) | Cell::Text(text) if escaped => column(text),
+            Cell::Id(Id::Name(text)) | Cell::Text(text) => (*text).into(),
             Cell::Id(Id::Number(number)) | Cell::Count(number) => number.to_string().into(),
             Cell::Flag(flag) => flag.to_string().into(),
         }

@@ -224,7 +224,7 @@ mod tests {
             .collect();
         let mut corpus = Corpus::new(&Rule::First);
         for (position, &fingerprint) in (0..).zip(&fingerprints) {
-            corpus.push(&Item::new(position, fingerprint)).unwrap();
+            corpus.push(&Item::new(position, fingerprint));
         }
         let groups = Groups::new(&corpus, 2, true, None).unwrap();
         let mut expected = Vec::new();

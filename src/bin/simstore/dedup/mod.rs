@@ -11,13 +11,14 @@ use self::against::Against;
 use self::clusters::Cluster;
 use self::corpus::Corpus;
 use self::groups::Groups;
-use self::outputs::{Found, Outputs};
+use self::outputs::Outputs;
 use self::parts::{Parts, Shard};
 use self::preference::{Preference, Rule};
 use self::report::Summary;
 use self::similarity::Texts;
+use self::tables::Found;
 use self::written::Documents;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, Read, count_of};
 use crate::numbers::{bytes, parse_bytes, rounded};
 use crate::output::Output;
@@ -30,11 +31,13 @@ mod clusters;
 mod corpus;
 mod dry_run;
 mod groups;
+mod names;
 mod outputs;
 mod parts;
 mod preference;
 mod report;
 mod similarity;
+mod tables;
 mod written;
 
 const EXAMPLES: &str = "\
@@ -44,6 +47,7 @@ summary.
   cluster, size  number of the cluster from 1, and of its documents
   representative id of what stands for it; stored is true if that was in the store before
   members        its documents in order of input: id, fingerprint, distance (to the representative)
+  place          where ids repeat, FILE:LINE of what stands for it, and of each member
 and in the summary
   documents      documents or fingerprints read
   fingerprints   distinct fingerprints among them
@@ -55,6 +59,7 @@ and in the summary
   kept           documents that are left
   largest        the largest clusters: size, and farthest: the greatest distance of two members
   compared, unlike   pairs whose texts were compared, and that were not alike, with --verify-text
+  same_id        documents that have an id which another has
   empty          documents without text, which match nothing
   short          documents too short to be reliable
   replaced       characters that were not in the encoding of their input
@@ -203,6 +208,13 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         Shape::Stars => clusters::stars(&groups, &preference, texts.as_mut())?,
     };
     counts.warn(kind, progress);
+    let repeated = corpus.names.repeated();
+    if repeated > 0 {
+        complain(&format!(
+            "warning: {} have an id that another has: tables and lists tell them apart by FILE:LINE",
+            count_of(repeated as u64, "document")
+        ));
+    }
     let found = Found { corpus: &corpus, groups: &groups, clusters: &clusters, stored };
     let documents = Documents { inputs: &args.inputs, options: &options, progress };
     let documents = (kind == InputKind::Documents).then_some(&documents);
@@ -240,15 +252,15 @@ fn read<F: Fingerprint>(
 ) -> Outcome<(Corpus<F>, inputs::Counts)> {
     let mut corpus = Corpus::new(&args.keep);
     let push = |corpus: &mut Corpus<F>, item| {
-        corpus.push(&item)?;
+        corpus.push(&item);
         if corpus.len().is_multiple_of(MEMORY_CHECKED) { check_memory(corpus, args.memory) } else { Ok(()) }
     };
     let counts = match kind {
         InputKind::Fingerprints => {
             inputs::read_fingerprints(&args.inputs, args.documents.skip_bad, progress, |read| match read {
                 Read::One(item) => push(&mut corpus, item),
-                Read::Block(fingerprints, position) => {
-                    corpus.push_block(fingerprints, position)?;
+                Read::Block { fingerprints, position, path, line } => {
+                    corpus.push_block(fingerprints, position, path, line);
                     check_memory(&corpus, args.memory)
                 }
             })?
@@ -270,6 +282,7 @@ fn read<F: Fingerprint>(
         },
     };
     check_memory(&corpus, args.memory)?;
+    corpus.names.find_repeated();
     Ok((corpus, counts))
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use super::corpus::{Names, Strings};
+use super::names::{Names, Strings};
 
 /// The rule by which one document of a cluster stands for all; where it does not tell, the first in order of input.
 #[derive(Clone, Debug, PartialEq, Eq)]

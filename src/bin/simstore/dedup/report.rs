@@ -4,8 +4,8 @@ use serde::Serialize;
 use simstore::Fingerprint;
 
 use super::clusters::{Cluster, Representative};
-use super::outputs::Found;
 use super::similarity::Texts;
+use super::tables::Found;
 use crate::inputs::{Counts, count_of};
 use crate::numbers::{bytes, grouped};
 use crate::progress::Progress;
@@ -30,6 +30,7 @@ pub(super) struct Summary {
     compared: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unlike: Option<u64>,
+    same_id: usize,
     empty: u64,
     short: u64,
     replaced: u64,
@@ -70,6 +71,7 @@ impl Summary {
                 .collect(),
             compared: texts.map(|texts| texts.compared),
             unlike: texts.map(|texts| texts.unlike),
+            same_id: corpus.names.repeated(),
             empty: counts.empty,
             short: counts.short,
             replaced: counts.replaced,

@@ -108,6 +108,11 @@ impl Texts {
         Ok(values.by_ref().map(u64::from_le_bytes).collect())
     }
 
+    /// Forgets how many pairs were compared.
+    pub(super) fn count_anew(&mut self) {
+        (self.compared, self.unlike) = (0, 0);
+    }
+
     /// Whether the Jaccard similarity of the features of two texts is as great as asked for.
     pub(super) fn are_similar(&mut self, a: usize, b: usize) -> Outcome<bool> {
         if self.last.0 != a {

@@ -36,7 +36,7 @@ enum Builder {
 impl Builder {
     fn new(kind: Kind) -> Builder {
         match kind {
-            Kind::Ids { are_numbers: false } => Builder::Texts(StringBuilder::new()),
+            Kind::Ids { are_numbers: false } | Kind::Text => Builder::Texts(StringBuilder::new()),
             Kind::Ids { are_numbers: true } | Kind::Count => Builder::Numbers(UInt64Builder::new()),
             Kind::Flag => Builder::Flags(BooleanBuilder::new()),
         }
