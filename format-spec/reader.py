@@ -396,7 +396,7 @@ class Manifest(File):
         self.check(self.first_log < self.next_number, "first log %d" % self.first_log)
         segments, marks = self.take("<II")
         self.profile, self.plan = self.text(), self.text()
-        marks = [(self.text(), self.take("<Q")[0]) for _ in range(marks)]
+        marks = [(self.text(), self.bytes()) for _ in range(marks)]
         self.marks = dict(marks)
         keys = [key.encode("utf-8") for key, _ in marks]
         self.check(ascending(keys), "the keys of marks do not ascend")
@@ -412,12 +412,15 @@ class Manifest(File):
         self.at = end
         return fields
 
-    def text(self):
+    def bytes(self):
         (length,) = self.take("<I")
         self.check(self.at + length <= self.footer, "a text is longer than the manifest")
         self.at += length
+        return self.data[self.at - length : self.at]
+
+    def text(self):
         try:
-            return self.data[self.at - length : self.at].decode("utf-8")
+            return self.bytes().decode("utf-8")
         except UnicodeDecodeError:
             self.check(False, "a text is not UTF-8")
 
@@ -637,11 +640,14 @@ class Log(File):
         self.at += length
         return self.data[self.at - length : self.at]
 
-    def text(self, limit):
+    def bytes(self, limit):
         length = u32(self.take(4), 0)
         self.check(length <= limit, "the record at offset %d: a text of %d bytes" % (self.start, length))
+        return self.take(length)
+
+    def text(self, limit):
         try:
-            return self.take(length).decode("utf-8")
+            return self.bytes(limit).decode("utf-8")
         except UnicodeDecodeError:
             self.check(False, "the record at offset %d: a text is not UTF-8" % self.start)
 
@@ -649,8 +655,7 @@ class Log(File):
         (kind,) = self.take(1)
         self.check(1 <= kind <= 4, "the record at offset %d: an operation of kind %d" % (self.start, kind))
         if kind == 4:
-            key = self.text(1 << 12)
-            return "mark", key, u64(self.take(8), 0)
+            return "mark", self.text(1 << 12), self.bytes(1 << 12)
         fingerprint = int.from_bytes(self.take(self.bits // 8), "little")
         identifier = u64(self.take(8), 0)
         if kind == 3:
@@ -692,7 +697,8 @@ def print_log(path, out):
         for operation in operations:
             columns = [str(sequence), operation[0]]
             if operation[0] == "mark":
-                columns += [escape(operation[1]), str(operation[2])]
+                # What a mark means is its writer's: in hexadecimal.
+                columns += [escape(operation[1]), operation[2].hex()]
             else:
                 columns += ["%0*x" % (log.bits // 4, operation[1]), str(operation[2])]
                 columns += [escape(name) for name in operation[3:] if name is not None]

@@ -147,6 +147,8 @@ pub(crate) mod log_record {
 pub(crate) const MAX_PAYLOAD: usize = 1 << 30;
 /// The longest key of a mark, in bytes.
 pub(crate) const MAX_KEY: usize = 1 << 12;
+/// The longest value of a mark, in bytes.
+pub(crate) const MAX_MARK: usize = 1 << 12;
 /// The largest sequence number that a log may start with: counting on never overflows.
 pub(crate) const MAX_FIRST_SEQUENCE: u64 = 1 << 63;
 

@@ -45,8 +45,8 @@ pub(crate) struct Manifest {
     pub(crate) sequence: u64,
     /// The largest id that was ever stored in segments.
     pub(crate) highest_id: u64,
-    /// Small numbers that the writer keeps, by key.
-    pub(crate) marks: BTreeMap<String, u64>,
+    /// What the writer keeps, by key.
+    pub(crate) marks: BTreeMap<String, Vec<u8>>,
     /// The oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
@@ -166,7 +166,7 @@ impl Manifest {
         write_string(&mut bytes, &settings.plan);
         for (key, value) in &self.marks {
             write_string(&mut bytes, key);
-            bytes.extend_from_slice(&value.to_le_bytes());
+            write_bytes(&mut bytes, value);
         }
         for segment in &self.segments {
             let counts = [segment.fingerprints, segment.ids, segment.names, segment.tombstones];
@@ -234,9 +234,9 @@ impl Manifest {
         let mut marks = BTreeMap::new();
         for _ in 0..marks_count {
             let start = rest.at;
-            let (key, value) = (rest.string()?, rest.u64()?);
+            let (key, value) = (rest.string()?, rest.bytes()?.to_vec());
             let ascends = marks.last_key_value().is_none_or(|(last, _)| *last < key);
-            field(start, "mark", value, "keys that ascend", ascends)?;
+            field(start, "mark", marks.len() as u64, "keys that ascend", ascends)?;
             marks.insert(key, value);
         }
         let mut segments = Vec::new();
@@ -319,8 +319,12 @@ impl Manifest {
 
 /// A length of 4 bytes, then UTF-8.
 fn write_string(bytes: &mut Vec<u8>, text: &str) {
-    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(text.as_bytes());
+    write_bytes(bytes, text.as_bytes());
+}
+
+fn write_bytes(bytes: &mut Vec<u8>, value: &[u8]) {
+    bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(value);
 }
 
 /// Reads one field after the other.
@@ -349,11 +353,14 @@ impl<'a> Fields<'a> {
         self.take(8).map(LittleEndian::read_u64)
     }
 
+    fn bytes(&mut self) -> Result<&'a [u8]> {
+        let len = self.u32()? as usize;
+        self.take(len)
+    }
+
     fn string(&mut self) -> Result<String> {
         let at = self.at as u64;
-        let len = self.u32()? as usize;
-        let bytes = self.take(len)?.to_vec();
-        String::from_utf8(bytes).map_err(|error| {
+        String::from_utf8(self.bytes()?.to_vec()).map_err(|error| {
             let found = error.utf8_error().valid_up_to() as u64;
             let damage = Damage::Field { name: "text", found, expected: "UTF-8" };
             Error::corrupt(self.path, at, damage)

@@ -295,7 +295,7 @@ fn names_and_marks_survive() {
         let store = Store::<u64>::open(&path, Options::default()).unwrap();
         let mut batch = store.batch();
         batch.insert_named(round << 32, round, &format!("document {round}")).unwrap();
-        batch.mark("read", round).unwrap();
+        batch.mark("read", &[round as u8]).unwrap();
         batch.commit(Durability::Group(Duration::from_millis(1))).unwrap();
         match round {
             1 => store.flush().unwrap(),
@@ -303,7 +303,7 @@ fn names_and_marks_survive() {
             _ => {}
         }
         let snapshot = store.snapshot();
-        assert_eq!(snapshot.mark("read"), Some(round));
+        assert_eq!(snapshot.mark("read").unwrap(), Some(vec![round as u8]));
         assert_eq!(snapshot.highest_id(), Some(round));
         for id in 0..=round {
             assert_eq!(snapshot.name(id).unwrap(), Some(format!("document {id}")));

@@ -48,7 +48,7 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = data.to_vec();
     let end = bytes.len() - 8;
     bytes[..8].copy_from_slice(magic);
-    bytes[8..12].copy_from_slice(&1_u32.to_le_bytes());
+    bytes[8..12].copy_from_slice(&3_u32.to_le_bytes());
     bytes[end..].copy_from_slice(magic);
     SOUND.with(|(_, path, sound)| {
         let mut files = sound.clone();

@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = data.to_vec();
     let end = bytes.len() - 8;
     bytes[..8].copy_from_slice(b"simtable");
-    bytes[8..12].copy_from_slice(&1_u32.to_le_bytes());
+    bytes[8..12].copy_from_slice(&3_u32.to_le_bytes());
     bytes[end..].copy_from_slice(b"simtable");
     if bytes[12] == 128 { tables::read::<u128>(bytes) } else { tables::read::<u64>(bytes) }
 });

@@ -29,7 +29,7 @@ fn example() -> Manifest {
         first_log: 11,
         sequence: 77,
         highest_id: 5,
-        marks: [("a".to_string(), 1), ("b/c".to_string(), 2)].into(),
+        marks: [("a".to_string(), vec![1]), ("b/c".to_string(), vec![])].into(),
         segments: vec![segment(1, "probe-2"), segment(9, "é")],
     }
 }

@@ -95,8 +95,8 @@ impl<F: Fingerprint> Memtable<F> {
         }
     }
 
-    /// Keeps a number under a key. Visible once published.
-    pub(crate) fn set_mark(&self, key: &str, value: u64) {
+    /// Keeps a mark under a key. Visible once published.
+    pub(crate) fn set_mark(&self, key: &str, value: &[u8]) {
         let mut operation = self.operations();
         *operation += 1;
         self.marks.set(key, value, *operation);
@@ -152,13 +152,13 @@ impl<F: Fingerprint> Memtable<F> {
         self.names.find(id, version).map(str::to_string)
     }
 
-    /// The number kept under a key.
-    pub(crate) fn mark(&self, version: u64, key: &str) -> Option<u64> {
+    /// The mark kept under a key.
+    pub(crate) fn mark(&self, version: u64, key: &str) -> Option<Vec<u8>> {
         self.marks.get(key, version)
     }
 
-    /// All numbers kept, ascending by key.
-    pub(crate) fn marks(&self, version: u64) -> Vec<(String, u64)> {
+    /// All marks, ascending by key.
+    pub(crate) fn marks(&self, version: u64) -> Vec<(String, Vec<u8>)> {
         self.marks.all(version)
     }
 

@@ -26,7 +26,7 @@ pub struct Builder<F: Fingerprint> {
     segment: Option<SegmentBuilder<F>>,
     pub(super) highest_id: u64,
     /// Small numbers that a writer of the store keeps, by key.
-    pub(super) marks: BTreeMap<String, u64>,
+    pub(super) marks: BTreeMap<String, Vec<u8>>,
     /// Whether anything has been inserted.
     inserted: bool,
     /// The files that stay when what this build made is removed: those of the store that it replaces.

@@ -28,7 +28,7 @@ pub(super) struct Wreck<F: Fingerprint> {
     pub(super) operations: u64,
     /// Ids of pairs that were deleted.
     pub(super) deleted: HashSet<u64>,
-    pub(super) marks: BTreeMap<String, u64>,
+    pub(super) marks: BTreeMap<String, Vec<u8>>,
     pub(super) highest_id: u64,
     pub(super) findings: Vec<Finding>,
 }

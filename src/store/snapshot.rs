@@ -299,10 +299,13 @@ impl<F: Fingerprint> Snapshot<F> {
         if self.keeps_ids() { stored.max(recent) } else { None }
     }
 
-    /// The number that a writer keeps under a key, see [`Batch::mark`](crate::Batch::mark).
-    pub fn mark(&self, key: &str) -> Option<u64> {
+    /// What a writer keeps under a key, see [`Batch::mark`](crate::Batch::mark).
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the part of the marks that would hold it is damaged.
+    pub fn mark(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let recent = self.memtables().rev().find_map(|(memtable, version)| memtable.mark(version, key));
-        recent.or_else(|| self.view.manifest.marks.get(key).copied())
+        Ok(recent.or_else(|| self.view.manifest.marks.get(key).cloned()))
     }
 
     /// Counts and sizes.

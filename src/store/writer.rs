@@ -25,9 +25,9 @@ const MOST_FROZEN: usize = 2;
 /// let mut batch = store.batch();
 /// batch.insert(0x0123_4567_89ab_cdef, 1);
 /// batch.insert_named(0x0f0f_0f0f_0f0f_0f0f, 2, "https://example.org/")?;
-/// batch.mark("crawl", 2)?;
+/// batch.mark("crawl", b"up to page 2")?;
 /// batch.commit(Durability::Sync)?;
-/// assert_eq!(store.snapshot().mark("crawl"), Some(2));
+/// assert_eq!(store.snapshot().mark("crawl")?.as_deref(), Some(&b"up to page 2"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Batch<'a, F: Fingerprint> {
@@ -69,12 +69,12 @@ impl<'a, F: Fingerprint> Batch<'a, F> {
         self.push(&Operation::Delete { fingerprint, id });
     }
 
-    /// Keeps a number under a key, such as how much of an input has been read: it changes with the batch or not at all,
-    /// and so tells after a crash where to carry on.
+    /// Keeps some bytes under a key, such as how much of an input has been read: they change with the batch or not at
+    /// all, and so tell after a crash where to carry on.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the key is longer than 4 KiB.
-    pub fn mark(&mut self, key: &str, value: u64) -> Result<()> {
+    /// [`Error::BadArgument`] if the key or the value is longer than 4 KiB.
+    pub fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
         self.payload.push(&Operation::Mark { key, value })
     }
 

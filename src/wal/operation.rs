@@ -6,7 +6,7 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{MAX_KEY, MAX_NAME, MAX_PAYLOAD};
+use crate::format::{MAX_KEY, MAX_MARK, MAX_NAME, MAX_PAYLOAD};
 
 const INSERT: u8 = 1;
 const INSERT_NAMED: u8 = 2;
@@ -25,10 +25,10 @@ pub(crate) enum Operation<'a, F> {
         fingerprint: F,
         id: u64,
     },
-    /// A counter of the caller's, kept together with what else its record holds.
+    /// What the caller keeps together with what else its record holds.
     Mark {
         key: &'a str,
-        value: u64,
+        value: &'a [u8],
     },
 }
 
@@ -48,17 +48,19 @@ impl<F> Default for Payload<F> {
 impl<F: Fingerprint> Payload<F> {
     /// Adds an operation. One that is refused leaves the payload as it was.
     pub(crate) fn push(&mut self, operation: &Operation<'_, F>) -> Result<()> {
-        let (text, limit, what) = match *operation {
-            Operation::Insert { name, .. } => (name.unwrap_or_default(), MAX_NAME, "name"),
-            Operation::Mark { key, .. } => (key, MAX_KEY, "key of a mark"),
-            Operation::Delete { .. } => ("", 0, ""),
+        let within = |what, len: usize, limit| {
+            let message = || format!("a {what} of {len} bytes: shorten it to {limit} bytes at most");
+            if len > limit { Err(Error::BadArgument(message())) } else { Ok(len) }
         };
-        if text.len() > limit {
-            let message = format!("a {what} of {} bytes: shorten it to {limit} bytes at most", text.len());
-            return Err(Error::BadArgument(message));
-        }
-        // No operation takes more than this beside its text.
-        if self.bytes.len() + text.len() + 64 > MAX_PAYLOAD {
+        let len = match *operation {
+            Operation::Insert { name, .. } => within("name", name.map_or(0, str::len), MAX_NAME)?,
+            Operation::Mark { key, value } => {
+                within("key of a mark", key.len(), MAX_KEY)? + within("mark", value.len(), MAX_MARK)?
+            }
+            Operation::Delete { .. } => 0,
+        };
+        // No operation takes more than this beside what is of any length.
+        if self.bytes.len() + len + 64 > MAX_PAYLOAD {
             let message = format!("a batch of more than {MAX_PAYLOAD} bytes: split it into smaller ones");
             return Err(Error::BadArgument(message));
         }
@@ -66,13 +68,13 @@ impl<F: Fingerprint> Payload<F> {
             Operation::Insert { fingerprint, id, name: None } => self.push_pair(INSERT, fingerprint, id),
             Operation::Insert { fingerprint, id, name: Some(name) } => {
                 self.push_pair(INSERT_NAMED, fingerprint, id);
-                self.push_text(name);
+                self.push_bytes(name.as_bytes());
             }
             Operation::Delete { fingerprint, id } => self.push_pair(DELETE, fingerprint, id),
             Operation::Mark { key, value } => {
                 self.bytes.push(MARK);
-                self.push_text(key);
-                self.bytes.extend_from_slice(&value.to_le_bytes());
+                self.push_bytes(key.as_bytes());
+                self.push_bytes(value);
             }
         }
         Ok(())
@@ -86,9 +88,9 @@ impl<F: Fingerprint> Payload<F> {
         self.bytes.extend_from_slice(&bytes[..1 + F::BYTES + 8]);
     }
 
-    fn push_text(&mut self, text: &str) {
-        self.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-        self.bytes.extend_from_slice(text.as_bytes());
+    fn push_bytes(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(bytes);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -142,7 +144,8 @@ impl<'a, F: Fingerprint> Operations<'a, F> {
         self.at += 1;
         if kind == MARK {
             let key = self.text(MAX_KEY, "at most 4096 bytes")?;
-            return Ok(Some(Operation::Mark { key, value: self.u64()? }));
+            let value = self.bytes(MAX_MARK, "at most 4096 bytes")?;
+            return Ok(Some(Operation::Mark { key, value }));
         }
         let fingerprint = F::read_le(self.take(F::BYTES)?);
         let id = self.u64()?;
@@ -169,12 +172,16 @@ impl<'a, F: Fingerprint> Operations<'a, F> {
         self.take(8).map(LittleEndian::read_u64)
     }
 
-    fn text(&mut self, limit: usize, expected: &'static str) -> Result<&'a str, Damage> {
+    fn bytes(&mut self, limit: usize, expected: &'static str) -> Result<&'a [u8], Damage> {
         let len = self.take(4).map(LittleEndian::read_u32)? as usize;
         if len > limit {
             return Err(Damage::Field { name: "length", found: len as u64, expected });
         }
-        std::str::from_utf8(self.take(len)?).map_err(|error| {
+        self.take(len)
+    }
+
+    fn text(&mut self, limit: usize, expected: &'static str) -> Result<&'a str, Damage> {
+        std::str::from_utf8(self.bytes(limit, expected)?).map_err(|error| {
             let found = error.valid_up_to() as u64;
             Damage::Field { name: "text", found, expected: "UTF-8" }
         })

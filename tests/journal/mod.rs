@@ -108,7 +108,7 @@ impl Stream {
                 let mut batch: Batch<u64> = store.batch();
                 ids.iter().try_for_each(|&id| batch.insert_named(fingerprint(id), id, &name(id)))?;
                 batch.delete(fingerprint(deleted), deleted);
-                batch.mark(&self.mark_key(), self.done)?;
+                batch.mark(&self.mark_key(), &self.done.to_le_bytes())?;
                 batch.commit(durability)?;
             }
         }
@@ -128,7 +128,8 @@ impl Stream {
                 found.insert(id);
             }
         }
-        let mark = snapshot.mark(&self.mark_key());
+        let mark = snapshot.mark(&self.mark_key()).unwrap();
+        let mark = mark.map(|value| u64::from_le_bytes(value.try_into().unwrap()));
         while self.done < *range.start() {
             self.advance();
         }

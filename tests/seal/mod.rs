@@ -91,11 +91,12 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
 pub(crate) fn seal_store(files: &mut Files) {
     files.iter_mut().for_each(|(name, bytes)| seal_file(name, bytes));
     let Some(mut manifest) = files.remove("MANIFEST") else { return };
-    // Two texts, then marks: a text and a number each.
+    // Two texts, then marks: a text and some bytes each.
     let mut at = 68 + u32_at(&manifest, 64);
     at += 4 + u32_at(&manifest, at);
     for _ in 0..u32_at(&manifest, 60).min(manifest.len()) {
-        at += 4 + u32_at(&manifest, at) + 8;
+        at += 4 + u32_at(&manifest, at);
+        at += 4 + u32_at(&manifest, at);
     }
     for _ in 0..u32_at(&manifest, 56) {
         if at >= manifest.len() {

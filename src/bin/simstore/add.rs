@@ -229,8 +229,11 @@ impl<F: Fingerprint> Adding<'_, F> {
     fn add(&mut self, input: &PathBuf, kind: InputKind, progress: &Progress) -> Outcome<Counts> {
         let (store, args, profile) = (self.store, &self.args.documents, self.profile);
         let mark = mark_of(input);
-        let skip = mark.as_deref().filter(|_| !self.args.again).and_then(|key| store.snapshot().mark(key));
-        let skip = skip.unwrap_or(0);
+        let kept = match mark.as_deref().filter(|_| !self.args.again) {
+            Some(key) => store.snapshot().mark(key)?,
+            None => None,
+        };
+        let skip = kept.and_then(|value| value.try_into().ok()).map_or(0, u64::from_le_bytes);
         let (mut batch, mut in_batch, mut end) = (store.batch(), 0, 0);
         let counts =
             inputs::visit::<F>(std::slice::from_ref(input), kind, args, profile, progress, |item| {
@@ -242,7 +245,7 @@ impl<F: Fingerprint> Adding<'_, F> {
                 let (id, name) =
                     self.naming.assign(item.id.clone(), self.next_id).map_err(|reason| item.bad(reason))?;
                 if let Some(key) = &mark {
-                    batch.mark(key, end)?;
+                    batch.mark(key, &end.to_le_bytes())?;
                 }
                 let Some(fingerprint) = item.fingerprint else { return Ok(()) };
                 if name.is_some() {
@@ -269,7 +272,7 @@ impl<F: Fingerprint> Adding<'_, F> {
         if let Some(key) = &mark
             && end > skip
         {
-            batch.mark(key, end)?;
+            batch.mark(key, &end.to_le_bytes())?;
         }
         batch.commit(self.durability())?;
         Ok(counts)

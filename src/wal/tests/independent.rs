@@ -37,7 +37,10 @@ fn lines<F: Fingerprint>(batches: &Batches) -> String {
                 format!("{sequence}\tinsert\t{}\t{id}\t{name}\n", hex(fingerprint))
             }
             Owned::Delete(fingerprint, id) => format!("{sequence}\tdelete\t{}\t{id}\n", hex(fingerprint)),
-            Owned::Mark(key, value) => format!("{sequence}\tmark\t{key}\t{value}\n"),
+            Owned::Mark(key, value) => {
+                let value: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("{sequence}\tmark\t{key}\t{value}\n")
+            }
         };
     }
     text
@@ -84,7 +87,7 @@ fn check_golden<F: Fingerprint>(name: &str, number: u64, first: u64, batches: &[
 fn golden_logs() {
     let torn = vec![insert(0x20, 7, None), insert(0x21, 8, None)];
     check_golden::<u64>("log-64", 1, 5, &[example(), vec![torn.clone()]].concat());
-    let wide = vec![insert(u128::MAX, 0, Some("naïve café №1 🗎")), Owned::Mark(String::new(), u64::MAX)];
+    let wide = vec![insert(u128::MAX, 0, Some("naïve café №1 🗎")), Owned::Mark(String::new(), Vec::new())];
     check_golden::<u128>("log-128", 1_000_000, 1 << 63, &[vec![wide], vec![torn]].concat());
 }
 

@@ -20,7 +20,7 @@ use crate::fs::{Disk, Fs};
 enum Owned {
     Insert(u128, u64, Option<String>),
     Delete(u128, u64),
-    Mark(String, u64),
+    Mark(String, Vec<u8>),
 }
 
 impl Owned {
@@ -30,7 +30,7 @@ impl Owned {
                 Owned::Insert(fingerprint.to_u128(), id, name.map(str::to_string))
             }
             Operation::Delete { fingerprint, id } => Owned::Delete(fingerprint.to_u128(), id),
-            Operation::Mark { key, value } => Owned::Mark(key.to_string(), value),
+            Operation::Mark { key, value } => Owned::Mark(key.to_string(), value.to_vec()),
         }
     }
 
@@ -42,7 +42,7 @@ impl Owned {
             Owned::Delete(fingerprint, id) => {
                 Operation::Delete { fingerprint: F::from_u128(*fingerprint), id: *id }
             }
-            Owned::Mark(key, value) => Operation::Mark { key, value: *value },
+            Owned::Mark(key, value) => Operation::Mark { key, value },
         })
     }
 }
@@ -94,7 +94,7 @@ fn insert(fingerprint: u128, id: u64, name: Option<&str>) -> Owned {
 fn example() -> Vec<Vec<Owned>> {
     vec![
         vec![insert(0x10, 1, None), insert(0x13, 2, Some("文"))],
-        vec![Owned::Delete(0x10, 1), Owned::Mark("feed".to_string(), 300)],
+        vec![Owned::Delete(0x10, 1), Owned::Mark("feed".to_string(), vec![0x2c, 1])],
         vec![insert(u128::from(u64::MAX), u64::MAX, Some("")), Owned::Delete(0, 0)],
     ]
 }
@@ -125,7 +125,8 @@ fn operation() -> impl Strategy<Value = Owned> {
         (any::<u128>(), any::<u64>(), proptest::option::of(".{0,40}"))
             .prop_map(|(fingerprint, id, name)| Owned::Insert(fingerprint, id, name)),
         (any::<u128>(), any::<u64>()).prop_map(|(fingerprint, id)| Owned::Delete(fingerprint, id)),
-        (".{0,20}", any::<u64>()).prop_map(|(key, value)| Owned::Mark(key, value)),
+        (".{0,20}", proptest::collection::vec(any::<u8>(), 0..9))
+            .prop_map(|(key, value)| Owned::Mark(key, value)),
     ]
 }
 
@@ -199,11 +200,12 @@ fn batches_are_refused_when_they_do_not_fit() {
     let mut full = Payload::<u64>::default();
     let long = "x".repeat((1 << 16) + 1);
     assert!(insert(1, 1, Some(&long)).push(&mut full).is_err());
-    assert!(Owned::Mark("x".repeat(4097), 1).push(&mut full).is_err());
+    assert!(Owned::Mark("x".repeat(4097), vec![1]).push(&mut full).is_err());
+    assert!(Owned::Mark("x".to_string(), vec![1; 4097]).push(&mut full).is_err());
     assert!(full.is_empty());
     insert(1, 1, Some(&long[1..])).push(&mut full).unwrap();
-    Owned::Mark("x".repeat(4096), 1).push(&mut full).unwrap();
-    assert_eq!(full.len(), (17 + 4 + (1 << 16)) + (1 + 4 + 4096 + 8));
+    Owned::Mark("x".repeat(4096), vec![1; 4096]).push(&mut full).unwrap();
+    assert_eq!(full.len(), (17 + 4 + (1 << 16)) + (1 + 4 + 4096 + 4 + 4096));
     let folder = tempfile::tempdir().unwrap();
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
     let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, 1).unwrap();
