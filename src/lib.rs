@@ -89,7 +89,7 @@ pub use crate::plan::floor_bits_per_fingerprint;
 pub use crate::segment::{Entry, Match, Segment, Stats};
 pub use crate::store::{
     Batch, Builder, Durability, Finding, Insertion, Iter, Load, LogInfo, SalvageOptions, Salvaged, Snapshot,
-    Store, Written, damage, salvage, salvageable_bits, stored_bits,
+    Store, StoredPair, Written, damage, salvage, salvageable_bits, stored_bits,
 };
 pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
 

@@ -83,6 +83,14 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>) {
             assert_eq!(snapshot.contains_pair(query, id).unwrap(), model.contains(&(query, id)));
         }
     }
+    for wanted in [vec![], vec![3], vec![1, 4, 77], (0..6).collect()] {
+        let found = snapshot.pairs_of_ids(&wanted.iter().copied().collect()).unwrap();
+        let found: Vec<_> = found.iter().map(|pair| (pair.id, pair.fingerprint)).collect();
+        let mut expected: Vec<_> = model.iter().map(|&(x, id)| (id, x)).collect();
+        expected.retain(|(id, _)| ids && wanted.contains(id));
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
     for method in [simstore::BatchMethod::Stream, simstore::BatchMethod::LookUp] {
         let found = snapshot.batch_query_by(&queries, snapshot.distance(), method).unwrap();
         let expected = queries.iter().enumerate().flat_map(|(i, &query)| {
@@ -316,6 +324,46 @@ fn names_and_marks_survive() {
         (store.snapshot().name(1).unwrap(), store.snapshot().name(2).unwrap().is_some()),
         (None, true)
     );
+}
+
+/// Of names, the newest of an id counts, wherever it is; of pairs, those that are not deleted.
+#[test]
+fn documents_are_found_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let store =
+        Store::<u64>::open(&folder.path().join("store"), Options::default().compaction(false)).unwrap();
+    let insert = |fingerprint, id, name: &str| {
+        let mut batch = store.batch();
+        batch.insert_named(fingerprint, id, name).unwrap();
+        batch.commit(Durability::Os).unwrap();
+    };
+    let found = |names: &[&str]| {
+        let pairs =
+            store.snapshot().pairs_of_names(&names.iter().map(|name| name.to_string()).collect()).unwrap();
+        pairs.into_iter().map(|pair| (pair.id, pair.fingerprint, pair.name.unwrap())).collect::<Vec<_>>()
+    };
+    for id in 0..5000 {
+        insert(id << 32, id, &format!("page {}", id / 2));
+    }
+    store.flush().unwrap();
+    let [a, b, c] = ["page 2", "page 1200", "other"].map(str::to_string);
+    let of_1200 = [(2400, 2400 << 32, b.clone()), (2401, 2401 << 32, b.clone())];
+    assert_eq!(found(&["page 1200", "nothing"]), of_1200);
+    // Renamed in the memtable, then in a segment; one more fingerprint; one deleted.
+    insert(4 << 32, 4, "other");
+    insert(7, 5, "page 2");
+    for _ in 0..2 {
+        assert_eq!(found(&["page 2"]), [(5, 7, a.clone()), (5, 5 << 32, a.clone())]);
+        assert_eq!(found(&["other", "page 2"]).len(), 3);
+        assert_eq!(found(&["other"]), [(4, 4 << 32, c.clone())]);
+        store.flush().unwrap();
+    }
+    assert!(store.delete(2400 << 32, 2400).unwrap());
+    assert_eq!(found(&["page 1200"]), of_1200[1..]);
+    store.flush().unwrap();
+    assert_eq!(found(&["page 1200"]), of_1200[1..]);
+    insert(2400 << 32, 2400, "page 1200");
+    assert_eq!(found(&["page 1200"]), of_1200);
 }
 
 /// Readers, writers, flushes and merges at once: what was acknowledged before a snapshot is in it, and what a snapshot

@@ -177,6 +177,11 @@ impl<F: Fingerprint> Memtable<F> {
         self.pairs.sorted(version)
     }
 
+    /// Calls `visitor` with live pairs, in the order in which they came.
+    pub(crate) fn visit(&self, version: u64, mut visitor: impl FnMut(F, u64)) {
+        self.pairs.iter(version).for_each(|pair| visitor(pair.fingerprint, pair.id));
+    }
+
     /// Tombstones, ascending.
     pub(crate) fn tombstones(&self, version: u64) -> Vec<(F, u64)> {
         self.tombstones.sorted(version)
@@ -185,6 +190,11 @@ impl<F: Fingerprint> Memtable<F> {
     /// The newest name of each id, ascending by id.
     pub(crate) fn names(&self, version: u64) -> Vec<(u64, String)> {
         self.names.sorted(version)
+    }
+
+    /// Calls `visitor` with ids and the names that they were given, in that order: an id may come again.
+    pub(crate) fn visit_names(&self, version: u64, visitor: impl FnMut(u64, &str)) {
+        self.names.visit(version, visitor);
     }
 
     /// How many names were given.

@@ -58,10 +58,20 @@ impl Names {
         None
     }
 
+    /// All that were given by a version, in order.
+    fn given(&self, version: u64) -> impl Iterator<Item = &Name> {
+        let all = (0..self.records.len()).filter_map(|number| self.records.get(number)[0].get());
+        all.take_while(move |name| name.since <= version)
+    }
+
+    /// Calls `visitor` with ids and names as they were given.
+    pub(super) fn visit(&self, version: u64, mut visitor: impl FnMut(u64, &str)) {
+        self.given(version).for_each(|name| visitor(name.id, &name.name));
+    }
+
     /// The newest name of each id, ascending by id.
     pub(super) fn sorted(&self, version: u64) -> Vec<(u64, String)> {
-        let all = (0..self.records.len()).filter_map(|number| self.records.get(number)[0].get());
-        let mut names: Vec<_> = all.take_while(|name| name.since <= version).collect();
+        let mut names: Vec<_> = self.given(version).collect();
         names.sort_by_key(|name| (name.id, std::cmp::Reverse(name.since)));
         names.dedup_by_key(|name| name.id);
         names.into_iter().map(|name| (name.id, name.name.to_string())).collect()

@@ -8,6 +8,7 @@ mod salvage;
 mod tombstones;
 mod verify;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 pub(crate) use self::builder::SegmentBuilder;
@@ -286,6 +287,33 @@ impl<F: Fingerprint> Segment<F> {
     /// The name of a document.
     pub(crate) fn name(&self, id: u64) -> Result<Option<String>> {
         self.names.as_ref().map_or(Ok(None), |names| names.get(id))
+    }
+
+    /// Calls `found` with positions among some ids, which ascend, and the names of these; reads no chunk twice.
+    pub(crate) fn names_of(&self, ids: &[u64], found: impl FnMut(usize, String)) -> Result<()> {
+        self.names.as_ref().map_or(Ok(()), |names| names.get_each(ids, found))
+    }
+
+    /// The ids in a chunk of names whose name is one of these.
+    pub(crate) fn ids_of_names(&self, chunk: usize, wanted: &HashSet<String>) -> Result<Vec<u64>> {
+        self.names.as_ref().map_or(Ok(Vec::new()), |names| names.ids_of(chunk, wanted))
+    }
+
+    /// Appends the entries of a block of the first table whose ids are wanted.
+    pub(crate) fn entries_of(
+        &self,
+        block: usize,
+        is_wanted: impl Fn(u64) -> bool,
+        entries: &mut Vec<Entry<F>>,
+    ) -> Result<()> {
+        let Some(ids) = &self.ids else { return Ok(()) };
+        if ids.chunk(block)?.iter().any(|(id, _)| is_wanted(id)) {
+            let start = entries.len();
+            self.entries(block, entries)?;
+            let all = entries.split_off(start);
+            entries.extend(all.into_iter().filter(|entry| entry.id.is_some_and(&is_wanted)));
+        }
+        Ok(())
     }
 
     /// Appends the entries of a block of the first table, in order.

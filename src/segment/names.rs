@@ -1,5 +1,6 @@
 //! The names of a segment's documents, by id (`format-spec/names.md`).
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 
@@ -110,22 +111,65 @@ impl Names {
         self.chunks.memory()
     }
 
-    /// The name of a document, if it has one.
-    pub(super) fn get(&self, id: u64) -> Result<Option<String>> {
+    /// The chunk that has the name of a document, if any has.
+    fn chunk_of(&self, id: u64) -> Option<usize> {
         let (mut from, mut to) = (0, self.chunks.len());
         while from < to {
             let middle = from.midpoint(to);
             if self.chunks.key(middle) <= id { from = middle + 1 } else { to = middle }
         }
-        let Some(chunk) = from.checked_sub(1) else { return Ok(None) };
+        from.checked_sub(1)
+    }
+
+    /// The name of a document, if it has one.
+    pub(super) fn get(&self, id: u64) -> Result<Option<String>> {
         let mut found = None;
-        self.visit(chunk, |other, name| {
-            if other == id {
-                found = Some(name.to_vec());
+        self.get_each(&[id], |_, name| found = Some(name))?;
+        Ok(found)
+    }
+
+    /// Calls `found` with positions among some ids, which ascend, and the names of these; reads no chunk twice.
+    pub(super) fn get_each(&self, ids: &[u64], mut found: impl FnMut(usize, String)) -> Result<()> {
+        let mut next = 0;
+        while next < ids.len() {
+            let Some(chunk) = self.chunk_of(ids[next]) else {
+                next += 1;
+                continue;
+            };
+            let in_chunk = |&id: &u64| chunk + 1 == self.chunks.len() || id < self.chunks.key(chunk + 1);
+            let end = next + ids[next..].partition_point(in_chunk);
+            let mut is_text = true;
+            self.visit(chunk, |id, name| {
+                while next < end && ids[next] < id {
+                    next += 1;
+                }
+                if next < end && ids[next] == id {
+                    match std::str::from_utf8(name) {
+                        Ok(name) => found(next, name.to_string()),
+                        Err(_) => is_text = false,
+                    }
+                    next += 1;
+                }
+                is_text && next < end
+            })?;
+            if !is_text {
+                return Err(self.malformed(chunk));
             }
-            other < id
+            next = end;
+        }
+        Ok(())
+    }
+
+    /// The ids in a chunk whose name is one of these.
+    pub(super) fn ids_of(&self, chunk: usize, wanted: &HashSet<String>) -> Result<Vec<u64>> {
+        let mut ids = Vec::new();
+        self.visit(chunk, |id, name| {
+            if std::str::from_utf8(name).is_ok_and(|name| wanted.contains(name)) {
+                ids.push(id);
+            }
+            true
         })?;
-        found.map(String::from_utf8).transpose().map_err(|_| self.malformed(chunk))
+        Ok(ids)
     }
 
     /// Calls `visitor` with the ids and names of a chunk until it says stop.

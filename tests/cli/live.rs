@@ -153,6 +153,62 @@ fn delete() {
 }
 
 #[test]
+fn delete_by_id() {
+    let folder = Folder::new();
+    folder.write(
+        "a.jsonl",
+        documents(0..6, |seed| if seed == 5 { json!(105) } else { json!(format!("page-{seed}")) }),
+    );
+    folder.run(&["build", "named", "a.jsonl"]).ok();
+    folder.run(&["add", "named", "a.jsonl"]).ok();
+    let run = folder.run(&["delete", "named", "--id", "page-1", "--id", "nothing", "--id", "1"]);
+    assert_eq!(run.stdout, "nothing\n1\n");
+    run.fails(1, "named: 2 ids not there");
+    folder.write("ids", "page-2\r\n\n105\npage-2\n");
+    let deleted = summary(&folder, &["delete", "named", "--ids", "ids"]);
+    assert_eq!(
+        (&deleted["read"], &deleted["deleted"], &deleted["missing"]),
+        (&json!(2), &json!(2), &json!(0))
+    );
+    assert_eq!(ids(&folder, "named"), ["page-0", "page-3", "page-4"].map(str::to_string).into());
+    let run = folder.run(&["delete", "named", "--ids", "ids", "--json"]);
+    assert_eq!(run.stdout.lines().next(), Some(r#"{"missing_id":"page-2"}"#));
+    run.fails(1, "2 ids");
+    folder
+        .run_with_input(&["delete", "named", "--ids", "-", "--id", "-3"], "page-3\n")
+        .fails(1, "1 id not there");
+    folder.write("bad", b"one\n\xff\n");
+    folder.run(&["delete", "named", "--ids", "bad"]).fails(1, "bad:2: not UTF-8");
+    folder.run(&["delete", "named"]).fails(2, "required");
+    folder.run(&["delete", "named", "--id", "1", "a.jsonl"]).fails(2, "cannot be used with");
+
+    // All fingerprints of an id, in segments and in logs.
+    folder.write("b.tsv", "0000000000000001\t7\n00000000000000ff\t7\n00000000000000ff\t8\n");
+    folder.run(&["build", "store", "b.tsv"]).ok();
+    folder.run_with_input(&["add", "store", "-"], "000000000000000f\t7\n").ok();
+    folder.run(&["delete", "store", "--id", "7"]).ok();
+    assert_eq!(folder.run(&["dump", "store"]).ok(), "00000000000000ff\t8\n");
+    folder.run(&["build", "plain", "b.tsv", "--no-ids"]).ok();
+    folder.run(&["delete", "plain", "--id", "7"]).fails(2, "keeps no ids");
+}
+
+/// The work of a delete does not grow with the product of what shares a fingerprint and what is deleted of it.
+#[test]
+fn delete_many_of_one_fingerprint() {
+    let folder = Folder::new();
+    let count = 60_000;
+    let lines = |ids: std::ops::Range<u64>| {
+        ids.map(|id| format!("00000000c0ffee00\tpage {}\n", id)).collect::<String>()
+    };
+    folder.write("all.tsv", lines(0..count));
+    folder.run(&["build", "store", "all.tsv"]).ok();
+    folder.write("some.tsv", lines(100..count));
+    let deleted = summary(&folder, &["delete", "store", "some.tsv"]);
+    assert_eq!((&deleted["deleted"], &deleted["missing"]), (&json!(count - 100), &json!(0)));
+    assert_eq!(ids(&folder, "store").len(), 100);
+}
+
+#[test]
 fn compact() {
     let folder = Folder::new();
     let fingerprints = Random(5).clustered(3000);
