@@ -1,5 +1,6 @@
 //! Documents to fingerprints, on all cores.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ const BATCH_RECORDS: usize = 1 << 16;
 pub struct FingerprintedDocument<F> {
     /// What the document is called.
     pub id: DocumentId,
-    /// Its fingerprint; `None` if its text has no features, or it was [passed over](FingerprintedDocuments::starting_at).
+    /// Its fingerprint; `None` if its text has no features, or it was [not wanted](FingerprintedDocuments::only).
     pub simhash: Option<Simhash<F>>,
     /// Its position among the documents of all inputs, from 0. Malformed ones have a position
     /// too: skipping them does not renumber the others.
@@ -61,7 +62,7 @@ pub fn fingerprint_documents<F: Fingerprint>(
         profile: profile.clone(),
         with_records: false,
         with_texts: false,
-        from: 0,
+        wanted: Wanted(None),
         ordinal: 0,
         read: Vec::new(),
         done: Vec::new().into_iter(),
@@ -76,14 +77,25 @@ pub struct FingerprintedDocuments<F> {
     profile: Profile,
     with_records: bool,
     with_texts: bool,
-    /// The position of the first document that gets a fingerprint.
-    from: u64,
+    wanted: Wanted,
     /// The position of the first record of `read`.
     ordinal: u64,
     /// The batch that was read last.
     read: Vec<Result<Record>>,
     /// What is left of the batch before.
     done: std::vec::IntoIter<Result<FingerprintedDocument<F>>>,
+}
+
+/// Whether a document is wanted, by path and line.
+type IsWanted = dyn Fn(&Path, u64) -> bool + Send + Sync;
+
+/// Which documents get fingerprints; `None`: all.
+struct Wanted(Option<Arc<IsWanted>>);
+
+impl fmt::Debug for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "some" } else { "all" })
+    }
 }
 
 impl<F> FingerprintedDocuments<F> {
@@ -100,10 +112,11 @@ impl<F> FingerprintedDocuments<F> {
         FingerprintedDocuments { with_texts: true, ..self }
     }
 
-    /// Makes no fingerprints of the documents before this position: for callers that had them before.
+    /// Makes fingerprints only of the documents that are wanted, by path and [line](Record::line): for callers that
+    /// have had the others before.
     #[must_use]
-    pub fn starting_at(self, position: u64) -> Self {
-        FingerprintedDocuments { from: position, ..self }
+    pub fn only(self, wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static) -> Self {
+        FingerprintedDocuments { wanted: Wanted(Some(Arc::new(wanted))), ..self }
     }
 
     /// How far the reading has come; it is ahead of what is handed out by a few batches.
@@ -136,15 +149,16 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
         }
         let (first, length) = (self.ordinal, batch.len() as u64);
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
-        let (with_records, with_texts, from) = (self.with_records, self.with_texts, self.from);
+        let (with_records, with_texts, wanted) = (self.with_records, self.with_texts, &self.wanted);
         let fingerprint = |(at, record): (usize, Result<Record>)| {
             let record = record?;
             let kept = with_records.then(|| record.clone());
             let (ordinal, checksum) = (first + at as u64, record.checksum(options));
+            let is_wanted = wanted.0.as_ref().is_none_or(|wanted| wanted(record.path(), record.line()));
             let Document { id, text, path, line, replaced, extra } = record.document(options)?;
             Ok(FingerprintedDocument {
                 id,
-                simhash: if ordinal < from { None } else { profile.fingerprint(&text) },
+                simhash: if is_wanted { profile.fingerprint(&text) } else { None },
                 ordinal,
                 path,
                 line,

@@ -53,6 +53,21 @@ pub fn input_files(
     })
 }
 
+/// Paths with each pattern replaced by what it matches.
+///
+/// # Errors
+/// As [`input_files`].
+pub fn matching_paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in paths {
+        match matches_of(path)? {
+            Some(matches) => all.extend(matches),
+            None => all.push(path.clone()),
+        }
+    }
+    Ok(all)
+}
+
 /// All below a folder that is not hidden.
 type Walk = FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>;
 

@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::corpus::encoding::Encoding;
 use crate::corpus::files::matches_of;
 use crate::corpus::format::{self, Format};
@@ -23,12 +25,26 @@ const MAX_LINE_BYTES: usize = 16 * MAX_NAME_BYTES;
 pub struct FingerprintRecord<F> {
     /// The id that stands beside the fingerprint; without one, its position in all inputs.
     pub id: DocumentId,
+    /// Whether the id stands beside it.
+    pub has_id: bool,
     /// The fingerprint.
     pub fingerprint: F,
     /// The file it came from; `-` for standard input.
     pub path: Arc<Path>,
     /// Its line, or its record in a raw file, from 1.
     pub line: u64,
+}
+
+impl<F: Fingerprint> FingerprintRecord<F> {
+    /// A checksum of what stands there: xxh3 of the fingerprint and the id.
+    pub fn checksum(&self) -> u64 {
+        let mut bytes = vec![0; F::BYTES];
+        self.fingerprint.write_le(&mut bytes);
+        if self.has_id {
+            bytes.extend_from_slice(self.id.to_string().as_bytes());
+        }
+        xxh3_64(&bytes)
+    }
 }
 
 /// The fingerprints of files, in order.
@@ -130,14 +146,14 @@ impl<F: Fingerprint> Fingerprints<F> {
                 }
                 if read? {
                     let by_default = DocumentId::Number(self.position - 1);
-                    let parsed = if *is_raw {
-                        Ok((F::read_le(&self.line), by_default))
-                    } else {
-                        parse_line(&self.line, by_default)
-                    };
+                    let parsed =
+                        if *is_raw { Ok((F::read_le(&self.line), None)) } else { parse_line(&self.line) };
                     let (path, line) = (Arc::clone(path), input.line());
                     return match parsed {
-                        Ok((fingerprint, id)) => Ok(Some(FingerprintRecord { id, fingerprint, path, line })),
+                        Ok((fingerprint, id)) => {
+                            let (has_id, id) = (id.is_some(), id.unwrap_or(by_default));
+                            Ok(Some(FingerprintRecord { id, has_id, fingerprint, path, line }))
+                        }
                         Err(reason) => Err(input.bad(reason)),
                     };
                 }
@@ -179,14 +195,14 @@ impl<F: Fingerprint> Fingerprints<F> {
 }
 
 /// Parses `HEX` or `HEX<TAB>ID`; a reason if it is malformed.
-fn parse_line<F: Fingerprint>(line: &[u8], by_default: DocumentId) -> Result<(F, DocumentId), String> {
+fn parse_line<F: Fingerprint>(line: &[u8]) -> Result<(F, Option<DocumentId>), String> {
     let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line))
         .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to() + 1))?;
     let (hex, id) = match line.split_once('\t') {
         Some((hex, "")) => (hex, Err("no id after the tab".to_owned())),
         Some((_, id)) if id.contains('\t') => return Err("more than two columns".to_owned()),
-        Some((hex, id)) => (hex, DocumentId::from_column(id)),
-        None => (line, Ok(by_default)),
+        Some((hex, id)) => (hex, DocumentId::from_column(id).map(Some)),
+        None => (line, Ok(None)),
     };
     let fingerprint = F::parse_hex(hex.trim()).map_err(|error| error.to_string())?;
     Ok((fingerprint, id?))

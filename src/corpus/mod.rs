@@ -78,7 +78,7 @@ mod writer;
 pub use crate::corpus::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
 pub use crate::corpus::compression::Compression;
 pub use crate::corpus::encoding::Encoding;
-pub use crate::corpus::files::{InputFile, input_files};
+pub use crate::corpus::files::{InputFile, input_files, matching_paths};
 pub use crate::corpus::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
 pub use crate::corpus::id::{DocumentId, MAX_NAME_BYTES};
 pub use crate::corpus::once::put_aside;

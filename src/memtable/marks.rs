@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// For each key the values that it has had, each with the operation that set it.
+/// Values, each with the operation that set it.
+type Values = Vec<(u64, Box<[u8]>)>;
+
+/// For each key the values that it has had.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    values: RwLock<BTreeMap<String, Vec<(u64, Box<[u8]>)>>>,
+    values: RwLock<BTreeMap<String, Values>>,
     /// Memory, about.
     bytes: AtomicU64,
 }

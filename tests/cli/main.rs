@@ -1,6 +1,7 @@
 //! The command line, through its binary.
 #![cfg(feature = "cli")]
 
+mod add;
 mod build;
 mod dedup;
 mod dedup_choices;

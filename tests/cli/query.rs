@@ -111,6 +111,28 @@ fn texts_are_fingerprinted_as_the_documents_were() {
 }
 
 #[test]
+fn a_text_may_begin_with_a_hyphen() {
+    let folder = Folder::new();
+    let texts = [
+        "- an item of a list, and more",
+        "---\ntitle: front matter\n---\nthen text",
+        "-273.15 degrees it is",
+    ];
+    let lines: String = texts.map(|text| format!("{}\n", json!({"text": text, "id": text}))).concat();
+    folder.write("a.jsonl", lines);
+    folder.run(&["build", "store", "a.jsonl"]).ok();
+    for text in texts {
+        assert!(folder.run(&["query", "store", "--text", text]).ok().starts_with("0\t"), "{text}");
+        assert!(
+            folder
+                .run(&["query", "store", &format!("--text={text}"), "--json"])
+                .ok()
+                .contains("\"distance\":0")
+        );
+    }
+}
+
+#[test]
 fn names_do_not_break_lines() {
     let folder = Folder::new();
     folder.write("a.jsonl", json!({"id": "a\tb\\t\n\u{1b}[1m一", "text": "words"}).to_string());

@@ -231,13 +231,13 @@ fn checksums_tell_whether_a_document_is_the_same() {
 fn documents_that_were_read_before_get_no_fingerprint() {
     let folder = Folder::new();
     let path = [folder.file("a.jsonl", "{\"text\": \"a b\"}\n{\"text\": \"b c\"}\n{\"text\": \"c d\"}\n")];
-    let read = |from| {
+    let read = |after| {
         let documents = fingerprint_documents::<u64>(&path, &DocumentOptions::default(), &Profile::default());
-        documents.starting_at(from).map(|document| document.unwrap()).collect::<Vec<_>>()
+        let wanted = move |path: &Path, line| path.ends_with("a.jsonl") && line > after;
+        documents.only(wanted).map(|document| document.unwrap()).collect::<Vec<_>>()
     };
-    let all = read(0);
-    let last = read(2);
-    assert_eq!(last[..2].iter().map(|document| document.simhash).collect::<Vec<_>>(), [None, None]);
+    let (all, last) = (read(0), read(2));
+    assert!(last[..2].iter().all(|document| document.simhash.is_none()));
     assert_eq!((&last[2], last.len()), (&all[2], 3));
     assert!(all.iter().all(|document| document.simhash.is_some()));
 }

@@ -153,7 +153,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         let (id, name) = if args.no_ids {
             (0, None)
         } else {
-            naming.assign(id, position).map_err(|reason| item.bad(reason))?
+            naming.assign(id, Some(position)).map_err(|reason| item.bad(reason))?
         };
         is_empty &= item.fingerprint.is_none();
         match (item.fingerprint, name) {

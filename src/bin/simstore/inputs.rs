@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use simstore::corpus::{
-    self, DocumentFormat, DocumentId, DocumentOptions, Encoding, FingerprintRecord, InputKind, Records,
-    fingerprint_documents, input_files,
+    self, DocumentFormat, DocumentId, DocumentOptions, Encoding, FingerprintRecord, FingerprintedDocuments,
+    InputKind, Records, fingerprint_documents, input_files,
 };
 use simstore::text::{Profile, SHORT_TEXT_FEATURES};
 use simstore::{Error, Fingerprint};
@@ -149,6 +149,10 @@ pub(crate) struct Item<F> {
     /// The file that it came from, and where it starts there.
     pub(crate) path: Arc<Path>,
     pub(crate) line: u64,
+    /// Of what stands there: see [`Record::checksum`](corpus::Record::checksum).
+    pub(crate) checksum: u64,
+    /// Whether the id stands there; else it is a position.
+    pub(crate) has_id: bool,
 }
 
 impl<F: Fingerprint> Item<F> {
@@ -166,10 +170,13 @@ impl<F: Fingerprint> Item<F> {
             position,
             path,
             line: position + 1,
+            checksum: 0,
+            has_id: false,
         }
     }
 
     fn of_fingerprint(position: u64, record: FingerprintRecord<F>) -> Self {
+        let checksum = record.checksum();
         Item {
             id: record.id,
             fingerprint: Some(record.fingerprint),
@@ -178,6 +185,8 @@ impl<F: Fingerprint> Item<F> {
             replaced: 0,
             extra: None,
             position,
+            checksum,
+            has_id: record.has_id,
             path: record.path,
             line: record.line,
         }
@@ -304,9 +313,24 @@ pub(crate) fn visit<F: Fingerprint>(
     progress: &Progress,
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
+    visit_wanted(inputs, kind, args, profile, progress, |_, _| true, visitor)
+}
+
+/// As [`visit`], where fingerprints are made only of those documents that are wanted, by path and line.
+pub(crate) fn visit_wanted<F: Fingerprint>(
+    inputs: &[PathBuf],
+    kind: InputKind,
+    args: &DocumentArgs,
+    profile: &Profile,
+    progress: &Progress,
+    wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static,
+    visitor: impl FnMut(Item<F>) -> Outcome,
+) -> Outcome<Counts> {
+    let options = args.options();
     match kind {
         InputKind::Documents => {
-            visit_documents(inputs, &args.options(), profile, args.skip_bad, progress, visitor)
+            let documents = fingerprint_documents::<F>(inputs, &options, profile).only(wanted);
+            visit_made(documents, inputs, &options, profile, args.skip_bad, progress, visitor)
         }
         InputKind::Fingerprints => visit_fingerprints(inputs, args.skip_bad, progress, visitor),
     }
@@ -321,8 +345,20 @@ pub(crate) fn visit_documents<F: Fingerprint>(
     progress: &Progress,
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
-    check_bits::<F>(profile)?;
     let documents = fingerprint_documents::<F>(inputs, options, profile);
+    visit_made(documents, inputs, options, profile, skip_bad, progress, visitor)
+}
+
+fn visit_made<F: Fingerprint>(
+    documents: FingerprintedDocuments<F>,
+    inputs: &[PathBuf],
+    options: &DocumentOptions,
+    profile: &Profile,
+    skip_bad: bool,
+    progress: &Progress,
+    visitor: impl FnMut(Item<F>) -> Outcome,
+) -> Outcome<Counts> {
+    check_bits::<F>(profile)?;
     let counter = progress.reading("documents", documents.progress(), || total_bytes(inputs, options));
     visit_each(documents, counter, skip_bad, visitor, |_, document| Item {
         id: document.id,
@@ -334,6 +370,8 @@ pub(crate) fn visit_documents<F: Fingerprint>(
         position: document.ordinal,
         path: document.path,
         line: document.line,
+        checksum: document.checksum,
+        has_id: true,
     })
 }
 

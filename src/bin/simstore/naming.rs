@@ -41,6 +41,10 @@ impl<'a> From<&'a DocumentId> for Id<'a> {
     }
 }
 
+/// Why a document cannot be numbered.
+pub(crate) const NO_ID_LEFT: &str = "there is a document with the greatest id, 2^64 - 1, and so no id is left for one \
+                                     that has none: build another store";
+
 /// The rule: the first document decides whether ids are numbers, or names beside positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
@@ -50,8 +54,8 @@ pub(crate) enum Naming {
 }
 
 impl Naming {
-    /// The rule of a store that takes more, and the id of the next document that has a name.
-    pub(crate) fn of_store<F: Fingerprint>(store: &Snapshot<F>) -> (Naming, u64) {
+    /// The rule of a store that takes more, and the id of the next document that has a name, if there is one left.
+    pub(crate) fn of_store<F: Fingerprint>(store: &Snapshot<F>) -> (Naming, Option<u64>) {
         let naming = if store.stats().names > 0 {
             Naming::Names
         } else if store.is_empty() {
@@ -59,11 +63,16 @@ impl Naming {
         } else {
             Naming::Numbers
         };
-        (naming, store.highest_id().map_or(0, |id| id.saturating_add(1)))
+        (naming, store.highest_id().map_or(Some(0), |id| id.checked_add(1)))
     }
 
-    /// The id, and the name if it has one, of the document at a position; a reason if it breaks the rule.
-    pub(crate) fn assign(&mut self, id: DocumentId, position: u64) -> Result<(u64, Option<String>), String> {
+    /// The id, and the name if it has one, of a document; a reason if it breaks the rule. `next` is the id of one that
+    /// has a name.
+    pub(crate) fn assign(
+        &mut self,
+        id: DocumentId,
+        next: Option<u64>,
+    ) -> Result<(u64, Option<String>), String> {
         if *self == Naming::Undecided {
             *self = if matches!(id, DocumentId::Number(_)) { Naming::Numbers } else { Naming::Names };
         }
@@ -73,7 +82,7 @@ impl Naming {
                 "the id `{}` is a name, but the first id was a number; `--names` takes every id as a name",
                 name.chars().take(100).collect::<String>().escape_debug()
             )),
-            (_, id) => Ok((position, Some(id.to_string()))),
+            (_, id) => Ok((next.ok_or(NO_ID_LEFT)?, Some(id.to_string()))),
         }
     }
 }
@@ -89,12 +98,13 @@ mod tests {
     #[test]
     fn the_first_decides() {
         let mut numbers = Naming::Undecided;
-        assert_eq!(numbers.assign(DocumentId::Number(7), 0), Ok((7, None)));
-        assert!(numbers.assign(name("a"), 1).unwrap_err().contains("--names"));
+        assert_eq!(numbers.assign(DocumentId::Number(7), Some(0)), Ok((7, None)));
+        assert!(numbers.assign(name("a"), Some(1)).unwrap_err().contains("--names"));
         let mut names = Naming::Undecided;
-        assert_eq!(names.assign(name("a"), 0), Ok((0, Some("a".to_owned()))));
-        assert_eq!(names.assign(DocumentId::Number(7), 1), Ok((1, Some("7".to_owned()))));
+        assert_eq!(names.assign(name("a"), Some(0)), Ok((0, Some("a".to_owned()))));
+        assert_eq!(names.assign(DocumentId::Number(7), Some(1)), Ok((1, Some("7".to_owned()))));
         let mut forced = Naming::Names;
-        assert_eq!(forced.assign(DocumentId::Number(7), 3), Ok((3, Some("7".to_owned()))));
+        assert_eq!(forced.assign(DocumentId::Number(7), Some(3)), Ok((3, Some("7".to_owned()))));
+        assert!(forced.assign(name("a"), None).unwrap_err().contains("no id is left"));
     }
 }

@@ -50,8 +50,8 @@ pub(crate) struct QueryArgs {
     /// `-` is standard input
     #[arg(value_name = "FINGERPRINT|FILE", required_unless_present_any = ["text", "file"])]
     queries: Vec<String>,
-    /// Ask for a text, fingerprinted as the documents of the store were
-    #[arg(long)]
+    /// Ask for a text, fingerprinted as the documents of the store were; it may begin with a hyphen
+    #[arg(long, allow_hyphen_values = true)]
     text: Option<String>,
     /// Ask for the text of a file; `-` is standard input
     #[arg(long)]

@@ -60,7 +60,7 @@ impl<F: Fingerprint> Against<F> {
                 None => load.insert(fingerprint, id)?,
                 Some(name) => {
                     load.insert_named(fingerprint, id, &name)?;
-                    next_id += 1;
+                    next_id = id.checked_add(1);
                 }
             }
             added += 1;

@@ -316,6 +316,8 @@ fn read<F: Fingerprint>(
             position: first + number,
             path: files.get(line.file).cloned().ok_or_else(|| bad("no such file".to_owned()))?,
             line: line.line,
+            checksum: 0,
+            has_id: true,
         };
         counts.count(&item);
         visitor(item)?;

@@ -1,0 +1,213 @@
+//! `simstore add`, run again and again: what was read is known by what it was.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::{Folder, Random};
+
+/// The summary of an `add`.
+fn add(folder: &Folder, args: &[&str]) -> Value {
+    folder.run(&[&["add", "--json"], args].concat()).json().pop().unwrap()
+}
+
+/// The ids or names of a store, sorted; one that is there twice comes twice.
+fn ids(folder: &Folder, store: &str) -> Vec<String> {
+    let dump = folder.run(&["dump", store]).ok();
+    let mut ids: Vec<String> = dump.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+fn text(seed: u64) -> String {
+    let mut random = Random(seed * 1000);
+    (0..60).map(|_| format!("word{}", random.next() % 5000)).collect::<Vec<_>>().join(" ")
+}
+
+fn lines(seeds: std::ops::Range<u64>) -> String {
+    seeds.map(|seed| format!("{}\n", json!({"id": format!("page-{seed}"), "text": text(seed)}))).collect()
+}
+
+#[test]
+fn another_file_under_the_same_name_is_read() {
+    let folder = Folder::new();
+    folder.write("batch.jsonl", lines(0..20));
+    add(&folder, &["s", "batch.jsonl"]);
+    // As long, shorter and longer than the one before.
+    for (seeds, stored) in [(20..40, 40), (40..50, 50), (50..90, 90)] {
+        folder.write("batch.jsonl", lines(seeds.clone()));
+        let summary = add(&folder, &["s", "batch.jsonl"]);
+        let count = seeds.end - seeds.start;
+        assert_eq!(
+            (&summary["added"], &summary["carried_on"], &summary["changed"]),
+            (&json!(count), &json!(0), &json!(1))
+        );
+        assert_eq!(ids(&folder, "s").len(), stored);
+    }
+    // Of a file that was changed in its midst, the documents that are stored are not stored twice.
+    folder.write("batch.jsonl", lines(50..90).replacen("page-60", "page-x", 1));
+    let run = folder.run(&["add", "s", "batch.jsonl"]);
+    let told = run.stderr.clone();
+    run.ok();
+    assert!(told.contains("1 document added, 39 documents there before, 1 file changed since"), "{told}");
+    assert_eq!(ids(&folder, "s").len(), 91);
+    assert_eq!(add(&folder, &["s", "batch.jsonl"])["carried_on"], 40);
+}
+
+#[test]
+fn the_files_of_a_folder_are_known_by_themselves() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("f")).unwrap();
+    for name in ["b", "d", "f"] {
+        folder.write(&format!("f/{name}.txt"), format!("page {name} words"));
+    }
+    add(&folder, &["s", "f"]);
+    folder.write("f/a.txt", "new");
+    assert_eq!(add(&folder, &["s", "f"])["added"], 1);
+    assert_eq!(ids(&folder, "s"), ["f/a.txt", "f/b.txt", "f/d.txt", "f/f.txt"]);
+    // A pattern, a file by itself, and the same folder by another path.
+    assert_eq!(add(&folder, &["s", "f/*.txt", "f/d.txt", "./f"])["added"], json!(0));
+    folder.write("f/d.txt", "page d, others");
+    let summary = add(&folder, &["s", "f"]);
+    assert_eq!((&summary["added"], &summary["changed"]), (&json!(1), &json!(1)));
+    fs::remove_file(folder.path("f/b.txt")).unwrap();
+    assert_eq!(add(&folder, &["s", "f"])["added"], 0);
+}
+
+#[test]
+fn a_pattern_carries_on_in_each_file() {
+    let folder = Folder::new();
+    let mut all = Vec::new();
+    for (name, first) in [("a", 0), ("b", 3000), ("c", 6000)] {
+        let fingerprints = Random(first + 1).clustered(3000);
+        let rows: String =
+            fingerprints.iter().zip(first..).map(|(value, id)| format!("{value:016x}\t{id}\n")).collect();
+        all.extend(rows.lines().map(str::to_owned));
+        folder.write(&format!("{name}.tsv"), rows);
+    }
+    // A run that is cut off in the midst of a file.
+    let cut: String = folder.read("b.tsv").lines().take(1500).map(|line| format!("{line}\n")).collect();
+    let whole = folder.read("b.tsv");
+    folder.write("b.tsv", cut + "not a fingerprint\n");
+    folder.run(&["add", "s", "*.tsv"]).fails(1, "b.tsv:1501");
+    folder.write("b.tsv", whole);
+    let summary = add(&folder, &["s", "*.tsv"]);
+    assert_eq!(summary["documents"], 9000);
+    all.sort();
+    let mut dump: Vec<String> = folder.run(&["dump", "s"]).ok().lines().map(str::to_owned).collect();
+    dump.sort();
+    assert_eq!(dump, all);
+    assert_eq!(add(&folder, &["s", "*.tsv"])["carried_on"], 9000);
+}
+
+#[test]
+fn a_last_line_that_grows_is_read_again() {
+    let folder = Folder::new();
+    folder.write("a.tsv", "0000000000000001\tone\n00000000000000ff\ttw");
+    assert_eq!(add(&folder, &["s", "a.tsv"])["added"], 2);
+    folder.write("a.tsv", "0000000000000001\tone\n00000000000000ff\ttwo\n0000000000ffffff\tthree\n");
+    let summary = add(&folder, &["s", "a.tsv"]);
+    assert_eq!((&summary["added"], &summary["carried_on"]), (&json!(2), &json!(1)));
+    assert_eq!(ids(&folder, "s"), ["one", "three", "tw", "two"]);
+    // A line that was malformed as it stood is read when it is whole.
+    folder.write("b.jsonl", format!("{}{{\"id\": \"x\", \"te", lines(0..3)));
+    folder.run(&["add", "t", "b.jsonl"]).fails(1, "b.jsonl:4");
+    folder.run(&["add", "t", "b.jsonl"]).fails(1, "b.jsonl:4");
+    folder.write("b.jsonl", format!("{}{{\"id\": \"x\", \"text\": \"now whole\"}}\n", lines(0..3)));
+    assert_eq!(add(&folder, &["t", "b.jsonl"])["added"], 4);
+    assert_eq!(ids(&folder, "t"), ["page-0", "page-1", "page-2", "x"]);
+}
+
+#[test]
+fn the_same_name_with_the_same_fingerprint_is_stored_once() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", lines(0..10));
+    folder.write("b.jsonl", format!("{}{}", lines(5..15), lines(5..15)));
+    add(&folder, &["s", "a.jsonl"]);
+    let summary = add(&folder, &["s", "b.jsonl"]);
+    assert_eq!((&summary["added"], &summary["known"]), (&json!(5), &json!(15)));
+    assert_eq!(ids(&folder, "s").len(), 15);
+    // The same name for another text is another document; it is found under both fingerprints.
+    folder.write("c.jsonl", lines(20..21).replace("page-20", "page-3"));
+    assert_eq!(add(&folder, &["s", "c.jsonl"])["added"], 1);
+    assert_eq!(ids(&folder, "s").iter().filter(|id| *id == "page-3").count(), 2);
+    let summary = add(&folder, &["--again", "--if-new", "s", "a.jsonl"]);
+    assert_eq!((&summary["known"], &summary["duplicates"]), (&json!(10), &json!(0)));
+}
+
+#[test]
+fn fingerprints_without_ids_are_numbered_on() {
+    let folder = Folder::new();
+    for (name, values) in [("a.u64", [1_u64, 0xff]), ("b.u64", [0xffff, 0xff_ffff])] {
+        folder.write(name, values.map(u64::to_le_bytes).concat());
+    }
+    add(&folder, &["s", "a.u64"]);
+    add(&folder, &["s", "b.u64"]);
+    folder.run_with_input(&["add", "s", "-"], "00000000ffffffff\n").ok();
+    assert_eq!(ids(&folder, "s"), ["0", "1", "2", "3", "4"]);
+}
+
+#[test]
+fn no_id_comes_after_the_greatest() {
+    let folder = Folder::new();
+    folder.write("m.hex", "c0ffee0123456789\t18446744073709551615\n");
+    folder.write("n.hex", "00ffee0123456789\tname\n");
+    folder.run(&["build", "s", "m.hex"]).ok();
+    let expected = "c0ffee0123456789\t18446744073709551615\n";
+    folder.run(&["add", "s", "n.hex", "--names"]).fails(1, "no id is left");
+    folder.run_with_input(&["add", "s", "-"], "00ffee0123456789\n").fails(1, "no id is left");
+    assert_eq!(folder.run(&["dump", "s"]).ok(), expected);
+    folder.run(&["add", "t", "m.hex"]).ok();
+    assert_eq!(folder.run(&["dump", "t"]).ok(), expected);
+}
+
+/// Near-duplicates of one another, by eights.
+fn near(count: u64) -> String {
+    (0..count).map(|i| format!("{:016x}\td{i}\n", Random(i / 8 + 1).next() ^ (1 << (i % 8)))).collect()
+}
+
+#[test]
+fn a_store_is_written_on_when_nobody_reads_the_output() {
+    let folder = Folder::new();
+    folder.write("a.tsv", near(20_000));
+    let mut child = folder.command(&["add", "--if-new", "s", "a.tsv"]).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.ends_with("\td0\t2\n"), "{first}");
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(child.wait().unwrap().success(), "{stderr}");
+    assert!(stderr.contains("2,500 documents added, 17,500 duplicates not"), "{stderr}");
+    assert_eq!(ids(&folder, "s").len(), 2500);
+}
+
+#[test]
+fn no_duplicate_goes_untold_when_a_run_is_cut_off() {
+    let folder = Folder::new();
+    folder.write("a.tsv", near(40_000));
+    let expected = folder.run(&["add", "--if-new", "whole", "a.tsv"]).ok();
+    let mut told = String::new();
+    let mut random = Random(7);
+    for _ in 0..12 {
+        let mut child =
+            folder.command(&["add", "--if-new", "s", "a.tsv"]).stderr(Stdio::null()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        for _ in 0..random.next() % 6000 {
+            output.read_line(&mut told).unwrap();
+        }
+        child.kill().unwrap();
+        output.read_to_string(&mut told).unwrap();
+        child.wait().unwrap();
+    }
+    told += &folder.run(&["add", "--if-new", "s", "a.tsv"]).ok();
+    let lines = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.dedup();
+        lines
+    };
+    assert_eq!(lines(&told), lines(&expected));
+    assert_eq!(folder.run(&["dump", "s"]).ok(), folder.run(&["dump", "whole"]).ok());
+}
