@@ -138,6 +138,53 @@ fn the_same_name_with_the_same_fingerprint_is_stored_once() {
 }
 
 #[test]
+fn an_id_that_is_stored_is_kept_beside_replaced_or_refused() {
+    let folder = Folder::new();
+    let named = |seeds: std::ops::Range<u64>, step: u64| -> String {
+        seeds.map(|id| format!("{}\n", json!({"id": format!("p{id}"), "text": text(id * step)}))).collect()
+    };
+    let numbered = |seeds: std::ops::Range<u64>, step: u64| -> String {
+        seeds.map(|id| format!("{:016x}\t{id}\n", Random(id * step).next())).collect()
+    };
+    folder.write("old.jsonl", named(0..20, 1));
+    folder.write("new.jsonl", named(10..30, 1).replacen("p10", "p25", 1) + &named(5..7, 1000));
+    folder.write("old.tsv", numbered(0..20, 1));
+    folder.write("new.tsv", numbered(10..30, 1).replacen("\t10\n", "\t25\n", 1) + &numbered(5..7, 1000));
+    for (old, new) in [("old.jsonl", "new.jsonl"), ("old.tsv", "new.tsv")] {
+        for store in ["both", "replace", "refuse"] {
+            let _ = fs::remove_dir_all(folder.path(store));
+            folder.run(&["build", store, old]).ok();
+            let refused = folder.run(&["add", store, new, "--same-id", "refuse"]);
+            refused.fails(1, &format!("{new}:16: the id `"));
+        }
+        let both = add(&folder, &["both", new]);
+        assert_eq!((&both["replaced"], ids(&folder, "both").len()), (&json!(0), 33), "{new}");
+        // Of the file, 25 comes twice, and 5 and 6 are others than in the store.
+        let replaced = add(&folder, &["replace", new, "--same-id", "replace"]);
+        assert_eq!(
+            ["added", "known", "replaced"].map(|field| &replaced[field]),
+            [&json!(13), &json!(9), &json!(3)],
+            "{new}"
+        );
+        let mut expected = ids(&folder, "both");
+        expected.dedup();
+        assert_eq!(ids(&folder, "replace"), expected);
+        let refused = add(&folder, &["refuse", new, "--same-id", "refuse", "--skip-bad"]);
+        assert_eq!(
+            ["documents", "added", "known", "bad"].map(|field| &refused[field]),
+            [&json!(19), &json!(10), &json!(9), &json!(3)],
+            "{new}"
+        );
+        assert_eq!(ids(&folder, "refuse"), expected);
+        let again = add(&folder, &["--again", "replace", new, "--same-id", "replace"]);
+        assert_eq!(ids(&folder, "replace"), expected, "{again}");
+    }
+    folder
+        .run(&["add", "both", "new.tsv", "--same-id", "replace", "--if-new"])
+        .fails(2, "cannot be used with");
+}
+
+#[test]
 fn fingerprints_without_ids_are_numbered_on() {
     let folder = Folder::new();
     for (name, values) in [("a.u64", [1_u64, 0xff]), ("b.u64", [0xffff, 0xff_ffff])] {

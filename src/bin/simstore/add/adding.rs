@@ -1,54 +1,28 @@
 //! Documents into the store, in batches, with how far their files have been read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use serde::Serialize;
 use simstore::corpus::DocumentId;
 use simstore::{Batch, Durability, Fingerprint, Insertion, Match, Store};
 
 use super::known::Known;
+use super::same_id::{SameId, Stored};
 use super::sources::Sources;
 use super::trail::Trail;
 use super::{AddArgs, DurabilityArg};
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{Counts, Item, count_of};
-use crate::naming::{Id, NO_ID_LEFT, Naming};
-use crate::numbers::rounded;
+use crate::inputs::{BadLines, Counts, Item};
+use crate::naming::{NO_ID_LEFT, Naming};
 use crate::output::{Output, column};
-use crate::progress::Progress;
 
 /// Documents after which what was taken is written, where nobody waits for each; and files.
 const BATCH: usize = 1024;
 const BATCH_FILES: usize = 64;
-
-#[derive(Serialize)]
-struct Duplicate<'a> {
-    id: Id<'a>,
-    duplicate_of: Vec<Earlier>,
-}
-
-#[derive(Serialize)]
-struct Earlier {
-    id: Option<u64>,
-    name: Option<String>,
-    distance: u32,
-}
-
-#[derive(Serialize)]
-struct Summary<'a> {
-    store: &'a str,
-    documents: u64,
-    added: u64,
-    duplicates: u64,
-    known: u64,
-    carried_on: u64,
-    changed: u64,
-    empty: u64,
-    short: u64,
-    bad: u64,
-    seconds: f64,
-}
+/// Documents whose ids are looked for together.
+const BATCH_OF_IDS: usize = 1 << 17;
+/// A batch is written when it takes so many bytes of the log.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// A file that is being read.
 struct Reading {
@@ -59,9 +33,9 @@ struct Reading {
 
 /// Takes documents, and stores those that are new.
 pub(super) struct Adding<'a, F: Fingerprint> {
-    store: &'a Store<F>,
-    args: &'a AddArgs,
-    sources: &'a Sources,
+    pub(super) store: &'a Store<F>,
+    pub(super) args: &'a AddArgs,
+    pub(super) sources: &'a Sources,
     reading: Option<Reading>,
     batch: Batch<'a, F>,
     /// Documents since something was written.
@@ -71,20 +45,25 @@ pub(super) struct Adding<'a, F: Fingerprint> {
     /// How far files have been read since something was written.
     trails: BTreeMap<&'a str, Trail>,
     known: Known<F>,
+    /// Documents whose ids are still to be looked for.
+    queue: Vec<Item<F>>,
     naming: Naming,
     /// For a document that has a name; none is left after 2^64 - 1.
     next_id: Option<u64>,
     /// None when whoever read it has had enough.
-    output: Option<Output>,
+    pub(super) output: Option<Output>,
     pub(super) counts: Counts,
-    added: u64,
-    stored_before: u64,
-    duplicates: u64,
-    carried_on: u64,
+    /// Malformed ones that are found here.
+    bad: BadLines,
+    pub(super) added: u64,
+    pub(super) replaced: u64,
+    pub(super) stored_before: u64,
+    pub(super) duplicates: u64,
+    pub(super) carried_on: u64,
 }
 
 impl<'a, F: Fingerprint> Adding<'a, F> {
-    pub(super) fn new(store: &'a Store<F>, args: &'a AddArgs, sources: &'a Sources) -> Self {
+    pub(super) fn new(store: &'a Store<F>, args: &'a AddArgs, sources: &'a Sources, bad: BadLines) -> Self {
         let (of_store, next_id) = Naming::of_store(&store.snapshot());
         Adding {
             store,
@@ -96,11 +75,14 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
             in_batch: 0,
             trails: BTreeMap::new(),
             known: Known::new(store.snapshot()),
+            queue: Vec::new(),
             naming: if args.names { Naming::Names } else { of_store },
             next_id,
             output: Some(Output::stdout()),
             counts: Counts { read: sources.read_before, ..Counts::default() },
+            bad,
             added: 0,
+            replaced: 0,
             stored_before: 0,
             duplicates: 0,
             carried_on: sources.read_before,
@@ -115,16 +97,22 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     /// Takes a document: each comes with all those before it in its file.
-    pub(super) fn take(&mut self, item: &Item<F>) -> Outcome {
-        if !self.is_new(item)? {
+    pub(super) fn take(&mut self, item: Item<F>) -> Outcome {
+        if !self.is_new(&item)? {
             self.counts.read += 1;
             self.carried_on += 1;
             return Ok(());
         }
-        self.store(item)?;
-        self.counts.count(item);
+        let is_full = if self.args.same_id == SameId::Both {
+            self.store(&item)?;
+            self.counts.count(&item);
+            self.waiting + 1 >= BATCH || self.trails.len() >= BATCH_FILES
+        } else {
+            self.counts.count(&item);
+            self.queue.push(item);
+            self.queue.len() >= BATCH_OF_IDS
+        };
         self.waiting += 1;
-        let is_full = self.waiting >= BATCH || self.trails.len() >= BATCH_FILES;
         if is_full { self.write() } else { Ok(()) }
     }
 
@@ -165,10 +153,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     fn store(&mut self, item: &Item<F>) -> Outcome {
-        let next = self.next_id;
-        let id =
-            if item.has_id { item.id.clone() } else { self.numbered().map_err(|reason| item.bad(reason))? };
-        let (id, name) = self.naming.assign(id, next).map_err(|reason| item.bad(reason))?;
+        let (id, name) = self.identify(item)?;
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         let is_known = match &name {
             Some(name) => self.known.enter(fingerprint, name)?,
@@ -180,10 +165,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
             self.stored_before += 1;
             return Ok(());
         }
-        match &name {
-            Some(name) => self.batch.insert_named(fingerprint, id, name)?,
-            None => self.batch.insert(fingerprint, id),
-        }
+        self.insert(fingerprint, id, name.as_deref())?;
         if self.args.if_new {
             let earlier = self.write_if_new(fingerprint)?;
             if !earlier.is_empty() {
@@ -193,13 +175,87 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
                 }
                 return self.print(item, &earlier);
             }
-            self.added += 1;
-        } else {
-            self.in_batch += 1;
         }
-        if next.is_some_and(|next| id >= next) {
+        self.take_id(id);
+        Ok(())
+    }
+
+    /// The id of a document, and its name if it has one.
+    fn identify(&mut self, item: &Item<F>) -> Outcome<(u64, Option<String>)> {
+        let id = match self.next_id {
+            _ if item.has_id => item.id.clone(),
+            Some(next) => DocumentId::Number(next),
+            None => return Err(item.bad(NO_ID_LEFT.to_owned())),
+        };
+        self.naming.assign(id, self.next_id).map_err(|reason| item.bad(reason))
+    }
+
+    fn insert(&mut self, fingerprint: F, id: u64, name: Option<&str>) -> Outcome {
+        match name {
+            Some(name) => self.batch.insert_named(fingerprint, id, name)?,
+            None => self.batch.insert(fingerprint, id),
+        }
+        self.in_batch += 1;
+        Ok(())
+    }
+
+    /// No other document is numbered with an id that has been given.
+    fn take_id(&mut self, id: u64) {
+        if self.next_id.is_some_and(|next| id >= next) {
             self.next_id = id.checked_add(1);
         }
+    }
+
+    /// Stores the documents that were waiting for what is stored under their ids.
+    fn store_queued(&mut self) -> Outcome {
+        let mut queued = Vec::new();
+        for item in std::mem::take(&mut self.queue) {
+            match self.identify(&item) {
+                Ok((id, name)) => {
+                    self.take_id(id);
+                    queued.push((item, id, name));
+                }
+                Err(failure) => self.refuse(failure)?,
+            }
+        }
+        let called =
+            |id: u64, name: &Option<String>| name.clone().map_or(DocumentId::Number(id), DocumentId::Name);
+        let ids: HashSet<DocumentId> = queued.iter().map(|(_, id, name)| called(*id, name)).collect();
+        let mut stored = Stored::find(&self.store.snapshot(), ids.iter())?;
+        for (item, id, name) in queued {
+            let called = called(id, &name);
+            let others = stored.others(&called, item.fingerprint);
+            let is_stored = stored.len(&called) > others.len();
+            if self.args.same_id == SameId::Refuse && !others.is_empty() && !is_stored {
+                self.refuse(item.bad(format!(
+                    "the id `{}` is stored with another fingerprint",
+                    column(&called.to_string().chars().take(100).collect::<String>())
+                )))?;
+                continue;
+            }
+            if self.args.same_id == SameId::Replace && !others.is_empty() {
+                others.iter().for_each(|&(fingerprint, id)| self.batch.delete(fingerprint, id));
+                stored.forget(&called, &others);
+                self.replaced += 1;
+            }
+            let Some(fingerprint) = item.fingerprint else { continue };
+            if is_stored {
+                self.stored_before += 1;
+                continue;
+            }
+            self.insert(fingerprint, id, name.as_deref())?;
+            stored.enter(&called, fingerprint, id);
+            if self.batch.bytes() >= BATCH_BYTES {
+                self.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the command for a document that was counted, or skips it.
+    fn refuse(&mut self, failure: Failure) -> Outcome {
+        self.bad.take(failure)?;
+        self.counts.read -= 1;
         Ok(())
     }
 
@@ -207,11 +263,6 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     fn is_read_again(&self) -> bool {
         let has_changed = |reading: &Reading| self.sources.to_read[reading.place].has_changed;
         self.args.again || self.reading.as_ref().is_some_and(has_changed)
-    }
-
-    /// The id of a fingerprint that has none.
-    fn numbered(&self) -> Result<DocumentId, String> {
-        self.next_id.map(DocumentId::Number).ok_or_else(|| NO_ID_LEFT.to_owned())
     }
 
     /// Puts how far files have been read into the batch. What was printed of what was read has to be out before.
@@ -232,10 +283,12 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
         match batch.commit_if_new(fingerprint, self.durability())? {
             Insertion::Inserted => {
                 self.waiting = 0;
+                self.added += std::mem::take(&mut self.in_batch);
                 Ok(Vec::new())
             }
             Insertion::DuplicateOf(matches) => {
                 self.trails = trails;
+                self.in_batch = 0;
                 Ok(matches)
             }
         }
@@ -243,93 +296,26 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
 
     /// Writes what was taken.
     fn write(&mut self) -> Outcome {
+        self.store_queued()?;
         self.mark()?;
-        let batch = std::mem::replace(&mut self.batch, self.store.batch());
-        batch.commit(self.durability())?;
-        self.added += std::mem::take(&mut self.in_batch);
+        self.commit()?;
         self.waiting = 0;
         self.known.trim(|| self.store.snapshot());
         Ok(())
     }
 
-    /// Writes the rest.
-    pub(super) fn finish(&mut self) -> Outcome {
-        self.end_file()?;
-        self.write()
-    }
-
-    /// A store comes before what is said of it: it is written on when nobody listens any more.
-    fn unless_closed(&mut self, printed: Outcome) -> Outcome {
-        match printed {
-            Err(Failure::Closed) => {
-                self.output = None;
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    fn print(&mut self, item: &Item<F>, earlier: &[Match<F>]) -> Outcome {
-        let Some(mut output) = self.output.take() else { return Ok(()) };
-        let printed = self.print_to(&mut output, item, earlier);
-        self.output = Some(output);
-        self.unless_closed(printed)
-    }
-
-    fn print_to(&self, output: &mut Output, item: &Item<F>, earlier: &[Match<F>]) -> Outcome {
-        let snapshot = self.store.snapshot();
-        let name = |found: &Match<F>| found.id.map_or(Ok(None), |id| snapshot.name(id));
-        if self.args.json {
-            let earlier = earlier
-                .iter()
-                .map(|found| Ok(Earlier { id: found.id, name: name(found)?, distance: found.distance }));
-            let duplicate_of = earlier.collect::<Result<_, simstore::Error>>()?;
-            return output.json(&Duplicate { id: Id::from(&item.id), duplicate_of });
-        }
-        for found in earlier {
-            let id = found.id.map_or_else(|| found.fingerprint.to_hex(), |id| id.to_string());
-            let earlier = name(found)?.unwrap_or(id);
-            let id = item.id.to_string();
-            output.line(format_args!("{}\t{}\t{}", column(&id), column(&earlier), found.distance))?;
-        }
+    fn commit(&mut self) -> Outcome {
+        let batch = std::mem::replace(&mut self.batch, self.store.batch());
+        batch.commit(self.durability())?;
+        self.added += std::mem::take(&mut self.in_batch);
         Ok(())
     }
 
-    pub(super) fn report(mut self, progress: &Progress) -> Outcome {
-        let changed = self.sources.changed;
-        if !self.args.json {
-            let mut line =
-                format!("{}: {} added", self.args.store.display(), count_of(self.added, "document"));
-            if self.args.if_new {
-                line += &format!(", {} not", count_of(self.duplicates, "duplicate"));
-            }
-            if self.stored_before > 0 {
-                line += &format!(", {} there before", count_of(self.stored_before, "document"));
-            }
-            if self.carried_on > 0 {
-                line += &format!(", {} read before", count_of(self.carried_on, "document"));
-            }
-            if changed > 0 {
-                line += &format!(", {} changed since", count_of(changed, "file"));
-            }
-            progress.say(&format!("{line}, {:.1} s", progress.seconds()));
-        }
-        let Some(mut output) = self.output.take() else { return Ok(()) };
-        if self.args.json {
-            output.json(&Summary {
-                store: &self.args.store.to_string_lossy(),
-                documents: self.counts.read,
-                added: self.added,
-                duplicates: self.duplicates,
-                known: self.stored_before,
-                carried_on: self.carried_on,
-                changed,
-                empty: self.counts.empty,
-                short: self.counts.short,
-                bad: self.counts.bad,
-                seconds: rounded(progress.seconds()),
-            })?;
-        }
-        output.finish()
+    /// Writes the rest. `bad` malformed documents were found while reading.
+    pub(super) fn finish(&mut self, bad: u64) -> Outcome<Counts> {
+        self.end_file()?;
+        self.write()?;
+        self.counts.bad = bad + self.bad.count();
+        Ok(self.counts)
     }
 }

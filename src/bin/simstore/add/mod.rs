@@ -9,6 +9,7 @@ use simstore::text::Profile;
 use simstore::{Codec, Fingerprint, Options, PlanChoice, Snapshot, Store};
 
 use self::adding::Adding;
+use self::same_id::SameId;
 use self::sources::Sources;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, BadLines, DocumentArgs, INPUTS_HELP};
@@ -18,6 +19,8 @@ use crate::width::{Bits, by_width};
 
 mod adding;
 mod known;
+mod report;
+mod same_id;
 mod sources;
 mod trail;
 
@@ -28,6 +31,7 @@ one first. With --json, a line is an object: for each such document
 and at the end
   store, documents      what was read
   added, duplicates     documents stored, and not stored under --if-new
+  replaced              documents that took the place of others, under --same-id replace
   known                 documents that were stored before, with the same id and the same fingerprint
   carried_on            documents that an earlier run had already read
   changed               files in which other documents stand than those that were read before
@@ -37,6 +41,7 @@ and at the end
 Examples:
   simstore add pages.simstore samples/en.jsonl
   simstore add --if-new pages.simstore samples/en.jsonl
+  simstore add --same-id replace pages.simstore samples/en.jsonl
   simstore add --durability sync pages.simstore samples/zh.jsonl
   cat samples/zh.jsonl | simstore add --if-new pages.simstore -";
 
@@ -56,7 +61,7 @@ enum DurabilityArg {
 /// many documents were read and a checksum of them. As long as these stand there, only what comes after them is added, so
 /// that a file that has grown gives what is new. If the last of them is another now, such as a line that was not yet
 /// complete, that is read again; if others are, all of the file is. A document with the id and the fingerprint of one
-/// that is stored changes nothing.
+/// that is stored changes nothing; for one with the id and another fingerprint see --same-id.
 ///
 /// Ids are numbers or names, as in the store; a new store decides by the first document. Names, and fingerprints
 /// without an id, are numbered after the highest id that there ever was.
@@ -71,6 +76,10 @@ pub(crate) struct AddArgs {
     /// Add only what is within no stored fingerprint's distance, and print what is
     #[arg(long)]
     if_new: bool,
+    /// What becomes of a document whose id is stored with another fingerprint. All but `both` read the ids of the
+    /// store once for every 131,072 documents
+    #[arg(long, value_enum, value_name = "RULE", default_value = "both", conflicts_with = "if_new")]
+    same_id: SameId,
     /// When what was added counts as added
     #[arg(long, value_enum, default_value = "os")]
     durability: DurabilityArg,
@@ -117,18 +126,17 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
 
     let mut bad = BadLines::new(args.documents.skip_bad);
     let sources = Arc::new(Sources::find(args, kind, &store.snapshot(), &mut bad)?);
-    let mut adding = Adding::new(&store, args, &sources);
+    let mut adding = Adding::new(&store, args, &sources, bad);
     let inputs: Vec<PathBuf> = sources.to_read.iter().map(|source| source.path.clone()).collect();
     let of_files = Arc::clone(&sources);
     let wanted = move |path: &Path, line: u64| of_files.start_line(path).is_none_or(|start| line > start);
-    let counts =
+    let visited =
         inputs::visit_wanted::<F>(&inputs, kind, &args.documents, &profile, progress, wanted, |item| {
-            adding.take(&item)
+            adding.take(item)
         })?;
-    adding.finish()?;
+    let counts = adding.finish(visited.bad)?;
     store.sync()?;
-    adding.counts.bad = counts.bad + bad.count();
-    adding.counts.warn(kind, progress);
+    counts.warn(kind, progress);
     adding.report(progress)
 }
 
