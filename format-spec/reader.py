@@ -2,6 +2,7 @@
 """Reads simstore stores, from the pages beside this file and nothing else.
 
     python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
+    python3 reader.py --marks STORE         KEY<TAB>HEX lines: what a writer keeps by key
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
     python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
 
@@ -267,7 +268,7 @@ class Table(File):
         return "%0*x" % (self.bits // 4, value)
 
 
-# Chunked files: README.md, ids.md, names.md
+# Chunked files: README.md, ids.md, names.md, marks.md
 
 
 class Chunked(File):
@@ -394,12 +395,9 @@ class Manifest(File):
         self.next_number, self.first_log, self.sequence, self.highest_id = self.take("<QQQQ")
         self.check(1 <= self.next_number <= 1 << 48, "next number %d" % self.next_number)
         self.check(self.first_log < self.next_number, "first log %d" % self.first_log)
-        segments, marks = self.take("<II")
+        segments, reserved = self.take("<II")
+        self.check(reserved == 0, "reserved bytes 60 to 63 are not zero")
         self.profile, self.plan = self.text(), self.text()
-        marks = [(self.text(), self.bytes()) for _ in range(marks)]
-        self.marks = dict(marks)
-        keys = [key.encode("utf-8") for key, _ in marks]
-        self.check(ascending(keys), "the keys of marks do not ascend")
         self.segments = [self.segment() for _ in range(segments)]
         self.check(self.at == self.footer, "bytes after the last segment")
         numbers = [segment["number"] for segment in self.segments]
@@ -412,29 +410,28 @@ class Manifest(File):
         self.at = end
         return fields
 
-    def bytes(self):
+    def text(self):
         (length,) = self.take("<I")
         self.check(self.at + length <= self.footer, "a text is longer than the manifest")
         self.at += length
-        return self.data[self.at - length : self.at]
-
-    def text(self):
         try:
-            return self.bytes().decode("utf-8")
+            return self.data[self.at - length : self.at].decode("utf-8")
         except UnicodeDecodeError:
             self.check(False, "a text is not UTF-8")
 
     def segment(self):
-        number, fingerprints, ids, names, tombstones, tables, flags = self.take("<QQQQQII")
+        number, fingerprints, ids, names, tombstones, marks, tables, flags = self.take("<QQQQQQII")
         self.check(number < self.next_number, "segment number %d" % number)
         self.check(1 <= tables <= 64, "%d tables" % tables)
-        self.check(flags <= 7, "flags %d" % flags)
+        self.check(flags <= 15, "flags %d" % flags)
         self.check((flags & 1 > 0) == self.has_ids, "flags %d, the store's say otherwise of ids" % flags)
         self.check(ids >= fingerprints if flags & 1 else ids == 0, "%d ids" % ids)
         self.check((names > 0) == (flags & 2 > 0), "%d names" % names)
         files = ["%06d-%02d.table" % (number, table) for table in range(tables)]
         self.check((tombstones > 0) == (flags & 4 > 0), "%d tombstones" % tombstones)
-        kinds = [kind for bit, kind in enumerate(["ids", "names", "tombstones"]) if flags >> bit & 1]
+        self.check((marks > 0) == (flags & 8 > 0), "%d marks" % marks)
+        kinds = enumerate(["ids", "names", "tombstones", "marks"])
+        kinds = [kind for bit, kind in kinds if flags >> bit & 1]
         files += ["%06d.%s" % (number, kind) for kind in kinds]
         footers = dict(zip(files, self.take("<%dI" % len(files))))
         return {
@@ -443,10 +440,36 @@ class Manifest(File):
             "ids": ids,
             "names": names,
             "tombstones": tombstones,
+            "marks": marks,
             "files": files,
             "footers": footers,
             "plan": self.text(),
         }
+
+
+class Marks(Chunked):
+    """What a writer keeps, by key."""
+
+    def __init__(self, path):
+        Chunked.__init__(self, path, b"simmarks", 16, False)
+        marks = []
+        for number, chunk in enumerate(self.chunks):
+            self.check(len(chunk) <= 1 << 14, "chunk %d is too long" % number)
+            at, count = 8, u32(chunk, 4)
+            self.check(count > 0, "chunk %d has no marks" % number)
+            for _ in range(count):
+                self.check(at + 4 <= len(chunk), "chunk %d is cut short" % number)
+                key, value = u16(chunk, at), u16(chunk, at + 2)
+                at += 4 + key + value
+                sound = key <= 1 << 12 and value <= 1 << 12 and at <= len(chunk)
+                self.check(sound, "chunk %d: a mark is too long" % number)
+                marks.append((chunk[at - key - value : at - value], chunk[at - value : at]))
+            self.check(at == len(chunk), "chunk %d: bytes after the last mark" % number)
+        self.check(ascending([key for key, _ in marks]), "the keys are not ascending")
+        try:
+            self.marks = {key.decode("utf-8"): value for key, value in marks}
+        except UnicodeDecodeError:
+            self.check(False, "a key is not UTF-8")
 
 
 class Tombstones(File):
@@ -475,7 +498,7 @@ class Store:
         self.manifest = Manifest(os.path.join(path, "MANIFEST"))
         entries = set()
         names = {}
-        self.marks = dict(self.manifest.marks)
+        self.marks = {}
         for segment in self.manifest.segments:
             added, deleted = self.read_segment(segment, names)
             entries.difference_update(deleted)
@@ -531,6 +554,11 @@ class Store:
                 file = Tombstones(path, self.manifest.bits)
                 deleted = file.pairs
                 file.check(len(deleted) == segment["tombstones"], "%d tombstones, the manifest says otherwise" % len(deleted))
+            elif name.endswith(".marks"):
+                file = Marks(path)
+                self.marks.update(file.marks)
+                sound = len(file.marks) == segment["marks"]
+                file.check(sound, "%d marks, the manifest says otherwise" % len(file.marks))
             else:
                 file = names = Names(path)
                 sound = len(names.names) == segment["names"]
@@ -679,6 +707,11 @@ def print_store(path, out):
         out.write("\t".join(columns) + "\n")
 
 
+def print_marks(path, out):
+    for key, value in sorted(Store(path).marks.items(), key=lambda mark: mark[0].encode("utf-8")):
+        out.write("%s\t%s\n" % (escape(key), value.hex()))
+
+
 def print_table(path, out):
     table = Table(path)
     for field in ["bits", "codec", "prefix_bits", "flips", "block_size", "span", "fingerprints", "permutation"]:
@@ -708,6 +741,8 @@ def print_log(path, out):
 def main(arguments):
     if len(arguments) == 1 and not arguments[0].startswith("-"):
         command, path = print_store, arguments[0]
+    elif len(arguments) == 2 and arguments[0] == "--marks":
+        command, path = print_marks, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--table":
         command, path = print_table, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--log":

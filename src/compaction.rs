@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-/// Sizes of a segment: pairs in it, and pairs that it deletes from older ones.
+/// Sizes of a segment: pairs and marks in it, and pairs that it deletes from older ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) pairs: u64,

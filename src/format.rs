@@ -15,6 +15,8 @@ pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
 pub(crate) const IDS_MAGIC: [u8; 8] = *b"simst-id";
 /// First and last bytes of a name file.
 pub(crate) const NAMES_MAGIC: [u8; 8] = *b"simnames";
+/// First and last bytes of a mark file.
+pub(crate) const MARKS_MAGIC: [u8; 8] = *b"simmarks";
 /// First and last bytes of a tombstone file.
 pub(crate) const TOMBSTONES_MAGIC: [u8; 8] = *b"simstomb";
 /// First and last bytes of a manifest.
@@ -109,7 +111,19 @@ pub(crate) mod names_chunk {
     pub(crate) const LEN: usize = 8;
 }
 
-/// The footer of id and name files: number of chunks, checksums, magic.
+/// The header of a mark file (`format-spec/marks.md`).
+pub(crate) mod marks_header {
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const LEN: usize = 16;
+}
+
+/// A chunk of a mark file starts with its checksum and its number of marks.
+pub(crate) mod marks_chunk {
+    pub(crate) const COUNT: usize = 4;
+    pub(crate) const LEN: usize = 8;
+}
+
+/// The footer of id, name and mark files: number of chunks, checksums, magic.
 pub(crate) mod chunks_footer {
     pub(crate) const CHUNKS: usize = 0;
     pub(crate) const HEADER_CRC: usize = 8;
@@ -160,6 +174,12 @@ pub(crate) const NAMES_CHUNK: usize = 1 << 14;
 pub(crate) const MAX_NAMES_CHUNK: usize = 1 << 17;
 const _: () = assert!(NAMES_CHUNK + MAX_NAME + 30 <= MAX_NAMES_CHUNK);
 
+/// A chunk of marks is closed when it reaches this many bytes.
+pub(crate) const MARKS_CHUNK: usize = 1 << 12;
+/// The longest chunk of marks, in bytes: one more may follow the last byte below [`MARKS_CHUNK`].
+pub(crate) const MAX_MARKS_CHUNK: usize = 1 << 14;
+const _: () = assert!(MARKS_CHUNK + MAX_KEY + MAX_MARK + 4 <= MAX_MARKS_CHUNK);
+
 /// The checksum of a numbered part of a file, a block or a chunk: of its number and of its bytes after the
 /// checksum, so that one in the place of another is found too.
 pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
@@ -169,7 +189,7 @@ pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// The checksum of the footer of a table, id or name file whose ends have been checked. It covers, through the
+/// The checksum of the footer of a table, id, name or mark file whose ends have been checked. It covers, through the
 /// checksums in the footer, every byte of the file: the manifest repeats it.
 pub(crate) fn footer_crc(file: &[u8]) -> u32 {
     file.len().checked_sub(12).map_or(0, |at| LittleEndian::read_u32(&file[at..]))

@@ -1,6 +1,6 @@
 //! The manifest: what a store consists of (`format-spec/manifest.md`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,8 +45,6 @@ pub(crate) struct Manifest {
     pub(crate) sequence: u64,
     /// The largest id that was ever stored in segments.
     pub(crate) highest_id: u64,
-    /// What the writer keeps, by key.
-    pub(crate) marks: BTreeMap<String, Vec<u8>>,
     /// The oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
@@ -64,6 +62,8 @@ pub(crate) struct SegmentEntry {
     pub(crate) names: u64,
     /// Pairs deleted from older segments.
     pub(crate) tombstones: u64,
+    /// Marks; 0 if it has none.
+    pub(crate) marks: u64,
     pub(crate) tables: u32,
     pub(crate) has_ids: bool,
     pub(crate) has_names: bool,
@@ -76,6 +76,7 @@ pub(crate) struct SegmentEntry {
 const HAS_IDS: u8 = 1;
 const HAS_NAMES: u8 = 2;
 const HAS_TOMBSTONES: u8 = 4;
+const HAS_MARKS: u8 = 8;
 /// In the flags of the store.
 const KEEPS_IDS: u8 = 1;
 /// The fields up to the profile.
@@ -100,12 +101,17 @@ impl SegmentEntry {
         format!("{:06}.tombstones", self.number)
     }
 
+    pub(crate) fn marks_name(&self) -> String {
+        format!("{:06}.marks", self.number)
+    }
+
     /// The names of all files of the segment.
     pub(crate) fn files(&self) -> Vec<String> {
         let mut files: Vec<String> = (0..self.tables).map(|table| self.table_name(table)).collect();
         files.extend(self.has_ids.then(|| self.ids_name()));
         files.extend(self.has_names.then(|| self.names_name()));
         files.extend((self.tombstones > 0).then(|| self.tombstones_name()));
+        files.extend((self.marks > 0).then(|| self.marks_name()));
         files
     }
 }
@@ -138,7 +144,10 @@ pub(crate) fn is_store_file(name: &str) -> bool {
     let temporary = ending.starts_with('.') && ending.ends_with(".tmp");
     match table {
         _ if number < 6 => false,
-        0 => rest == ending && (temporary || [".ids", ".names", ".tombstones", ".log"].contains(&ending)),
+        0 => {
+            let endings = [".ids", ".names", ".tombstones", ".marks", ".log"];
+            rest == ending && (temporary || endings.contains(&ending))
+        }
         _ => table == 2 && (temporary || ending == ".table"),
     }
 }
@@ -161,22 +170,19 @@ impl Manifest {
             bytes.extend_from_slice(&field.to_le_bytes());
         }
         bytes.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&(self.marks.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
         write_string(&mut bytes, &settings.profile);
         write_string(&mut bytes, &settings.plan);
-        for (key, value) in &self.marks {
-            write_string(&mut bytes, key);
-            write_bytes(&mut bytes, value);
-        }
         for segment in &self.segments {
-            let counts = [segment.fingerprints, segment.ids, segment.names, segment.tombstones];
-            for field in [segment.number].iter().chain(&counts) {
+            let counts = [segment.ids, segment.names, segment.tombstones, segment.marks];
+            for field in [segment.number, segment.fingerprints].iter().chain(&counts) {
                 bytes.extend_from_slice(&field.to_le_bytes());
             }
             bytes.extend_from_slice(&segment.tables.to_le_bytes());
             let flags = (u8::from(segment.has_ids) * HAS_IDS)
                 | (u8::from(segment.has_names) * HAS_NAMES)
-                | (u8::from(segment.tombstones > 0) * HAS_TOMBSTONES);
+                | (u8::from(segment.tombstones > 0) * HAS_TOMBSTONES)
+                | (u8::from(segment.marks > 0) * HAS_MARKS);
             bytes.extend_from_slice(&u32::from(flags).to_le_bytes());
             segment.footers.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
             write_string(&mut bytes, &segment.plan);
@@ -226,38 +232,33 @@ impl Manifest {
         format::check_reserved(path, 22, &bytes[22..24])?;
         let [next_number, first_log, sequence, highest_id] =
             [24, 32, 40, 48].map(|at| LittleEndian::read_u64(&bytes[at..]));
-        let [count, marks_count] = [56, 60].map(|at| LittleEndian::read_u32(&bytes[at..]));
+        let count = LittleEndian::read_u32(&bytes[56..]);
+        format::check_reserved(path, 60, &bytes[60..FIXED_LEN])?;
         field(24, "next number", next_number, "1 to 2^48", (1..=1 << 48).contains(&next_number))?;
         field(32, "first log", first_log, "less than the next number", first_log < next_number)?;
         let mut rest = Fields { path, bytes: &bytes[..footer], at: FIXED_LEN };
         let (profile, plan) = (rest.string()?, rest.string()?);
-        let mut marks = BTreeMap::new();
-        for _ in 0..marks_count {
-            let start = rest.at;
-            let (key, value) = (rest.string()?, rest.bytes()?.to_vec());
-            let ascends = marks.last_key_value().is_none_or(|(last, _)| *last < key);
-            field(start, "mark", marks.len() as u64, "keys that ascend", ascends)?;
-            marks.insert(key, value);
-        }
         let mut segments = Vec::new();
         let mut numbers = HashSet::new();
         for _ in 0..count {
             let start = rest.at;
             let (number, fingerprints, ids) = (rest.u64()?, rest.u64()?, rest.u64()?);
-            let (names, tombstones) = (rest.u64()?, rest.u64()?);
+            let (names, tombstones, marks) = (rest.u64()?, rest.u64()?, rest.u64()?);
             let (tables, flags) = (rest.u32()?, rest.u32()?);
             let limit = crate::plan::MAX_TABLES as u32;
-            field(start + 40, "tables", u64::from(tables), "1 to 64", (1..=limit).contains(&tables))?;
-            field(start + 44, "flags", u64::from(flags), "0 to 7", flags <= 7)?;
+            field(start + 48, "tables", u64::from(tables), "1 to 64", (1..=limit).contains(&tables))?;
+            field(start + 52, "flags", u64::from(flags), "0 to 15", flags <= 15)?;
             let has = |flag| flags as u8 & flag != 0;
             let (has_ids, has_names) = (has(HAS_IDS), has(HAS_NAMES));
             let sound = if has_ids { ids >= fingerprints } else { ids == 0 };
             field(start + 16, "ids", ids, "one a fingerprint at least, or none without an id file", sound)?;
-            field(start + 44, "flags", u64::from(flags), "ids as the store has them", has_ids == keeps_ids)?;
+            field(start + 52, "flags", u64::from(flags), "ids as the store has them", has_ids == keeps_ids)?;
             let expected = "1 at least, or none without a name file";
             field(start + 24, "names", names, expected, has_names == (names > 0))?;
             let expected = "1 at least, or none without a tombstone file";
             field(start + 32, "tombstones", tombstones, expected, has(HAS_TOMBSTONES) == (tombstones > 0))?;
+            let expected = "1 at least, or none without a mark file";
+            field(start + 40, "marks", marks, expected, has(HAS_MARKS) == (marks > 0))?;
             let expected = "a number below the next one that no other segment has";
             field(start, "number", number, expected, number < next_number && numbers.insert(number))?;
             let files = tables + flags.count_ones();
@@ -268,6 +269,7 @@ impl Manifest {
                 ids,
                 names,
                 tombstones,
+                marks,
                 tables,
                 has_ids,
                 has_names,
@@ -279,7 +281,7 @@ impl Manifest {
         field(rest.at, "bytes after the last segment", left, "none", left == 0)?;
         let span = (span > 0).then_some(span);
         let settings = Settings { bits, distance, codec, ids: keeps_ids, block_size, span, profile, plan };
-        Ok(Manifest { settings, next_number, first_log, sequence, highest_id, marks, segments })
+        Ok(Manifest { settings, next_number, first_log, sequence, highest_id, segments })
     }
 
     /// Whether a folder's manifest is one of simstore's, sound or not.
@@ -319,12 +321,8 @@ impl Manifest {
 
 /// A length of 4 bytes, then UTF-8.
 fn write_string(bytes: &mut Vec<u8>, text: &str) {
-    write_bytes(bytes, text.as_bytes());
-}
-
-fn write_bytes(bytes: &mut Vec<u8>, value: &[u8]) {
-    bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(value);
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(text.as_bytes());
 }
 
 /// Reads one field after the other.
@@ -353,14 +351,11 @@ impl<'a> Fields<'a> {
         self.take(8).map(LittleEndian::read_u64)
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8]> {
-        let len = self.u32()? as usize;
-        self.take(len)
-    }
-
     fn string(&mut self) -> Result<String> {
         let at = self.at as u64;
-        String::from_utf8(self.bytes()?.to_vec()).map_err(|error| {
+        let len = self.u32()? as usize;
+        let bytes = self.take(len)?.to_vec();
+        String::from_utf8(bytes).map_err(|error| {
             let found = error.utf8_error().valid_up_to() as u64;
             let damage = Damage::Field { name: "text", found, expected: "UTF-8" };
             Error::corrupt(self.path, at, damage)

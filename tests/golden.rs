@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
+use simstore::{BuildOptions, Builder, Codec, Durability, Fingerprint, Options, PlanChoice, Snapshot, Store};
 
 mod samples;
 use samples::{Document, Random, build, documents};
@@ -132,23 +132,75 @@ fn files(store: &Path) -> BTreeMap<String, Vec<u8>> {
 
 fn compare_files<F: Fingerprint>(golden: &[Golden<F>]) {
     for golden in golden {
-        let (kept, fresh) = (folder().join(golden.name), tempfile::tempdir().unwrap());
+        let fresh = tempfile::tempdir().unwrap();
         let store = fresh.path().join("store");
         build(Builder::create(&store, golden.options.clone()).unwrap(), &golden.documents);
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            let _ = fs::remove_dir_all(&kept);
-            fs::create_dir_all(&kept).unwrap();
-            for (name, bytes) in files(&store) {
-                fs::write(kept.join(name), bytes).unwrap();
-            }
-        }
-        let (expected, found) = (files(&kept), files(&store));
-        let names: Vec<_> = expected.keys().collect();
-        assert_eq!(found.keys().collect::<Vec<_>>(), names, "{}", golden.name);
-        for (name, bytes) in &expected {
-            assert!(*bytes == found[name], "{}/{name} is written differently now", golden.name);
+        compare_store(golden.name, &store);
+    }
+}
+
+/// Compares the files of a store with those of the golden one.
+fn compare_store(golden: &str, store: &Path) {
+    let kept = folder().join(golden);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let _ = fs::remove_dir_all(&kept);
+        fs::create_dir_all(&kept).unwrap();
+        for (name, bytes) in files(store) {
+            fs::write(kept.join(name), bytes).unwrap();
         }
     }
+    let (expected, found) = (files(&kept), files(store));
+    let names: Vec<_> = expected.keys().collect();
+    assert_eq!(found.keys().collect::<Vec<_>>(), names, "{golden}");
+    for (name, bytes) in &expected {
+        assert!(*bytes == found[name], "{golden}/{name} is written differently now");
+    }
+}
+
+/// Three segments, the second of which deletes from the first and keeps marks, the third a mark alone; and a log.
+fn write_live(path: &Path) {
+    let plan = PlanChoice::Named("probe-2".to_string());
+    let options = Options::default().codec(Codec::Gap).plan(plan).block_size(256).compaction(false);
+    let store = Store::<u64>::open(path, options).unwrap();
+    let mut batch = store.batch();
+    (0..4_u64).for_each(|i| batch.insert_named(0x10 + i, i, &format!("page {i}")).unwrap());
+    batch.commit(Durability::Sync).unwrap();
+    store.flush().unwrap();
+    let mut batch = store.batch();
+    batch.insert(0x20, 7);
+    batch.delete(0x11, 1);
+    batch.mark("feed", &[0x2c, 1]).unwrap();
+    batch.mark("文", &[]).unwrap();
+    batch.commit(Durability::Sync).unwrap();
+    store.flush().unwrap();
+    let mut batch = store.batch();
+    batch.mark("feed", &[0x2d, 1]).unwrap();
+    batch.commit(Durability::Sync).unwrap();
+    store.flush().unwrap();
+    let mut batch = store.batch();
+    batch.delete(0x12, 2);
+    batch.mark("tail", b"\t").unwrap();
+    batch.commit(Durability::Sync).unwrap();
+}
+
+#[test]
+fn a_live_golden_store() {
+    let fresh = tempfile::tempdir().unwrap();
+    write_live(&fresh.path().join("store"));
+    compare_store("live-64", &fresh.path().join("store"));
+    let kept = folder().join("live-64");
+    let store = Snapshot::<u64>::open(&kept).unwrap();
+    assert_eq!(store.verify(|error| panic!("{error}")), 0);
+    let found: Vec<_> = store.iter().map(Result::unwrap).map(|e| (e.fingerprint, e.id.unwrap())).collect();
+    assert_eq!(found, [(0x10, 0), (0x13, 3), (0x20, 7)]);
+    let marks = [("feed", Some(vec![0x2d, 1])), ("文", Some(vec![])), ("tail", Some(vec![9])), ("x", None)];
+    marks.into_iter().for_each(|(key, value)| assert_eq!(store.mark(key).unwrap(), value, "{key}"));
+    assert_eq!((store.stats().segments, store.stats().marks), (3, 3));
+    let Some(output) = run_reader(&[&kept]) else { return };
+    let expected = "0000000000000010\t0\tpage 0\n0000000000000013\t3\tpage 3\n0000000000000020\t7\n";
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    let output = run_reader(&["--marks".as_ref(), &kept]).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "feed\t2d01\ntail\t09\n文\t\n");
 }
 
 /// Pairs of fingerprint and id, ascending, and names by id.
@@ -238,7 +290,7 @@ fn check_golden<F: Fingerprint>(golden: &[Golden<F>]) {
 /// in hexadecimal, without gaps but where a line is `...`.
 #[test]
 fn the_pages_quote_golden_files() {
-    for page in ["README.md", "table.md", "ids.md", "names.md", "manifest.md", "log.md"] {
+    for page in ["README.md", "table.md", "ids.md", "names.md", "marks.md", "manifest.md", "log.md"] {
         let text = fs::read_to_string(folder().parent().unwrap().join(page)).unwrap();
         let examples: Vec<&str> = text.split("```").skip(1).step_by(2).map(str::trim).collect();
         let examples = examples.iter().filter(|example| example.starts_with("golden/"));

@@ -39,7 +39,10 @@ fn store() -> (Files, Vec<Model>) {
         assert!(store.delete(fingerprint(i), i).unwrap());
         model.remove(&(fingerprint(i), i));
     }
-    store.insert(fingerprint(100), 100).unwrap();
+    let mut batch = store.batch();
+    batch.insert(fingerprint(100), 100);
+    (0..9).for_each(|i| batch.mark(&format!("input {i}"), &[i; 5]).unwrap());
+    batch.commit(Durability::Os).unwrap();
     model.insert((fingerprint(100), 100));
     store.flush().unwrap();
     let mut models = vec![model.clone()];
@@ -100,7 +103,7 @@ fn check(files: &Files, name: &str, models: &[Model], what: &str) {
 fn it_is_read_as_it_was() {
     let (files, models) = store();
     assert_eq!(&read(&files).unwrap(), models.last().unwrap());
-    for ending in [".table", ".ids", ".names", ".tombstones", ".log"] {
+    for ending in [".table", ".ids", ".names", ".tombstones", ".marks", ".log"] {
         assert!(files.keys().any(|name| name.ends_with(ending)), "{ending}");
     }
 }

@@ -7,10 +7,11 @@ fn example() -> Manifest {
         ids: 7,
         names: u64::from(number == 1),
         tombstones: number / 9 * 3,
+        marks: number / 9 * 2,
         tables: 2,
         has_ids: true,
         has_names: number == 1,
-        footers: vec![7; 4],
+        footers: vec![7; if number == 9 { 5 } else { 4 }],
         plan: plan.to_string(),
     };
     let settings = Settings {
@@ -29,7 +30,6 @@ fn example() -> Manifest {
         first_log: 11,
         sequence: 77,
         highest_id: 5,
-        marks: [("a".to_string(), vec![1]), ("b/c".to_string(), vec![])].into(),
         segments: vec![segment(1, "probe-2"), segment(9, "é")],
     }
 }
@@ -73,6 +73,7 @@ fn only_files_of_a_store_are_ever_removed() {
     let made = [
         "000001.log",
         "000001.tombstones",
+        "000001.marks",
         "000001-00.table",
         "000001.ids",
         "000012.names",

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use super::ids::IdsWriter;
+use super::marks::MarksWriter;
 use super::names::NamesWriter;
 use super::tombstones;
 use crate::codec::Codec;
@@ -19,7 +20,7 @@ use crate::plan::{self, Plan, Sample, TablePlan, Workload};
 use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{SymbolCounts, TableHeader, TableWriter};
 
-/// Collects fingerprints, ids and names in any order, and writes the files of a segment.
+/// Collects fingerprints and ids in any order, names and marks in theirs, and writes the files of a segment.
 pub(crate) struct SegmentBuilder<F> {
     options: BuildOptions,
     store: PathBuf,
@@ -28,6 +29,8 @@ pub(crate) struct SegmentBuilder<F> {
     names: Option<NamesWriter<NewFile>>,
     named: u64,
     tombstones: Vec<(F, u64)>,
+    marks: Option<MarksWriter<NewFile>>,
+    marked: u64,
 }
 
 enum Records<F> {
@@ -53,6 +56,8 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             names: None,
             named: 0,
             tombstones: Vec::new(),
+            marks: None,
+            marked: 0,
         }
     }
 
@@ -75,6 +80,19 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         Ok(())
     }
 
+    /// Keeps a mark. Keys come in ascending order.
+    pub(crate) fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        if self.marks.is_none() {
+            let path = self.store.join(self.entry().marks_name());
+            self.marks = Some(MarksWriter::new(NewFile::create(&self.options.fs, &path)?, &path)?);
+        }
+        if let Some(marks) = &mut self.marks {
+            marks.push(key, value)?;
+            self.marked += 1;
+        }
+        Ok(())
+    }
+
     /// Pairs that are deleted from older segments, ascending.
     pub(crate) fn tombstones(&mut self, pairs: Vec<(F, u64)>) {
         self.tombstones = pairs;
@@ -87,6 +105,7 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             ids: 0,
             names: self.named,
             tombstones: self.tombstones.len() as u64,
+            marks: self.marked,
             tables: 0,
             has_ids: self.options.ids,
             has_names: self.named > 0,
@@ -99,6 +118,9 @@ impl<F: Fingerprint> SegmentBuilder<F> {
     pub(crate) fn finish(mut self) -> Result<SegmentEntry> {
         if let Some(names) = self.names.take() {
             names.finish()?.commit()?;
+        }
+        if let Some(marks) = self.marks.take() {
+            marks.finish()?.commit()?;
         }
         if !self.tombstones.is_empty() {
             let path = self.store.join(self.entry().tombstones_name());

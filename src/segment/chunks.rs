@@ -1,4 +1,4 @@
-//! The frame that id and name files share: a header, numbered chunks with a checksum each, a directory of
+//! The frame that id, name and mark files share: a header, numbered chunks with a checksum each, a directory of
 //! their offsets, a footer (`format-spec/README.md`, "Chunked files").
 
 use std::io::Write;
@@ -114,7 +114,7 @@ impl Chunks {
         let directory = end - directory_len as usize;
         crc(footer::HEADER_CRC, "header", 0, &file[..header_len])?;
         crc(footer::DIRECTORY_CRC, "directory", directory, &file[directory..end])?;
-        // After magic and version, both headers have four bytes that are reserved.
+        // After magic and version, all headers have four bytes that are reserved.
         format::check_reserved(path, header::RESERVED, &file[header::RESERVED..][..4])?;
         let sound = BitVec::repeat(false, chunks as usize).into_boxed_bitslice();
         let chunks = Chunks { path: path.to_path_buf(), header_len, directory, entry, sound, bytes };

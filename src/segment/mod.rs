@@ -3,6 +3,7 @@
 mod builder;
 mod chunks;
 mod ids;
+mod marks;
 mod names;
 mod salvage;
 mod tombstones;
@@ -13,6 +14,7 @@ use std::path::Path;
 
 pub(crate) use self::builder::SegmentBuilder;
 use self::ids::Ids;
+use self::marks::Marks;
 use self::names::Names;
 pub(crate) use self::salvage::Remains;
 use self::tombstones::Tombstones;
@@ -59,6 +61,8 @@ pub struct Stats {
     pub names: u64,
     /// Pairs deleted from older segments.
     pub tombstones: u64,
+    /// Marks: an upper bound while some are in several segments. Those that are in memory are not counted.
+    pub marks: u64,
     /// Pairs in memory that are not in segments yet.
     pub memtable_entries: u64,
     /// Segments.
@@ -75,11 +79,13 @@ pub struct Stats {
     pub name_bytes: u64,
     /// Bytes of the tombstone files.
     pub tombstone_bytes: u64,
+    /// Bytes of the mark files.
+    pub mark_bytes: u64,
     /// Bytes in memory besides the maps of the files: block indexes, which blocks are verified.
     pub memory: u64,
 }
 
-/// An immutable set of fingerprints: its tables, and its ids and names if it has any.
+/// An immutable set of fingerprints: its tables, and its ids, names and marks if it has any.
 #[derive(Debug)]
 pub struct Segment<F> {
     entry: SegmentEntry,
@@ -88,6 +94,7 @@ pub struct Segment<F> {
     ids: Option<Ids>,
     names: Option<Names>,
     tombstones: Option<Tombstones<F>>,
+    marks: Option<Marks>,
 }
 
 impl<F: Fingerprint> Segment<F> {
@@ -149,7 +156,16 @@ impl<F: Fingerprint> Segment<F> {
                 Some(tombstones)
             }
         };
-        Ok(Segment { entry, plan, tables, ids, names, tombstones })
+        let marks = match entry.marks {
+            0 => None,
+            _ => {
+                let (path, bytes, footer) = map(entry.marks_name())?;
+                let marks = Marks::open(&path, bytes)?;
+                check_footer(&path, footer)?;
+                Some(marks)
+            }
+        };
+        Ok(Segment { entry, plan, tables, ids, names, tombstones, marks })
     }
 
     /// The number that the names of its files start with.
@@ -174,23 +190,27 @@ impl<F: Fingerprint> Segment<F> {
         let name_bytes = self.names.as_ref().map_or(0, Names::file_len);
         let table_memory: usize = self.tables.iter().map(Table::memory).sum();
         let tombstone_bytes = self.tombstones.as_ref().map_or(0, Tombstones::file_len);
+        let mark_bytes = self.marks.as_ref().map_or(0, Marks::file_len);
         let memory = table_memory
             + self.ids.as_ref().map_or(0, Ids::memory)
             + self.names.as_ref().map_or(0, Names::memory)
-            + self.tombstones.as_ref().map_or(0, Tombstones::memory);
+            + self.tombstones.as_ref().map_or(0, Tombstones::memory)
+            + self.marks.as_ref().map_or(0, Marks::memory);
         Stats {
             fingerprints: self.entry.fingerprints,
             ids: self.entry.ids,
             names: self.entry.names,
             tombstones: self.entry.tombstones,
+            marks: self.entry.marks,
             memtable_entries: 0,
             segments: 1,
             tables: self.tables.len(),
-            bytes: table_bytes + id_bytes + name_bytes + tombstone_bytes,
+            bytes: table_bytes + id_bytes + name_bytes + tombstone_bytes + mark_bytes,
             table_bytes,
             id_bytes,
             name_bytes,
             tombstone_bytes,
+            mark_bytes,
             memory: memory as u64,
         }
     }
@@ -314,6 +334,21 @@ impl<F: Fingerprint> Segment<F> {
             entries.extend(all.into_iter().filter(|entry| entry.id.is_some_and(&is_wanted)));
         }
         Ok(())
+    }
+
+    /// Number of chunks of marks.
+    pub(crate) fn mark_chunks(&self) -> usize {
+        self.marks.as_ref().map_or(0, Marks::chunks)
+    }
+
+    /// Appends the keys and values of a chunk of marks, ascending.
+    pub(crate) fn marks(&self, chunk: usize, all: &mut impl Extend<(String, Vec<u8>)>) -> Result<()> {
+        self.marks.as_ref().map_or(Ok(()), |marks| marks.read(chunk, all))
+    }
+
+    /// The mark under a key.
+    pub(crate) fn mark(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        self.marks.as_ref().map_or(Ok(None), |marks| marks.get(key))
     }
 
     /// Appends the entries of a block of the first table, in order.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::OTHER_FOOTER;
 use super::ids::Ids;
+use super::marks::Marks;
 use super::names::Names;
 use super::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
@@ -25,6 +26,7 @@ pub(crate) struct Remains<F> {
     ids: Option<Ids>,
     names: Option<Names>,
     tombstones: Option<Tombstones<F>>,
+    marks: Option<Marks>,
     /// Distinct fingerprints, as far as it is known.
     pub(crate) fingerprints: u64,
 }
@@ -61,10 +63,11 @@ impl<F: Fingerprint> Remains<F> {
             next += usize::from(has);
             if has { entry.footers.get(next - 1).copied() } else { None }
         };
-        let footers = [footer(entry.has_ids), footer(entry.has_names), footer(entry.tombstones > 0)];
+        let [ids_footer, names_footer, tombstones_footer, marks_footer] =
+            [entry.has_ids, entry.has_names, entry.tombstones > 0, entry.marks > 0].map(&mut footer);
         let blocks = tables.first().and_then(Option::as_ref).map(Table::blocks);
         let ids = if entry.has_ids {
-            open.file(&entry.ids_name(), footers[0], |path, bytes| {
+            open.file(&entry.ids_name(), ids_footer, |path, bytes| {
                 let ids = Ids::open_alone(path, bytes)?;
                 let sound = ids.fingerprints() == fingerprints || fingerprints == 0;
                 if !sound || blocks.is_some_and(|blocks| blocks != ids.blocks()) {
@@ -77,15 +80,17 @@ impl<F: Fingerprint> Remains<F> {
             None
         };
         let names =
-            if entry.has_names { open.file(&entry.names_name(), footers[1], Names::open) } else { None };
+            if entry.has_names { open.file(&entry.names_name(), names_footer, Names::open) } else { None };
         let tombstones = if entry.tombstones > 0 {
-            open.file(&entry.tombstones_name(), footers[2], |path, bytes| {
+            open.file(&entry.tombstones_name(), tombstones_footer, |path, bytes| {
                 Tombstones::open(path, bytes.as_ref())
             })
         } else {
             None
         };
-        Remains { entry, tables, ids, names, tombstones, fingerprints }
+        let marks =
+            if entry.marks > 0 { open.file(&entry.marks_name(), marks_footer, Marks::open) } else { None };
+        Remains { entry, tables, ids, names, tombstones, marks, fingerprints }
     }
 
     /// The tables that could be opened.
@@ -106,6 +111,15 @@ impl<F: Fingerprint> Remains<F> {
     /// Appends the ids and names of a chunk, ascending.
     pub(crate) fn names(&self, chunk: usize, all: &mut impl Extend<(u64, String)>) -> Result<()> {
         self.names.as_ref().map_or(Ok(()), |names| names.read(chunk, all))
+    }
+
+    /// Its marks; calls `damaged` with each part that cannot be read.
+    pub(crate) fn marks(&self, damaged: &mut dyn FnMut(Error)) -> Vec<(String, Vec<u8>)> {
+        let mut all = Vec::new();
+        if let Some(marks) = &self.marks {
+            (0..marks.chunks()).for_each(|chunk| marks.read(chunk, &mut all).unwrap_or_else(&mut *damaged));
+        }
+        all
     }
 
     /// Pairs that were deleted from older segments.

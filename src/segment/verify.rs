@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::ids::Ids;
+use super::marks::Marks;
 use super::names::Names;
 use super::tombstones::Tombstones;
 use super::{OTHER_FOOTER, Segment};
@@ -59,6 +60,17 @@ impl<F: Fingerprint> Segment<F> {
             if count != self.entry.names {
                 let what = "the number of names and the manifest";
                 damaged(Error::corrupt(names.path(), 0, Damage::Mismatch { what }));
+            }
+        }
+        if let Some(marks) = &self.marks {
+            let mut whole = true;
+            let count = marks.verify(|error| {
+                whole = false;
+                damaged(error);
+            });
+            if whole && count != self.entry.marks {
+                let what = "the number of marks and the manifest";
+                damaged(Error::corrupt(marks.path(), 0, Damage::Mismatch { what }));
             }
         }
     }
@@ -133,6 +145,7 @@ impl<F: Fingerprint> Segment<F> {
                     Some("table") => Table::<F>::open(&path, bytes).map(drop)?,
                     Some("ids") => Ids::open_alone(&path, bytes).map(drop)?,
                     Some("names") => Names::open(&path, bytes).map(drop)?,
+                    Some("marks") => Marks::open(&path, bytes).map(drop)?,
                     _ => Tombstones::<F>::open(&path, bytes.as_ref()).map(drop)?,
                 }
                 Ok(footer)

@@ -1,6 +1,5 @@
 //! Building a store in one go.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,8 +24,6 @@ pub struct Builder<F: Fingerprint> {
     number: u64,
     segment: Option<SegmentBuilder<F>>,
     pub(super) highest_id: u64,
-    /// Small numbers that a writer of the store keeps, by key.
-    pub(super) marks: BTreeMap<String, Vec<u8>>,
     /// Whether anything has been inserted.
     inserted: bool,
     /// The files that stay when what this build made is removed: those of the store that it replaces.
@@ -62,7 +59,6 @@ impl<F: Fingerprint> Builder<F> {
             number: 0,
             segment: None,
             highest_id: 0,
-            marks: BTreeMap::new(),
             inserted: false,
             keep: Vec::new(),
             folder_is_new,
@@ -161,6 +157,11 @@ impl<F: Fingerprint> Builder<F> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.name(id, name))
     }
 
+    /// Keeps a mark. Keys come in ascending order.
+    pub(super) fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        self.segment.as_mut().map_or(Ok(()), |segment| segment.mark(key, value))
+    }
+
     /// Sorts, writes all files, and makes the store visible and durable.
     ///
     /// # Errors
@@ -232,7 +233,6 @@ impl<F: Fingerprint> Builder<F> {
             first_log: 0,
             sequence: 0,
             highest_id: self.highest_id,
-            marks: std::mem::take(&mut self.marks),
             segments,
         };
         let files: Vec<String> = manifest.segments.iter().flat_map(|segment| segment.files()).collect();

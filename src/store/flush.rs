@@ -38,8 +38,9 @@ fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
     let entries = memtable.entries(version);
     // Without older segments there is nothing to delete from.
     let tombstones = if view.segments.is_empty() { Vec::new() } else { memtable.tombstones(version) };
+    let marks = memtable.marks(version);
     let distance = view.manifest.settings.distance.max(memtable.distance());
-    let added = if entries.is_empty() && tombstones.is_empty() {
+    let added = if entries.is_empty() && tombstones.is_empty() && marks.is_empty() {
         None
     } else {
         let mut builder =
@@ -56,6 +57,7 @@ fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
             builder.insert(fingerprint, id)?;
         }
         builder.tombstones(tombstones);
+        marks.iter().try_for_each(|(key, value)| builder.mark(key, value))?;
         Some(builder.finish()?)
     };
     let added = match added {

@@ -95,53 +95,59 @@ impl<F: Fingerprint> Iterator for Iter<'_, F> {
     }
 }
 
-/// Iterates over the names of segments by id; made by [`Snapshot::names`].
-pub(super) struct Names<F> {
-    cursors: Vec<NameCursor<F>>,
+/// Iterates over what segments keep by key, with the newest value of each; made by [`Snapshot::names`] and
+/// [`Snapshot::marks`].
+pub(super) struct Newest<F, K, V> {
+    cursors: Vec<KeyCursor<F, K, V>>,
+    chunks: Chunks<F>,
+    read: ReadChunk<F, K, V>,
 }
 
-struct NameCursor<F> {
+/// How many chunks a segment has.
+type Chunks<F> = fn(&Segment<F>) -> usize;
+/// Appends what a chunk holds.
+type ReadChunk<F, K, V> = fn(&Segment<F>, usize, &mut VecDeque<(K, V)>) -> Result<()>;
+
+struct KeyCursor<F, K, V> {
     segment: Arc<Segment<F>>,
     chunk: usize,
-    names: VecDeque<(u64, String)>,
+    entries: VecDeque<(K, V)>,
 }
 
-impl<F: Fingerprint> Names<F> {
-    pub(super) fn new(segments: &[Arc<Segment<F>>]) -> Self {
-        let cursor = |segment: &Arc<Segment<F>>| NameCursor {
+impl<F: Fingerprint, K: Ord + Clone, V> Newest<F, K, V> {
+    pub(super) fn new(segments: &[Arc<Segment<F>>], chunks: Chunks<F>, read: ReadChunk<F, K, V>) -> Self {
+        let cursor = |segment: &Arc<Segment<F>>| KeyCursor {
             segment: segment.clone(),
             chunk: 0,
-            names: VecDeque::new(),
+            entries: VecDeque::new(),
         };
-        Names { cursors: segments.iter().map(cursor).collect() }
+        Newest { cursors: segments.iter().map(cursor).collect(), chunks, read }
     }
 
-    fn advance(&mut self) -> Result<Option<(u64, String)>> {
-        let mut least = None;
+    fn advance(&mut self) -> Result<Option<(K, V)>> {
         for cursor in &mut self.cursors {
-            while cursor.names.is_empty() && cursor.chunk < cursor.segment.name_chunks() {
-                cursor.segment.names(cursor.chunk, &mut cursor.names)?;
+            while cursor.entries.is_empty() && cursor.chunk < (self.chunks)(&cursor.segment) {
+                (self.read)(&cursor.segment, cursor.chunk, &mut cursor.entries)?;
                 cursor.chunk += 1;
             }
-            let first = cursor.names.front().map(|&(id, _)| id);
-            least = [least, first].into_iter().flatten().min();
         }
-        let Some(id) = least else { return Ok(None) };
+        let first = |cursor: &KeyCursor<F, K, V>| cursor.entries.front().map(|(key, _)| key.clone());
+        let Some(key) = self.cursors.iter().filter_map(first).min() else { return Ok(None) };
         // The newest comes last.
         let mut newest = None;
         for cursor in &mut self.cursors {
-            if cursor.names.front().is_some_and(|named| named.0 == id) {
-                newest = cursor.names.pop_front();
+            if cursor.entries.front().is_some_and(|entry| entry.0 == key) {
+                newest = cursor.entries.pop_front();
             }
         }
         Ok(newest)
     }
 }
 
-impl<F: Fingerprint> Iterator for Names<F> {
-    type Item = Result<(u64, String)>;
+impl<F: Fingerprint, K: Ord + Clone, V> Iterator for Newest<F, K, V> {
+    type Item = Result<(K, V)>;
 
-    fn next(&mut self) -> Option<Result<(u64, String)>> {
+    fn next(&mut self) -> Option<Self::Item> {
         let next = self.advance();
         if next.is_err() {
             self.cursors.clear();

@@ -47,7 +47,9 @@ pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
     let view = shared.view();
     let size = |segment: &Arc<crate::segment::Segment<F>>| {
         let stats = segment.stats();
-        Size { pairs: stats.ids.max(stats.fingerprints), tombstones: stats.tombstones }
+        // A mark weighs what a pair does: one that is merged again and again costs as much.
+        let pairs = stats.ids.max(stats.fingerprints) + stats.marks;
+        Size { pairs, tombstones: stats.tombstones }
     };
     compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout)
 }
@@ -106,6 +108,11 @@ fn merge_here<F: Fingerprint>(
             builder.name(id, &name)?;
             is_empty = false;
         }
+    }
+    for mark in merged.marks() {
+        let (key, value) = mark?;
+        builder.mark(&key, &value)?;
+        is_empty = false;
     }
     builder.tombstones(tombstones);
     let added = if is_empty {

@@ -145,15 +145,8 @@ fn settings<F: Fingerprint>(options: &Options) -> Result<Settings> {
 
 /// Makes a store of nothing.
 fn create(fs: &Arc<dyn Fs>, path: &Path, settings: Settings) -> Result<()> {
-    let manifest = Manifest {
-        settings,
-        next_number: 1,
-        first_log: 0,
-        sequence: 0,
-        highest_id: 0,
-        marks: Default::default(),
-        segments: Vec::new(),
-    };
+    let manifest =
+        Manifest { settings, next_number: 1, first_log: 0, sequence: 0, highest_id: 0, segments: Vec::new() };
     manifest.save(fs, path)
 }
 

@@ -110,9 +110,12 @@ impl<F: Fingerprint> Wreck<F> {
         let version = memtable.version();
         let mut deleted: HashSet<u64> = memtable.tombstones(version).iter().map(|&(_, id)| id).collect();
         deleted.extend(segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id));
-        let (mut marks, highest_id) =
-            manifest.map_or_else(Default::default, |manifest| (manifest.marks, manifest.highest_id));
+        let mut marks = BTreeMap::new();
+        for segment in &segments {
+            marks.extend(segment.marks(&mut |error| findings.push(marks_lost(finding(&error, true)))));
+        }
         marks.extend(memtable.marks(version));
+        let highest_id = manifest.map_or(0, |manifest| manifest.highest_id);
         let highest_id = highest_id.max(memtable.highest_id(version).unwrap_or(0));
         let path = path.to_path_buf();
         Ok(Wreck { path, settings, segments, memtable, operations, deleted, marks, highest_id, findings })
@@ -203,9 +206,16 @@ fn of_file(error: &Error) -> Finding {
             found.lost = true;
             found.what += "; what it deleted from older segments is back";
         }
+        Some("marks") => return marks_lost(found),
         _ => {}
     }
     found
+}
+
+/// What the loss of marks means.
+fn marks_lost(found: Finding) -> Finding {
+    let what = format!("{}; how far inputs have been read is not known any more", found.what);
+    Finding { what, lost: true, ..found }
 }
 
 /// The segments that a folder has files of, by number.
@@ -222,6 +232,7 @@ fn entries_of(names: &[String]) -> Vec<SegmentEntry> {
             ids: 0,
             names: 0,
             tombstones: 0,
+            marks: 0,
             tables: 1,
             has_ids: keeps_ids,
             has_names: false,
@@ -231,6 +242,7 @@ fn entries_of(names: &[String]) -> Vec<SegmentEntry> {
         entry.tables = entry.tables.max(table + 1);
         entry.has_names |= kind == "names";
         entry.tombstones += u64::from(kind == "tombstones");
+        entry.marks += u64::from(kind == "marks");
     }
     entries.into_values().collect()
 }

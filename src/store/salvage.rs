@@ -229,7 +229,7 @@ impl<F: Fingerprint> Rescue<'_, F> {
             })?;
         }
         if result.is_whole() {
-            self.builder.marks.clone_from(&store.marks);
+            store.marks.iter().try_for_each(|(key, value)| self.builder.mark(key, value))?;
         }
         let stats = self.builder.finish()?.stats();
         (result.fingerprints, result.ids, result.names) = (stats.fingerprints, stats.ids, stats.names);

@@ -213,11 +213,9 @@ impl<F: Fingerprint> Shared<F> {
             segments.insert(place, segment);
         }
         if change.flushed
-            && let [first, next, ..] = &view.memtables[..]
+            && let [_, next, ..] = &view.memtables[..]
         {
             (manifest.first_log, manifest.sequence) = (next.first_log, next.sequence);
-            let version = first.memtable.version();
-            manifest.marks.extend(first.memtable.marks(version));
         }
         fs.sync_dir(&self.path).map_err(Error::io(&self.path, "sync"))?;
         manifest.save(fs, &self.path)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::iter::{Iter, Names};
+use super::iter::{Iter, Newest};
 use super::recovery;
 use super::view::{LogInfo, Recent, View};
 use crate::codec::Codec;
@@ -193,8 +193,14 @@ impl<F: Fingerprint> Snapshot<F> {
 
     /// All ids that have names, ascending, each with the newest one. Ends after the first error. What is in memory only
     /// is left out.
-    pub(super) fn names(&self) -> Names<F> {
-        Names::new(&self.view.segments)
+    pub(super) fn names(&self) -> Newest<F, u64, String> {
+        Newest::new(&self.view.segments, Segment::name_chunks, Segment::names)
+    }
+
+    /// All marks, ascending by key, each with its newest value. Ends after the first error. What is in memory only is left
+    /// out.
+    pub(super) fn marks(&self) -> Newest<F, String, Vec<u8>> {
+        Newest::new(&self.view.segments, Segment::mark_chunks, Segment::marks)
     }
 
     /// Removes matches from `start` on that something newer hides.
@@ -305,7 +311,15 @@ impl<F: Fingerprint> Snapshot<F> {
     /// [`Error::Corrupt`] if the part of the marks that would hold it is damaged.
     pub fn mark(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let recent = self.memtables().rev().find_map(|(memtable, version)| memtable.mark(version, key));
-        Ok(recent.or_else(|| self.view.manifest.marks.get(key).cloned()))
+        if recent.is_some() {
+            return Ok(recent);
+        }
+        for segment in self.view.segments.iter().rev() {
+            if let Some(mark) = segment.mark(key)? {
+                return Ok(Some(mark));
+            }
+        }
+        Ok(None)
     }
 
     /// Counts and sizes.
@@ -316,6 +330,7 @@ impl<F: Fingerprint> Snapshot<F> {
             all.ids = all.ids.saturating_add(stats.ids);
             all.names = all.names.saturating_add(stats.names);
             all.tombstones += stats.tombstones;
+            all.marks = all.marks.saturating_add(stats.marks);
             all.segments += stats.segments;
             all.tables += stats.tables;
             all.bytes += stats.bytes;
@@ -323,6 +338,7 @@ impl<F: Fingerprint> Snapshot<F> {
             all.id_bytes += stats.id_bytes;
             all.name_bytes += stats.name_bytes;
             all.tombstone_bytes += stats.tombstone_bytes;
+            all.mark_bytes += stats.mark_bytes;
             all.memory += stats.memory;
         }
         for (memtable, version) in self.memtables() {

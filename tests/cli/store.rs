@@ -17,7 +17,7 @@ fn inspect() {
     let lines = folder.run(&["inspect", "store", "--json"]).json();
     let expected = "\
         bits bits_per_fingerprint block_size by_age bytes codec distance fingerprints floor_bits_per_fingerprint id_bytes \
-        ids keeps_ids logs memory memtable_entries name_bytes names plan profile segments span table_bytes tables tombstone_bytes tombstones";
+        ids keeps_ids logs mark_bytes marks memory memtable_entries name_bytes names plan profile segments span table_bytes tables tombstone_bytes tombstones";
     assert_eq!(fields(&lines[0]).join(" "), expected);
     let files = std::fs::read_dir(folder.path("store")).unwrap();
     let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();

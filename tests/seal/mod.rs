@@ -83,6 +83,7 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
         _ if name.ends_with(".table") => seal_table(bytes),
         _ if name.ends_with(".ids") => seal_chunked(bytes, 32, 8),
         _ if name.ends_with(".names") => seal_chunked(bytes, 16, 16),
+        _ if name.ends_with(".marks") => seal_chunked(bytes, 16, 8),
         _ => seal_manifest(bytes),
     }
 }
@@ -91,25 +92,22 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
 pub(crate) fn seal_store(files: &mut Files) {
     files.iter_mut().for_each(|(name, bytes)| seal_file(name, bytes));
     let Some(mut manifest) = files.remove("MANIFEST") else { return };
-    // Two texts, then marks: a text and some bytes each.
+    // After two texts.
     let mut at = 68 + u32_at(&manifest, 64);
     at += 4 + u32_at(&manifest, at);
-    for _ in 0..u32_at(&manifest, 60).min(manifest.len()) {
-        at += 4 + u32_at(&manifest, at);
-        at += 4 + u32_at(&manifest, at);
-    }
     for _ in 0..u32_at(&manifest, 56) {
         if at >= manifest.len() {
             break;
         }
         let (number, tables, flags) =
-            (u64_at(&manifest, at), u32_at(&manifest, at + 40), u32_at(&manifest, at + 44));
-        at += 48;
+            (u64_at(&manifest, at), u32_at(&manifest, at + 48), u32_at(&manifest, at + 52));
+        at += 56;
         let mut names: Vec<String> =
             (0..tables.min(64)).map(|table| format!("{number:06}-{table:02}.table")).collect();
         names.extend((flags & 1 > 0).then(|| format!("{number:06}.ids")));
         names.extend((flags & 2 > 0).then(|| format!("{number:06}.names")));
         names.extend((flags & 4 > 0).then(|| format!("{number:06}.tombstones")));
+        names.extend((flags & 8 > 0).then(|| format!("{number:06}.marks")));
         for name in names {
             if let Some(file) = files.get(&name) {
                 put(&mut manifest, at, u32_at(file, file.len().saturating_sub(12)) as u32);

@@ -20,12 +20,13 @@ With --json, a line is an object: the store, then one for each table. Of the sto
   bytes                       size of all files
   bits_per_fingerprint        the same for each fingerprint: all tables, ids and names
   floor_bits_per_fingerprint  of one copy of as many random fingerprints: log2 C(2^bits, n) / n
-  table_bytes, id_bytes, name_bytes, tombstone_bytes  parts of bytes; logs are not
+  table_bytes, id_bytes, name_bytes, tombstone_bytes, mark_bytes  parts of bytes; logs are not
   memory                      bytes that an open store takes beside its files
   distance, bits, codec, profile, keeps_ids  as it was made
   plan, block_size, span      of segments that are written; null: the codec's default
   segments, tables            their numbers
   tombstones                  pairs that were deleted from older segments
+  marks                       what writers keep in segments, such as how much of an input has been read
   memtable_entries            pairs that are in the logs, not in segments yet
   by_age                      an object for each segment, the oldest first: segment (from 0), number (in the
                               names of its files), plan, fingerprints, pairs, tombstones, tables, bytes
@@ -95,6 +96,8 @@ struct StoreLine<'a> {
     tables: usize,
     tombstones: u64,
     tombstone_bytes: u64,
+    marks: u64,
+    mark_bytes: u64,
     memtable_entries: u64,
     keeps_ids: bool,
     plan: &'a str,
@@ -176,6 +179,8 @@ fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outco
         tables: stats.tables,
         tombstones: stats.tombstones,
         tombstone_bytes: stats.tombstone_bytes,
+        marks: stats.marks,
+        mark_bytes: stats.mark_bytes,
         memtable_entries: stats.memtable_entries,
         keeps_ids: store.keeps_ids(),
         plan: store.plan_policy(),
@@ -256,6 +261,14 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
             "deleted",
             bytes(stats.tombstone_bytes),
             count_of(stats.tombstones, "pair")
+        ))?;
+    }
+    if stats.marks > 0 {
+        output.line(format_args!(
+            "  {:<8} {:>12}  {}",
+            "marks",
+            bytes(stats.mark_bytes),
+            count_of(stats.marks, "mark")
         ))?;
     }
     output.line(part("in all", stats.bytes))?;

@@ -1,0 +1,285 @@
+//! What a writer keeps by key, as of a segment (`format-spec/marks.md`).
+
+use std::io::Write;
+use std::path::Path;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::chunks::{Chunks, ChunksWriter};
+use crate::error::{Damage, Error, Result};
+use crate::format::{self, marks_chunk as field, marks_header as header};
+use crate::map::Bytes;
+
+/// Writes a mark file.
+pub(super) struct MarksWriter<W> {
+    chunks: ChunksWriter<W>,
+    chunk: Vec<u8>,
+    count: u32,
+    previous: Option<String>,
+}
+
+impl<W: Write> MarksWriter<W> {
+    pub(super) fn new(sink: W, path: &Path) -> Result<Self> {
+        let mut bytes = [0; header::LEN];
+        bytes[..8].copy_from_slice(&format::MARKS_MAGIC);
+        LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
+        let chunks = ChunksWriter::new(sink, path, &bytes)?;
+        Ok(MarksWriter { chunks, chunk: vec![0; field::LEN], count: 0, previous: None })
+    }
+
+    /// Adds a mark whose key is larger than the one before. Key and value are as long as a log lets them be.
+    pub(super) fn push(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        if let Some(previous) = &self.previous
+            && **previous >= *key
+        {
+            let (previous, got) = (previous.clone(), key.to_string());
+            return Err(Error::OutOfOrder { what: "the keys of marks", previous, got });
+        }
+        self.chunk.extend_from_slice(&(key.len() as u16).to_le_bytes());
+        self.chunk.extend_from_slice(&(value.len() as u16).to_le_bytes());
+        self.chunk.extend_from_slice(key.as_bytes());
+        self.chunk.extend_from_slice(value);
+        self.count += 1;
+        self.previous = Some(key.to_string());
+        if self.chunk.len() >= format::MARKS_CHUNK { self.close_chunk() } else { Ok(()) }
+    }
+
+    fn close_chunk(&mut self) -> Result<()> {
+        LittleEndian::write_u32(&mut self.chunk[field::COUNT..], self.count);
+        self.chunks.write(&mut self.chunk, None)?;
+        self.chunk.clear();
+        self.chunk.resize(field::LEN, 0);
+        self.count = 0;
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<W> {
+        if self.count > 0 {
+            self.close_chunk()?;
+        }
+        self.chunks.finish()
+    }
+}
+
+/// An open mark file.
+#[derive(Debug)]
+pub(super) struct Marks {
+    chunks: Chunks,
+}
+
+impl Marks {
+    pub(super) fn open(path: &Path, bytes: Bytes) -> Result<Self> {
+        Ok(Marks { chunks: Chunks::open(path, bytes, format::MARKS_MAGIC, header::LEN, false)? })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.chunks.path()
+    }
+
+    pub(super) fn file_len(&self) -> u64 {
+        self.chunks.file_len()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.chunks.memory()
+    }
+
+    /// The mark under a key, if there is one.
+    pub(super) fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        let (mut from, mut to) = (0, self.chunks.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            let mut is_before = false;
+            self.visit(middle, |first, _| {
+                is_before = first <= key.as_bytes();
+                false
+            })?;
+            if is_before { from = middle + 1 } else { to = middle }
+        }
+        let Some(chunk) = from.checked_sub(1) else { return Ok(None) };
+        let mut found = None;
+        self.visit(chunk, |other, value| {
+            if other == key.as_bytes() {
+                found = Some(value.to_vec());
+            }
+            other < key.as_bytes()
+        })?;
+        Ok(found)
+    }
+
+    /// Calls `visitor` with the keys and values of a chunk until it says stop.
+    fn visit(&self, chunk: usize, mut visitor: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let bytes = self.chunks.get(chunk, field::LEN)?;
+        if bytes.len() > format::MAX_MARKS_CHUNK {
+            let (found, expected) = (bytes.len() as u64, "at most 16384 bytes");
+            return Err(self.chunks.damaged(chunk, Damage::Field { name: "chunk", found, expected }));
+        }
+        let count = LittleEndian::read_u32(&bytes[field::COUNT..]);
+        let mut rest = &bytes[field::LEN..];
+        if count == 0 {
+            return Err(self.malformed(chunk));
+        }
+        for _ in 0..count {
+            let mut take = |len: usize| {
+                let (taken, after) = rest.split_at_checked(len).ok_or_else(|| self.malformed(chunk))?;
+                rest = after;
+                Ok::<_, Error>(taken)
+            };
+            let lengths = take(4)?;
+            let (key, value) = (LittleEndian::read_u16(lengths), LittleEndian::read_u16(&lengths[2..]));
+            if usize::from(key) > format::MAX_KEY || usize::from(value) > format::MAX_MARK {
+                return Err(self.malformed(chunk));
+            }
+            if !visitor(take(usize::from(key))?, take(usize::from(value))?) {
+                return Ok(());
+            }
+        }
+        if rest.is_empty() { Ok(()) } else { Err(self.malformed(chunk)) }
+    }
+
+    pub(super) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Appends the keys and values of a chunk, ascending.
+    pub(super) fn read(&self, chunk: usize, all: &mut impl Extend<(String, Vec<u8>)>) -> Result<()> {
+        let (mut sound, mut previous) = (true, None);
+        self.visit(chunk, |key, value| {
+            sound = previous.as_deref().is_none_or(|previous| previous < key);
+            previous = Some(key.to_vec());
+            match std::str::from_utf8(key) {
+                Ok(key) if sound => all.extend([(key.to_string(), value.to_vec())]),
+                _ => sound = false,
+            }
+            sound
+        })?;
+        if sound { Ok(()) } else { Err(self.malformed(chunk)) }
+    }
+
+    /// Reads everything; calls `damaged` with each error. Returns the number of marks read.
+    pub(super) fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
+        let (mut count, mut last) = (0, None);
+        let mut marks = Vec::new();
+        for chunk in 0..self.chunks.len() {
+            marks.clear();
+            if let Err(error) = self.read(chunk, &mut marks) {
+                damaged(error);
+                continue;
+            }
+            count += marks.len() as u64;
+            let first = marks.first().map(|(key, _)| key.clone());
+            if last.is_some() && last >= first {
+                damaged(self.malformed(chunk));
+            }
+            last = marks.pop().map(|(key, _)| key);
+        }
+        if let Err(error) = self.chunks.verify() {
+            damaged(error);
+        }
+        count
+    }
+
+    fn malformed(&self, chunk: usize) -> Error {
+        self.chunks.damaged(chunk, Damage::Order { what: "the entries of a chunk of marks" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(i: u32) -> String {
+        format!("{}{i:05}", "path/".repeat((i % 7) as usize * 20))
+    }
+
+    fn encoded(marks: &[(String, Vec<u8>)]) -> Vec<u8> {
+        let mut writer = MarksWriter::new(Vec::new(), Path::new("m")).unwrap();
+        marks.iter().for_each(|(key, value)| writer.push(key, value).unwrap());
+        writer.finish().unwrap()
+    }
+
+    fn open(bytes: &[u8]) -> Result<Marks> {
+        Marks::open(Path::new("m"), bytes.to_vec().into())
+    }
+
+    fn all(marks: &Marks) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut all = Vec::new();
+        (0..marks.chunks()).try_for_each(|chunk| marks.read(chunk, &mut all))?;
+        Ok(all)
+    }
+
+    #[test]
+    fn marks_come_back() {
+        let mut expected: Vec<_> = (0..300).map(|i| (key(i), vec![i as u8; i as usize % 50])).collect();
+        expected.extend([(String::new(), vec![]), ("x".repeat(4096), vec![7; 4096])]);
+        expected.sort();
+        for len in [0, 1, 2, expected.len()] {
+            let marks = open(&encoded(&expected[..len])).unwrap();
+            assert!(len < 3 || marks.chunks() > 9);
+            assert_eq!(all(&marks).unwrap(), &expected[..len]);
+            assert_eq!(marks.verify(|error| panic!("{error}")), len as u64);
+            for (i, (key, value)) in expected.iter().enumerate() {
+                assert_eq!(marks.get(key).unwrap().as_ref(), (i < len).then_some(value), "{key}");
+                assert_eq!(marks.get(&format!("{key}!")).unwrap(), None);
+            }
+        }
+        let mut writer = MarksWriter::new(Vec::new(), Path::new("m")).unwrap();
+        writer.push("b", b"").unwrap();
+        assert!(matches!(writer.push("b", b""), Err(Error::OutOfOrder { .. })));
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_truncation_is_found() {
+        let marks: Vec<_> = (0..6).map(|i| (key(i), vec![i as u8; 3])).collect();
+        let mut bytes = encoded(&marks);
+        let read = |bytes: &[u8]| {
+            let marks = open(bytes)?;
+            let mut found = Ok(());
+            marks.verify(|error| found = Err(error));
+            found
+        };
+        read(&bytes).unwrap();
+        for len in 0..bytes.len() {
+            assert!(read(&bytes[..len]).is_err(), "{len}");
+        }
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(read(&bytes).is_err(), "{bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+
+    /// A file of one chunk with this content and the right checksums.
+    fn file_of(content: &[u8]) -> Marks {
+        let mut head = [0; header::LEN];
+        head[..8].copy_from_slice(&format::MARKS_MAGIC);
+        LittleEndian::write_u32(&mut head[header::VERSION..], format::VERSION);
+        let mut writer = ChunksWriter::new(Vec::new(), Path::new("m"), &head).unwrap();
+        writer.write(&mut [&[0; 4], content].concat(), None).unwrap();
+        open(&writer.finish().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn hostile_chunks_are_refused() {
+        let sound = b"\x02\0\0\0\x01\0\0\0a\x01\0\x01\0bX";
+        assert_eq!(file_of(sound).verify(|error| panic!("{error}")), 2);
+        let unsound: [&[u8]; 8] = [
+            b"\0\0\0\0",
+            b"\xff\xff\xff\xff",
+            b"\x01\0\0\0\x01\0\0\0ab",
+            b"\x01\0\0\0\x02\0\0\0a",
+            b"\x01\0\0\0\x01\0\xff\xffa",
+            b"\x01\0\0\0\x01\0\0\0\xff",
+            b"\x02\0\0\0\x01\0\0\0b\x01\0\0\0a",
+            b"\x02\0\0\0\x01\0\0\0a\x01\0\0\0a",
+        ];
+        for content in unsound.into_iter().chain([&[&b"\x01\0\0\0\0\0\0\0"[..], &[0; 1 << 14]].concat()[..]])
+        {
+            let marks = file_of(content);
+            assert!(all(&marks).is_err(), "{content:x?}");
+            let mut problems = 0;
+            marks.verify(|_| problems += 1);
+            assert_eq!(problems, 1, "{content:x?}");
+        }
+    }
+}
