@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::flush;
 use super::shared::{Change, Shared};
 use super::writer::Writer;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format::{MAX_KEY, MAX_MARK};
 use crate::segment::SegmentBuilder;
 
 /// Fingerprints on their way into one segment of a store; made by [`Store::load`](crate::Store::load).
@@ -46,6 +47,22 @@ impl<'a, F: Fingerprint> Load<'a, F> {
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.builder.name(id, name)?;
         self.insert(fingerprint, id)
+    }
+
+    /// Keeps some bytes under a key, as [`Batch::mark`](crate::Batch::mark) does, if there is anything to load. Keys come
+    /// in ascending order.
+    ///
+    /// # Errors
+    /// As [`Batch::mark`](crate::Batch::mark).
+    pub fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        for (what, length, most) in [("key", key.len(), MAX_KEY), ("value", value.len(), MAX_MARK)] {
+            if length > most {
+                return Err(Error::BadArgument(format!(
+                    "a mark with a {what} of {length} bytes: at most {most} are allowed"
+                )));
+            }
+        }
+        self.builder.mark(key, value)
     }
 
     /// Makes all visible and durable. It is newer than everything written before this call.
