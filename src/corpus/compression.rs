@@ -28,7 +28,7 @@ pub enum Compression {
 
 impl Compression {
     /// What the last extension of a name tells.
-    pub(crate) fn of_name(path: &Path) -> Compression {
+    pub fn of_name(path: &Path) -> Compression {
         let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         match extension.as_deref() {
             Some("gz") => Compression::Gzip,

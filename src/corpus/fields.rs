@@ -57,5 +57,5 @@ impl DocumentOptions {
 
 /// The reason why an annotation cannot have this name.
 pub(crate) fn is_taken(field: &str, name: &str) -> String {
-    format!("there is a {field} `{name}` already; give the annotation another name")
+    format!("there is a {field} `{name}` already; give the annotation another name (`--cluster-field`)")
 }

@@ -53,8 +53,10 @@ use crate::error::{Error, Result};
 
 mod batch;
 mod compression;
+mod compressor;
 mod csv;
 mod encoding;
+mod field_names;
 mod fields;
 mod files;
 mod fingerprints;
@@ -77,6 +79,7 @@ mod writer;
 
 pub use crate::corpus::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
 pub use crate::corpus::compression::Compression;
+pub use crate::corpus::compressor::Compressor;
 pub use crate::corpus::encoding::Encoding;
 pub use crate::corpus::files::{InputFile, input_files, matching_paths};
 pub use crate::corpus::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};

@@ -46,7 +46,8 @@ impl Default for Annotation<'_> {
 /// An [`Annotation`] is one more field before the closing brace, one more column, or follows the path after a tab;
 /// a web archive has no place for it.
 ///
-/// What was decompressed is written without compression, and lines of a file in UTF-16 in UTF-8.
+/// What was decompressed is written without compression, unless the output is a
+/// [`Compressor`](crate::corpus::Compressor), and lines of a file in UTF-16 in UTF-8.
 ///
 /// ```
 /// use simstore::corpus::{Annotation, DocumentOptions, DocumentWriter, records};
@@ -148,6 +149,15 @@ impl<W: Write + Send> DocumentWriter<W> {
         let lines = lines.map_err(refused)?;
         let end: &[u8] = if record.format() == DocumentFormat::Warc { b"" } else { b"\n" };
         self.output.write(&[&lines, end], &self.path)
+    }
+
+    /// The output, after all that was written; `None` for Parquet, which writes when it sees fit.
+    pub fn get_mut(&mut self) -> Option<&mut W> {
+        match &mut self.output {
+            Output::Bytes(write) => Some(write),
+            #[cfg(feature = "parquet")]
+            Output::Rows(_) | Output::Broken => None,
+        }
     }
 
     /// Writes what is left and hands the output back.

@@ -225,3 +225,59 @@ fn failures_leave_nothing() {
     assert_eq!(folder.names(), ["a.hex", "kept"]);
     assert_eq!(folder.read("kept"), "as before");
 }
+
+/// What is read is kept, or removed, or malformed: nothing else happens to it.
+#[test]
+fn every_document_is_accounted_for() {
+    let words = ["", "!", "one two three", "one two three four", "five six seven", "eight"];
+    let mut random = Random(11);
+    for round in 0..6 {
+        let folder = Folder::new();
+        let (mut lines, mut bad) = (Vec::new(), 0);
+        for _ in 0..200 {
+            let text = words[(random.next() % 6) as usize];
+            lines.push(match random.next() % 10 {
+                0 => {
+                    bad += 1;
+                    "{\"id\": 1, \"text\": ".to_owned()
+                }
+                // Many have the id of another, or none.
+                1 => format!("{{\"text\": \"{text}\"}}"),
+                id => format!("{{\"id\": {id}, \"text\": \"{text}\"}}"),
+            });
+        }
+        let half = lines.len() / 2;
+        folder.write("a.jsonl", lines[..half].join("\n"));
+        folder.write("b.jsonl", lines[half..].join("\r\n"));
+        let mut args =
+            vec!["dedup", "a.jsonl", "b.jsonl", "--skip-bad", "--json", "-o", "kept", "--annotated", "all"];
+        args.extend(["--remove-list", "removed", "--keep-list", "list", "--pairs", "pairs"]);
+        if round % 2 == 1 {
+            args.extend(["--verify-text", "0.9", "--cluster-by", "stars"]);
+        }
+        let summary = &folder.run(&args).json()[0];
+        let count = |name: &str| folder.read(name).lines().count();
+        let of = |name: &str| summary[name].as_u64().unwrap() as usize;
+        assert_eq!(of("documents") + of("bad"), lines.len());
+        assert_eq!(of("bad"), bad);
+        assert_eq!(of("kept") + of("duplicates"), of("documents"));
+        assert_eq!((count("kept"), count("list")), (of("kept"), of("kept")));
+        assert_eq!((count("removed"), count("all")), (of("duplicates"), of("documents")));
+        // And each is what stands there.
+        let place =
+            |line: &str| serde_json::from_str::<Value>(line).unwrap()["place"].as_str().unwrap().to_owned();
+        let line_at = |place: &str| {
+            let (file, line) = place.split_once(':').unwrap();
+            lines[line.parse::<usize>().unwrap() - 1 + if file == "a.jsonl" { 0 } else { half }].clone()
+        };
+        let kept: Vec<String> = folder.read("list").lines().map(|line| line_at(&place(line))).collect();
+        let written: Vec<String> = folder.read("kept").lines().map(str::to_owned).collect();
+        assert_eq!(kept, written);
+        let mut all: Vec<String> = folder.read("removed").lines().map(|line| line_at(&place(line))).collect();
+        all.extend(kept);
+        all.sort();
+        let mut expected: Vec<String> = lines.into_iter().filter(|line| line.ends_with('}')).collect();
+        expected.sort();
+        assert_eq!(all, expected);
+    }
+}

@@ -85,9 +85,7 @@ fn which_one_is_kept() {
         line("z", "quite another text", ""),
     ];
     folder.write("a.jsonl", lines.join("\n"));
-    for (rule, kept) in
-        [("first", "m"), ("longest", "b"), ("smallest-id", "a"), ("newest:date", "b"), ("newest:none", "m")]
-    {
+    for (rule, kept) in [("first", "m"), ("longest", "b"), ("smallest-id", "a"), ("newest:date", "b")] {
         for shape in ["components", "stars"] {
             let args = ["dedup", "a.jsonl", "-q", "--keep", rule, "--cluster-by", shape];
             let run = |more: &[&str]| folder.run(&[&args, more].concat()).ok();
@@ -105,6 +103,12 @@ fn which_one_is_kept() {
             assert!(output.contains(&format!("\"id\":\"{kept}\"")));
         }
     }
+    // The last has an empty date, and so has none.
+    let said = folder.run(&["dedup", "a.jsonl", "--keep", "newest:date"]).stderr;
+    assert!(said.contains("1 document without `date`"), "{said}");
+    folder
+        .run(&["dedup", "a.jsonl", "--keep", "newest:day"])
+        .fails(1, "no document has a field `day`; the first has `date`, `id`, `text`");
     folder.run(&["dedup", "a.jsonl", "--keep", "newest"]).fails(2, "newest:FIELD");
     folder.write("a.hex", "0000000000000000\n");
     folder.run(&["dedup", "a.hex", "--keep", "longest"]).fails(2, "the inputs hold fingerprints");

@@ -4,6 +4,7 @@
 mod add;
 mod build;
 mod dedup;
+mod dedup_again;
 mod dedup_choices;
 mod dedup_ids;
 mod evaluate;
@@ -11,6 +12,7 @@ mod examples;
 mod fingerprint;
 mod inputs;
 mod live;
+mod outputs;
 mod pipes;
 mod profile;
 mod query;

@@ -57,7 +57,41 @@ fn what_is_finished_is_not_done_again() {
 }
 
 #[test]
-fn a_damaged_part_is_told() {
+fn a_damaged_part_is_told_and_made_again() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n");
+    let run = || folder.run(&["dedup", "a.jsonl", "--resume", "work", "--pairs", "-"]);
+    run().ok();
+    let path = folder.path("work").join(&parts(&folder, "work")[0]);
+    let whole = std::fs::read(&path).unwrap();
+    let damaged = |bytes: &[u8], what: &str| {
+        std::fs::write(&path, bytes).unwrap();
+        let run = run();
+        assert!(run.stderr.contains("it is made again"), "{what}: {}", run.stderr);
+        assert_eq!(run.ok(), "1\t2\t0\n", "{what}");
+        assert!(std::fs::read(&path).unwrap() == whole, "{what}");
+    };
+    for length in (0..whole.len()).step_by(7) {
+        damaged(&whole[..length], &format!("{length} bytes"));
+    }
+    for bit in (0..whole.len() * 8).step_by(13).chain((whole.len() - 16) * 8..whole.len() * 8) {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        damaged(&bytes, &format!("bit {bit}"));
+    }
+}
+
+/// A part of these lines, whatever they say.
+fn forged(text: impl std::io::Read) -> Vec<u8> {
+    let mut part = zstd::encode_all(text, 1).unwrap();
+    let checksum = xxhash_rust::xxh3::xxh3_64(&part);
+    part.extend([0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0]);
+    part.extend(checksum.to_le_bytes());
+    part
+}
+
+#[test]
+fn a_part_that_does_not_hold_what_it_should_is_refused() {
     let folder = Folder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a b c\"}\n{\"id\": 2, \"text\": \"a b c\"}\n");
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).ok();
@@ -65,26 +99,65 @@ fn a_damaged_part_is_told() {
     let whole = std::fs::read(&path).unwrap();
     let text = String::from_utf8(zstd::decode_all(&whole[..]).unwrap()).unwrap();
     assert!(text.ends_with("{\"end\":2}\n"), "{text}");
-    for length in 0..whole.len() {
-        std::fs::write(&path, &whole[..length]).unwrap();
-        folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, ".part.zst: ");
-    }
+    assert!(forged(text.as_bytes()) == whole);
     let lines: Vec<&str> = text.lines().collect();
     let bad = [
-        lines[..2].join("\n"),
-        [lines[0], lines[1], "{\"end\":1}"].join("\n").replace("\"bits\":64", "\"bits\":128"),
-        [lines[0], lines[1], "{\"end\":2}"].join("\n"),
-        [lines[0], "7", lines[2], lines[3]].join("\n"),
-        [lines[0], &lines[1].replace("\"file\":0", "\"file\":1"), lines[2], lines[3]].join("\n"),
-        [lines[0], &lines[1].replace("\"fingerprint\":\"", "\"fingerprint\":\"0"), lines[2], lines[3]]
-            .join("\n"),
+        lines[..3].join("\n"),
+        [lines[0], lines[1], lines[2], "{\"end\":2}"].join("\n") + "\n",
+        [lines[0], lines[1], "7", lines[3], lines[4]].join("\n") + "\n",
+        [lines[0], lines[1], &lines[2].replace("\"file\":0", "\"file\":1"), lines[3], lines[4]].join("\n")
+            + "\n",
+        [
+            lines[0],
+            lines[1],
+            &lines[2].replace("\"fingerprint\":\"", "\"fingerprint\":\"0"),
+            lines[3],
+            lines[4],
+        ]
+        .join("\n")
+            + "\n",
+        lines[..4].join("\n"),
     ];
     for part in bad {
-        std::fs::write(&path, zstd::encode_all(part.as_bytes(), 1).unwrap()).unwrap();
+        std::fs::write(&path, forged(part.as_bytes())).unwrap();
         folder
             .run(&["dedup", "a.jsonl", "--resume", "work"])
             .fails(1, "remove this file, and it is made again");
     }
+    let other = text.replace("\"bits\":64", "\"bits\":128");
+    std::fs::write(&path, forged(other.as_bytes())).unwrap();
+    folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(0, "not the part that its name tells");
+    // A line as long as it likes takes no memory.
+    let start = format!("{}\n{}\n", lines[0], lines[1]);
+    let long = std::io::Read::chain(start.as_bytes(), std::io::Read::take(std::io::repeat(b'0'), 1 << 28));
+    std::fs::write(&path, forged(long)).unwrap();
+    folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "a line is longer than 67108864 bytes");
+}
+
+/// A file that was changed in its middle, where nobody looks, has another time.
+#[test]
+fn a_part_of_a_file_that_has_changed_is_made_again() {
+    let folder = Folder::new();
+    let line = |id: usize, text: &str| format!("{{\"id\": {id}, \"text\": \"{text}\"}}\n");
+    let filler =
+        |from: usize| (from..from + 2000).map(|id| line(id, &format!("{id:0>50}"))).collect::<String>();
+    let content = |text: &str| filler(10) + &line(1, "the very same words") + &line(2, text) + &filler(5000);
+    let run = || folder.run(&["dedup", "a.jsonl", "-d", "0", "--resume", "work", "--clusters", "-"]);
+    folder.write("a.jsonl", content("the very same words"));
+    assert_eq!(run().ok(), "1\t1\t1\t0\n2\t1\t1\t0\n");
+    // Only the time is another: what it holds is compared.
+    folder.write("a.jsonl", content("the very same words"));
+    let same = run();
+    assert!(
+        same.stderr.contains("1 part were there") || same.stderr.contains("1 part was there"),
+        "{}",
+        same.stderr
+    );
+    assert_eq!(same.ok(), "1\t1\t1\t0\n2\t1\t1\t0\n");
+    folder.write("a.jsonl", content("some different word"));
+    let changed = run();
+    assert!(changed.stderr.contains("its files have changed since; it is made again"), "{}", changed.stderr);
+    assert_eq!(changed.ok(), "");
 }
 
 #[test]
@@ -152,6 +225,40 @@ fn a_dry_run_reads_and_writes_nothing_much() {
     assert_eq!(object["documents"], 77);
     assert_eq!(object["formats"]["jsonl"]["files"], 1);
     assert_eq!(folder.names(), ["corpus"]);
+}
+
+/// The most memory that a run takes, in bytes.
+#[cfg(target_os = "linux")]
+fn peak_memory(folder: &Folder, args: &[&str]) -> f64 {
+    let mut child = folder.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0.0;
+    while child.try_wait().unwrap().is_none() {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        if let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
+            peak = line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0;
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    peak
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_dry_run_knows_the_memory() {
+    let folder = Folder::new();
+    let line = |i: u64| format!("{{\"id\": \"https://example.org/{i}\", \"text\": \"page {i} of many\"}}\n");
+    folder.write("many.jsonl", (0..300_000).map(line).collect::<String>());
+    for input in [sample("en.jsonl"), sample("zh.jsonl"), "many.jsonl".to_owned()] {
+        let args = ["dedup", &input, "-d", "0", "--keep-list", "kept"];
+        let taken = peak_memory(&folder, &args);
+        let object = &folder.run(&["dedup", &input, "--dry-run", "--json"]).json()[0];
+        let told = object["memory"].as_f64().unwrap();
+        assert!(
+            taken > 1e6 && told < 1.5 * taken && taken < 1.5 * told,
+            "{input}: {told} told, {taken} taken"
+        );
+    }
 }
 
 #[cfg(unix)]

@@ -1,5 +1,8 @@
 //! Ctrl-C, and what else asks a command to stop.
 
+#[cfg(unix)]
+use std::sync::{Arc, atomic::AtomicBool};
+
 use crate::failure::{Failure, Outcome, complain};
 use crate::output::remove_unfinished;
 
@@ -14,6 +17,16 @@ pub(crate) fn handle() -> Outcome {
         complain("interrupted");
         std::process::exit(INTERRUPTED);
     };
+    outlive_file_limit()?;
     ctrlc::set_handler(stop)
         .map_err(|error| Failure::Failed(format!("cannot wait for interruptions: {error}")))
+}
+
+/// A file that would grow over the limit of `ulimit -f` ends a process without a word, unless the signal is caught: then
+/// the write fails, and that is told.
+fn outlive_file_limit() -> Outcome {
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
+        .map_err(|error| Failure::Failed(format!("cannot wait for the limit of file sizes: {error}")))?;
+    Ok(())
 }

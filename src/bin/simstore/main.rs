@@ -28,6 +28,7 @@ mod live;
 mod naming;
 mod numbers;
 mod output;
+mod output_name;
 mod plan;
 mod profile;
 mod progress;
@@ -83,7 +84,7 @@ enum Command {
     Delete(delete::DeleteArgs),
     Compact(compact::CompactArgs),
     Query(query::QueryArgs),
-    Dedup(dedup::DedupArgs),
+    Dedup(Box<dedup::DedupArgs>),
     Fingerprint(fingerprint::FingerprintArgs),
     Evaluate(evaluate::EvaluateArgs),
     Idf(idf::IdfArgs),

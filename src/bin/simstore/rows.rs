@@ -5,10 +5,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use simstore::corpus::DocumentFormat;
 
 use crate::failure::{Failure, Outcome};
 use crate::naming::Id;
-use crate::output::{Output, column};
+use crate::output::{Complete, Output, column};
+use crate::output_name::{self, NamedFormat};
 
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -16,7 +18,7 @@ mod parquet;
 /// What is said of the formats, for the help of options that name such a file.
 pub(crate) const FORMATS_HELP: &str = "\
 Tables are written in the format that the file's name ends in: .jsonl (an object a line), .csv or .tsv (with a line of \
-column names), .parquet; else, and to standard output (`-`), in lines of columns separated by tabs, without names, or \
+column names), .parquet; these but the last compressed, where .gz, .zst, .bz2 or .xz follows; else, and to standard output (`-`), in lines of columns separated by tabs, without names, or \
 with --json in objects.";
 
 /// What a column holds.
@@ -56,7 +58,7 @@ impl Cell<'_> {
     }
 }
 
-/// A table that is written row by row; [`Rows::finish`] must be called at the end.
+/// A table that is written row by row; [`Rows::complete`] must be called at the end.
 pub(crate) struct Rows {
     columns: Vec<Column>,
     writer: Writer,
@@ -83,35 +85,35 @@ impl Serialize for Object<'_> {
     }
 }
 
-/// What the end of a file's name asks for.
-fn extension(path: &Path) -> Option<String> {
-    path.extension().map(|extension| extension.to_string_lossy().to_lowercase())
-}
-
 /// Refuses a file that cannot be written in the format of its name.
 pub(crate) fn check(path: &Path) -> Outcome {
-    if cfg!(not(feature = "parquet")) && extension(path).as_deref() == Some("parquet") {
-        return Err(Failure::Usage(format!(
-            "{}: this simstore was built without Parquet; build it with `--features parquet`, or write .csv or .jsonl",
-            path.display()
-        )));
+    output_name::check(path)?;
+    match output_name::format(path) {
+        NamedFormat::Documents(DocumentFormat::Warc) | NamedFormat::HexLines | NamedFormat::Raw => {
+            Err(Failure::Usage(format!(
+                "{}: a table can be .jsonl, .csv, .tsv or .parquet, or lines under any other name",
+                path.display()
+            )))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 impl Rows {
     /// A table in a file whose output is open already.
     pub(crate) fn new(path: &Path, output: Output, columns: &[Column], json: bool) -> Outcome<Rows> {
-        let writer = match extension(path).as_deref() {
-            Some("jsonl" | "ndjson") => Writer::Json(output),
-            Some(separated @ ("csv" | "tsv")) => {
-                let delimiter = if separated == "csv" { b',' } else { b'\t' };
+        let writer = match output_name::format(path) {
+            NamedFormat::Documents(DocumentFormat::Jsonl) => Writer::Json(output),
+            NamedFormat::Documents(separated @ (DocumentFormat::Csv | DocumentFormat::Tsv)) => {
+                let delimiter = if separated == DocumentFormat::Csv { b',' } else { b'\t' };
                 let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(output);
                 writer.write_record(columns.iter().map(|(name, _)| name)).map_err(csv_failure(path))?;
                 Writer::Csv(Box::new(writer), path.to_path_buf())
             }
             #[cfg(feature = "parquet")]
-            Some("parquet") => Writer::Parquet(Box::new(parquet::Writer::new(path, output, columns)?)),
+            NamedFormat::Documents(DocumentFormat::Parquet) => {
+                Writer::Parquet(Box::new(parquet::Writer::new(path, output, columns)?))
+            }
             _ if json => Writer::Json(output),
             _ => Writer::Lines(output),
         };
@@ -139,15 +141,15 @@ impl Rows {
         }
     }
 
-    /// Writes the rest and gives a file its name.
-    pub(crate) fn finish(self) -> Outcome {
+    /// Writes the rest.
+    pub(crate) fn complete(self) -> Outcome<Complete> {
         match self.writer {
-            Writer::Lines(output) | Writer::Json(output) => output.finish(),
+            Writer::Lines(output) | Writer::Json(output) => output.complete(),
             Writer::Csv(writer, path) => {
-                writer.into_inner().map_err(|error| Failure::write(&path)(error.into_error()))?.finish()
+                writer.into_inner().map_err(|error| Failure::write(&path)(error.into_error()))?.complete()
             }
             #[cfg(feature = "parquet")]
-            Writer::Parquet(writer) => writer.finish(),
+            Writer::Parquet(writer) => writer.complete(),
         }
     }
 }

@@ -1,14 +1,43 @@
 //! What is in a store already, and what comes into it.
+//!
+//! With `--add`, the store and the output files change as one step, whenever the process is killed: the files are complete
+//! and set aside under names that tell of the run; then one commit adds the documents, and with them a mark that names the
+//! run and its files; then the files get their names. A run that finds such a mark gives the files their names that have
+//! none yet, and a run that is the same does nothing again.
 
 use std::path::{Path, PathBuf};
 
-use simstore::{Fingerprint, Options, Snapshot, Store};
+use serde::{Deserialize, Serialize};
+use simstore::{Fingerprint, Load, Options, Snapshot, Store};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::written::Clustered;
 use crate::failure::{Failure, Outcome};
 use crate::naming::Naming;
+use crate::output::SetAside;
+
+/// The mark of the last run, and of each of its files, followed by a number.
+const RUN_MARK: &str = "dedup";
+const FILE_MARK: &str = "dedup file ";
+
+/// A run that has added documents to a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Run {
+    /// Tells it from runs on other documents, or with other options.
+    pub(super) run: String,
+    pub(super) added: u64,
+    files: usize,
+    #[serde(skip)]
+    paths: Vec<PathBuf>,
+}
+
+impl Run {
+    /// Whether it has written this file.
+    pub(super) fn has_written(&self, path: &Path) -> bool {
+        self.paths.contains(&crate::output::place_of(path))
+    }
+}
 
 /// A store that documents are compared with.
 pub(super) struct Against<F: Fingerprint> {
@@ -35,22 +64,58 @@ impl<F: Fingerprint> Against<F> {
         self.snapshot.as_ref()
     }
 
-    /// Adds what is kept, all at once. Returns how many.
-    pub(super) fn add(
-        &self,
+    /// The run that added to the store last.
+    pub(super) fn last_run(&self) -> Outcome<Option<Run>> {
+        let Some(snapshot) = &self.snapshot else { return Ok(None) };
+        let Some(mark) = snapshot.mark(RUN_MARK)? else { return Ok(None) };
+        let damaged = |what: String| {
+            Failure::Failed(format!(
+                "{}: the mark of the last run cannot be read: {what}",
+                self.path.display()
+            ))
+        };
+        let mut run: Run = serde_json::from_slice(&mark).map_err(|error| damaged(error.to_string()))?;
+        for number in 0..run.files {
+            let path = snapshot.mark(&format!("{FILE_MARK}{number}"))?;
+            let path = path.and_then(|path| String::from_utf8(path).ok());
+            run.paths.push(path.ok_or_else(|| damaged(format!("no file {number}")))?.into());
+        }
+        Ok(Some(run))
+    }
+
+    /// Gives the files of a run their names that was cut off before it could do so. Returns these.
+    pub(super) fn finish(&self, run: &Run) -> Outcome<Vec<PathBuf>> {
+        let mut finished = Vec::new();
+        for path in &run.paths {
+            if let Some(aside) = SetAside::of(path, &suffix(&run.run))
+                && aside.publish()?
+            {
+                finished.push(path.clone());
+            }
+        }
+        Ok(finished)
+    }
+
+    /// The store to add to; it is made if there is none.
+    pub(super) fn open_store(&self, distance: u32, profile: &str) -> Outcome<Option<Store<F>>> {
+        match self.store {
+            Some(_) => Ok(None),
+            None => {
+                Ok(Some(Store::open(&self.path, Options::default().distance(distance).profile(profile))?))
+            }
+        }
+    }
+
+    /// All that is kept, on its way into the store; and how many these are.
+    pub(super) fn load<'a>(
+        &'a self,
+        made: Option<&'a Store<F>>,
         corpus: &Corpus<F>,
         clusters: &[Cluster<F>],
-        distance: u32,
-        profile: &str,
-    ) -> Outcome<u64> {
-        let new = match self.store {
-            Some(_) => None,
-            None => Some(Store::open(&self.path, Options::default().distance(distance).profile(profile))?),
-        };
-        let Some(store) = self.store.as_ref().or(new.as_ref()) else { return Ok(0) };
+    ) -> Outcome<Option<Load<'a, F>>> {
+        let Some(store) = self.store.as_ref().or(made) else { return Ok(None) };
         let (mut naming, mut next_id) = Naming::of_store(&store.snapshot());
         let mut load = store.load()?;
-        let mut added = 0;
         for document in Clustered::new(corpus.len(), clusters).kept() {
             let Some(fingerprint) = corpus.fingerprint(document) else { continue };
             let (id, name) = naming.assign(corpus.names.id(document).into(), next_id).map_err(|reason| {
@@ -63,9 +128,29 @@ impl<F: Fingerprint> Against<F> {
                     next_id = id.checked_add(1);
                 }
             }
-            added += 1;
         }
-        load.finish()?;
-        Ok(added)
+        Ok(Some(load))
     }
+}
+
+/// What the names of files that a run has set aside end in.
+pub(super) fn suffix(run: &str) -> String {
+    format!("{run}.new")
+}
+
+/// Adds all at once, with the mark of the run.
+pub(super) fn commit<F: Fingerprint>(
+    mut load: Load<'_, F>,
+    run: &str,
+    added: u64,
+    aside: &[SetAside],
+) -> Outcome {
+    let files: Vec<String> = aside.iter().map(SetAside::place).collect::<Outcome<_>>()?;
+    let mark = Run { run: run.to_owned(), added, files: files.len(), paths: Vec::new() };
+    let mark = serde_json::to_vec(&mark).map_err(|error| Failure::Failed(error.to_string()))?;
+    load.mark(RUN_MARK, &mark)?;
+    for (number, file) in files.iter().enumerate() {
+        load.mark(&format!("{FILE_MARK}{number}"), file.as_bytes())?;
+    }
+    Ok(load.finish()?)
 }

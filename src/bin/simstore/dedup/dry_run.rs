@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use simstore::corpus::{DocumentId, DocumentOptions, InputFile, input_files, records};
+use simstore::corpus::{DocumentId, DocumentOptions, InputFile, fingerprint_documents, input_files, records};
+use simstore::text::Profile;
 use simstore::{Error, Fingerprint};
 
 use crate::failure::{Outcome, complain};
@@ -19,9 +20,13 @@ const SAMPLED_DOCUMENTS: u64 = 2000;
 /// clusters.
 const MEMORY_OF_A_FINGERPRINT: f64 = 3.5;
 /// Bytes of memory for an id that is no position, besides its own text.
-const MEMORY_OF_AN_ID: f64 = 18.0;
+const MEMORY_OF_AN_ID: f64 = 12.0;
 /// Bytes of a document in a part.
-const DISK_OF_A_DOCUMENT: f64 = 30.0;
+const DISK_OF_A_DOCUMENT: f64 = 45.0;
+/// What is fingerprinted to see how much memory that takes: a few batches of the first file.
+const FINGERPRINTED_BYTES: u64 = 24 << 20;
+/// Memory for the program and what it reads, where the system does not tell.
+const MEMORY_OF_READING: u64 = 64 << 20;
 
 #[derive(Serialize)]
 struct Estimate {
@@ -32,7 +37,10 @@ struct Estimate {
     pipes: usize,
     documents: u64,
     text_bytes: u64,
+    /// Of the whole process, at its peak.
     memory: u64,
+    /// Of that, for fingerprints and ids.
+    memory_of_documents: u64,
     /// For the parts of `--resume`.
     disk_of_parts: u64,
     /// At most, for the input without its duplicates.
@@ -82,8 +90,39 @@ impl Sample {
     }
 }
 
+/// The memory that reading takes, whatever the number of documents: batches on all cores, and dictionaries. The beginning
+/// is read and fingerprinted as the run would do it.
+fn memory_of_reading<F: Fingerprint>(
+    file: Option<&InputFile>,
+    options: &DocumentOptions,
+    profile: &Profile,
+) -> u64 {
+    let mut bytes = 0;
+    let path = file.map(|file| file.path.clone());
+    for document in fingerprint_documents::<F>(path.as_slice(), options, profile) {
+        // What is malformed counts too: a file of it comes to its end.
+        bytes += document.map_or(1024, |document| document.text_bytes);
+        if bytes > FINGERPRINTED_BYTES {
+            break;
+        }
+    }
+    peak_memory().unwrap_or(MEMORY_OF_READING)
+}
+
+/// The most memory that this process has taken, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
 /// Prints what a run would read and take.
-pub(super) fn run<F: Fingerprint>(inputs: &[PathBuf], options: &DocumentOptions, json: bool) -> Outcome {
+pub(super) fn run<F: Fingerprint>(
+    inputs: &[PathBuf],
+    options: &DocumentOptions,
+    profile: &Profile,
+    json: bool,
+) -> Outcome {
     let mut files: Vec<InputFile> = Vec::new();
     for file in input_files(inputs, options) {
         match file {
@@ -107,6 +146,8 @@ pub(super) fn run<F: Fingerprint>(inputs: &[PathBuf], options: &DocumentOptions,
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;
+    let memory_of_documents =
+        (count * F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT + sample.id_bytes * scale) as u64;
     let estimate = Estimate {
         files: files.len(),
         bytes: total,
@@ -114,7 +155,8 @@ pub(super) fn run<F: Fingerprint>(inputs: &[PathBuf], options: &DocumentOptions,
         pipes: files.iter().filter(|file| file.bytes.is_none()).count(),
         documents: count as u64,
         text_bytes: (sample.text_bytes * scale) as u64,
-        memory: (count * F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT + sample.id_bytes * scale) as u64,
+        memory: memory_of_documents + memory_of_reading::<F>(sized.first().copied(), options, profile),
+        memory_of_documents,
         disk_of_parts: (count * DISK_OF_A_DOCUMENT) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
     };
@@ -144,7 +186,11 @@ fn print(output: &mut Output, estimate: &Estimate) -> Outcome {
         grouped(estimate.documents),
         bytes(estimate.text_bytes)
     ))?;
-    output.line(format_args!("memory: about {}", bytes(estimate.memory)))?;
+    output.line(format_args!(
+        "memory: about {}, of which {} for fingerprints and ids; more with --pairs, or where much is near something",
+        bytes(estimate.memory),
+        bytes(estimate.memory_of_documents)
+    ))?;
     output.line(format_args!(
         "disk: up to {} for --output or --annotated, uncompressed; about {} for the parts of --resume",
         bytes(estimate.disk_of_output),

@@ -222,7 +222,7 @@ mod tests {
                 (value & 0xff != 1).then_some(value)
             })
             .collect();
-        let mut corpus = Corpus::new(&Rule::First);
+        let mut corpus = Corpus::new(&Rule::First, false);
         for (position, &fingerprint) in (0..).zip(&fingerprints) {
             corpus.push(&Item::new(position, fingerprint));
         }

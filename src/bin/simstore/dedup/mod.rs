@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use simstore::corpus::{DocumentOptions, InputKind};
+use serde::Serialize;
+use simstore::corpus::{DocumentOptions, InputKind, records};
 use simstore::text::Profile;
 use simstore::{Fingerprint, Snapshot};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use self::against::Against;
+use self::against::{Against, Run};
 use self::clusters::Cluster;
 use self::corpus::Corpus;
 use self::groups::Groups;
+use self::listing::Listing;
 use self::outputs::Outputs;
 use self::parts::{Parts, Shard};
 use self::preference::{Preference, Rule};
@@ -21,7 +24,7 @@ use self::written::Documents;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, Read, count_of};
 use crate::numbers::{bytes, parse_bytes, rounded};
-use crate::output::Output;
+use crate::output::{Complete, Output, SetAside, place_of};
 use crate::progress::Progress;
 use crate::rows::FORMATS_HELP;
 use crate::width::{Bits, by_width, check_distance};
@@ -31,8 +34,10 @@ mod clusters;
 mod corpus;
 mod dry_run;
 mod groups;
+mod listing;
 mod names;
 mod outputs;
+mod part;
 mod parts;
 mod preference;
 mod report;
@@ -56,6 +61,7 @@ and in the summary
   duplicates     documents in them that do not stand for their cluster
   stored         documents in clusters of something stored, with --against
   added          documents added to the store, with --add
+  added_before   documents that the same run has added before; nothing else is told then
   kept           documents that are left
   largest        the largest clusters: size, and farthest: the greatest distance of two members
   compared, unlike   pairs whose texts were compared, and that were not alike, with --verify-text
@@ -81,6 +87,14 @@ enum Shape {
     Components,
     /// Each is near the one that stands for the cluster
     Stars,
+}
+
+/// Of a run that was finished before.
+#[derive(Debug, Serialize)]
+struct AlreadyAdded {
+    documents: u64,
+    added: u64,
+    added_before: u64,
 }
 
 /// Find the near-duplicates of a corpus, no store needed
@@ -111,11 +125,15 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     verify_text: Option<f64>,
     /// Find what is near documents of this store too. What is, is not kept
-    #[arg(long, value_name = "STORE", conflicts_with = "verify_text")]
+    #[arg(long, value_name = "STORE")]
     against: Option<PathBuf>,
-    /// Add what is kept to the store, all at once in the end; the store is made if there is none
+    /// Add what is kept to the store, all at once in the end; the store is made if there is none. Store and output files
+    /// change together: a run that was cut off is run again, and one that was not is not done twice
     #[arg(long, requires = "against")]
     add: bool,
+    /// Add even if the same run has added its documents before: compare with the store as it is now
+    #[arg(long, requires = "add")]
+    again: bool,
     /// Keep the fingerprints of finished files in this folder, and take those that are there: a run that was cut off
     /// carries on
     #[arg(long, value_name = "FOLDER")]
@@ -157,6 +175,14 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
 
 fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     args.outputs.check()?;
+    if args.against.is_some() && args.verify_text.is_some() {
+        return Err(Failure::Usage(
+            "a store holds fingerprints and no texts, so --verify-text cannot tell whether a document is like one that is \
+             stored: take out duplicates among the documents first, with --verify-text and --output, and compare what is \
+             left with the store"
+                .to_owned(),
+        ));
+    }
     let kind = args.documents.kind(&args.inputs)?;
     if kind == InputKind::Fingerprints {
         let of_documents = [
@@ -170,32 +196,71 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         }
     }
     if args.dry_run {
-        return dry_run::run::<F>(&args.inputs, &args.documents.options(), args.json);
+        let profile = args.documents.profile.profile(None)?;
+        return dry_run::run::<F>(&args.inputs, &args.options(), &profile, args.json);
     }
     if let (Some(folder), Some(_)) = (&args.resume, args.shard) {
         return make_shard::<F>(args, folder, progress);
     }
     let against = args.against.as_deref().map(|store| Against::<F>::open(store, args.add)).transpose()?;
     let stored = against.as_ref().and_then(Against::snapshot);
+    let last_run = match &against {
+        Some(against) if args.add => against.last_run()?,
+        _ => None,
+    };
+    let finished = match (&against, &last_run) {
+        (Some(against), Some(run)) => against.finish(run)?,
+        _ => Vec::new(),
+    };
+    for path in &finished {
+        complain(&format!(
+            "{}: written by a run that was cut off before it could be given its name",
+            path.display()
+        ));
+    }
     let distance = args.distance.or(stored.map(Snapshot::distance)).unwrap_or(3);
     check_distance::<F>(distance)?;
+    let options = args.options();
+    let listing = match kind {
+        InputKind::Documents => Some(Listing::read(&args.inputs, &options)?),
+        InputKind::Fingerprints => None,
+    };
+    args.check_inputs(listing.as_ref())?;
     // Opened first, so that a folder that is not there costs no work.
-    let outputs = Outputs::create(&args.outputs)?;
+    let outputs = Outputs::create(&args.outputs, args.add)?;
     // What is read twice has to be there twice.
     let twice = args.verify_text.is_some() || args.outputs.write_documents();
     if twice && kind == InputKind::Documents {
         inputs::put_aside(&args.inputs)?;
     }
-    let options = args.options();
     let profile = match kind {
         InputKind::Documents => args.documents.profile.profile(stored.map(Snapshot::profile))?,
         InputKind::Fingerprints => Profile::default(),
     };
 
     let (corpus, counts) = read(args, kind, &options, &profile, progress)?;
+    if let Some(field) = args.keep.field() {
+        check_field(field, &corpus, &args.inputs, &options)?;
+    }
+    let run = args.run_of(&corpus, distance, &profile);
+    if let Some(last) = last_run.filter(|last| last.run == run && !args.again && !args.outputs.is_empty()) {
+        return args.say_already_added(&last, &counts, progress);
+    }
+    if let Some(path) = args.outputs.all().find(|path| finished.contains(&place_of(path))) {
+        return Err(Failure::Failed(format!(
+            "{}: holds what another run has found, which was cut off; take it away, and run this again",
+            path.display()
+        )));
+    }
     let with_pairs =
         args.outputs.write_pairs() || args.verify_text.is_some() || args.cluster_by == Shape::Stars;
     let groups = Groups::new(&corpus, distance, with_pairs, stored)?;
+    let check_unchanged = || match &listing {
+        Some(listing) if twice => listing.check_unchanged(&args.inputs, &options),
+        _ => Ok(()),
+    };
+    // Before work that would be in vain.
+    check_unchanged()?;
     let mut texts = match args.verify_text {
         Some(least) => {
             Some(Texts::read(least, &groups, &corpus, &args.inputs, &options, &profile, progress)?)
@@ -218,28 +283,44 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     let found = Found { corpus: &corpus, groups: &groups, clusters: &clusters, stored };
     let documents = Documents { inputs: &args.inputs, options: &options, progress };
     let documents = (kind == InputKind::Documents).then_some(&documents);
-    outputs.write(&found, texts.as_mut(), documents, args.json)?;
-    let added = match &against {
-        Some(against) if args.add => {
-            // Of fingerprints only the user can know how they were made.
-            let profile = if documents.is_some() { profile.to_string() } else { String::new() };
-            Some(against.add(&corpus, &clusters, distance, &profile)?)
-        }
-        _ => None,
-    };
+    let mut complete = outputs.write(&found, texts.as_mut(), documents, args.json)?;
+    check_unchanged()?;
     let mut summary = Summary::new(&found, texts.as_ref(), counts);
-    (summary.added, summary.seconds) = (added, rounded(progress.seconds()));
+    summary.seconds = rounded(progress.seconds());
+    let Some(against) = against.as_ref().filter(|_| args.add) else {
+        complete.into_iter().try_for_each(Complete::publish)?;
+        if args.outputs.is_empty() {
+            found.print(Output::stdout(), &summary, args.json)?;
+        }
+        return args.say(&summary, distance, progress);
+    };
+    // Of fingerprints only the user can know how they were made.
+    let profile = if documents.is_some() { profile.to_string() } else { String::new() };
+    let made = against.open_store(distance, &profile)?;
+    let load = against.load(made.as_ref(), &corpus, &clusters)?;
+    summary.added = Some(found.to_add());
+    // Standard output comes before the store: a run that is cut off may print again what it has printed, never less.
     if args.outputs.is_empty() {
-        found.print(&summary, args.json)?;
-    } else if args.json && !args.outputs.use_stdout() {
-        let mut output = Output::stdout();
-        output.json(&summary)?;
-        output.finish()?;
+        complete.push(found.print(Output::stdout_that_may_close(), &summary, args.json)?);
     }
-    if !args.json || args.outputs.use_stdout() {
-        summary.say(distance, progress);
+    if complete.iter().any(Complete::is_cut_off) {
+        complain(
+            "warning: standard output was closed before all was written to it; all of it is added to the store",
+        );
     }
-    Ok(())
+    let suffix = against::suffix(&run);
+    let aside: Vec<Option<SetAside>> =
+        complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Outcome<_>>()?;
+    let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
+    // From here on nobody but the store knows whether they are to get their names.
+    complete.iter_mut().for_each(Complete::keep);
+    if let Some(load) = load {
+        against::commit(load, &run, found.to_add(), &aside)?;
+    }
+    for file in &aside {
+        file.publish()?;
+    }
+    args.say(&summary, distance, progress)
 }
 
 /// Reads all inputs.
@@ -250,7 +331,8 @@ fn read<F: Fingerprint>(
     profile: &Profile,
     progress: &Progress,
 ) -> Outcome<(Corpus<F>, inputs::Counts)> {
-    let mut corpus = Corpus::new(&args.keep);
+    let with_checksums = args.add || args.verify_text.is_some() || args.outputs.write_documents();
+    let mut corpus = Corpus::new(&args.keep, with_checksums && kind == InputKind::Documents);
     let push = |corpus: &mut Corpus<F>, item| {
         corpus.push(&item);
         if corpus.len().is_multiple_of(MEMORY_CHECKED) { check_memory(corpus, args.memory) } else { Ok(()) }
@@ -286,6 +368,34 @@ fn read<F: Fingerprint>(
     Ok((corpus, counts))
 }
 
+/// Tells of documents that do not have the field by which one is kept; fails if none has it.
+fn check_field<F: Fingerprint>(
+    field: &str,
+    corpus: &Corpus<F>,
+    inputs: &[PathBuf],
+    options: &DocumentOptions,
+) -> Outcome {
+    let missing = corpus.values.missing();
+    if missing == 0 {
+        return Ok(());
+    }
+    if missing < corpus.len() {
+        complain(&format!(
+            "warning: {} without `{field}`: kept only where none of a cluster has it",
+            count_of(missing as u64, "document")
+        ));
+        return Ok(());
+    }
+    // What was read from a pipe is gone.
+    let is_there = !inputs.iter().any(|input| inputs::is_read_once(input));
+    let first = if is_there { records(inputs, options).find_map(Result::ok) } else { None };
+    let there = match first.map(|record| record.field_names()) {
+        Some(names) if !names.is_empty() => format!("; the first has `{}`", names.join("`, `")),
+        _ => String::new(),
+    };
+    Err(Failure::Failed(format!("--keep: no document has a field `{field}`{there}")))
+}
+
 /// Documents after which the memory is looked at.
 const MEMORY_CHECKED: usize = 4096;
 
@@ -317,6 +427,61 @@ fn make_shard<F: Fingerprint>(args: &DedupArgs, folder: &Path, progress: &Progre
 }
 
 impl DedupArgs {
+    /// Tells a run from those on other documents, or with other options.
+    fn run_of<F: Fingerprint>(&self, corpus: &Corpus<F>, distance: u32, profile: &Profile) -> String {
+        if !self.add {
+            return String::new();
+        }
+        let how = format!("{} {distance} {:?} {:?} {profile}", F::BITS, self.cluster_by, self.keep);
+        format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()))
+    }
+
+    /// Says that the same run was finished before, if its outputs are there.
+    fn say_already_added(&self, last: &Run, counts: &inputs::Counts, progress: &Progress) -> Outcome {
+        let is_there = |path: &&Path| last.has_written(path) && path.exists();
+        if let Some(path) = self.outputs.all().find(|path| !is_there(path)) {
+            return Err(Failure::Failed(format!(
+                "the same run has added these documents to the store before, and cannot tell again which were new: {} is \
+                 not to be had; --again compares with the store as it is now",
+                if path.as_os_str() == "-" { "standard output".into() } else { path.to_string_lossy() }
+            )));
+        }
+        if self.json {
+            let mut output = Output::stdout();
+            output.json(&AlreadyAdded { documents: counts.read, added: 0, added_before: last.added })?;
+            output.finish()?;
+        }
+        progress.say(&format!(
+            "the same run has added {} before: store and outputs stay as they are",
+            count_of(last.added, "document")
+        ));
+        Ok(())
+    }
+
+    /// Says what came of it, to whom it concerns.
+    fn say(&self, summary: &Summary, distance: u32, progress: &Progress) -> Outcome {
+        if self.json && !self.outputs.is_empty() && !self.outputs.use_stdout() {
+            let mut output = Output::stdout();
+            output.json(summary)?;
+            output.finish()?;
+        }
+        if !self.json || self.outputs.use_stdout() {
+            summary.say(distance, progress);
+        }
+        Ok(())
+    }
+
+    /// Refuses inputs that come twice, and outputs that do not go with the inputs.
+    fn check_inputs(&self, listing: Option<&Listing>) -> Outcome {
+        match listing {
+            Some(listing) => {
+                listing.check_each_is_named_once()?;
+                self.outputs.check_with_inputs(listing.paths(), Some(listing), self.add)
+            }
+            None => self.outputs.check_with_inputs(self.inputs.iter().map(PathBuf::as_path), None, self.add),
+        }
+    }
+
     fn options(&self) -> DocumentOptions {
         let extra_field = self.keep.field().map(str::to_owned);
         DocumentOptions { extra_field, ..self.documents.options() }

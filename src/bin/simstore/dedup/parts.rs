@@ -1,25 +1,21 @@
 //! Work that is kept: the fingerprints of finished files, so that a run can be carried on and shared between machines.
-//!
-//! The files are specified in `format-spec/part.md`.
 
-use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::UNIX_EPOCH;
 
-use serde::{Deserialize, Serialize};
-use simstore::corpus::{DocumentId, DocumentOptions, InputFile, input_files};
+use simstore::corpus::{DocumentOptions, InputFile, input_files, records};
 use simstore::text::Profile;
 use simstore::{Error, Fingerprint};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::Xxh3;
 
+use super::part::{self, Header, Part, PartFile};
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, Counts, Item, is_read_once};
-use crate::output::Output;
 use crate::progress::Progress;
 
-const VERSION: u32 = 1;
 /// Smaller files are taken together, up to this many: a folder of pages makes few parts.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
 const PART_FILES: usize = 4096;
@@ -44,61 +40,6 @@ impl FromStr for Shard {
         });
         shard.ok_or_else(|| "expected a shard and the number of shards, like 1/4".to_owned())
     }
-}
-
-/// What a part holds: which files, and how they were read.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Header {
-    /// Version of the format.
-    part: u32,
-    bits: u32,
-    profile: String,
-    id_field: Option<String>,
-    text_fields: Vec<String>,
-    extra_field: Option<String>,
-    format: Option<String>,
-    encoding: String,
-    max_bytes: usize,
-    skip_bad: bool,
-    files: Vec<PartFile>,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct PartFile {
-    path: String,
-    bytes: u64,
-    /// xxh3 of the first and the last 64 KiB, hexadecimal.
-    check: String,
-}
-
-/// A document of a part; `null` stands for a malformed one.
-#[derive(Serialize, Deserialize)]
-struct Line<'a> {
-    /// The place of its file in the header.
-    file: usize,
-    line: u64,
-    #[serde(borrow)]
-    id: LineId<'a>,
-    fingerprint: Option<String>,
-    features: Option<u32>,
-    text_bytes: u64,
-    replaced: u64,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    extra: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum LineId<'a> {
-    Number(u64),
-    #[serde(borrow)]
-    Name(Cow<'a, str>),
-}
-
-/// The last line: nothing is missing before it.
-#[derive(Serialize, Deserialize)]
-struct End {
-    end: u64,
 }
 
 /// A folder of parts.
@@ -147,13 +88,13 @@ impl Parts<'_> {
                 Err(error) => return Err(error.into()),
             };
             let header = self.header::<F>(&files)?;
-            let path = self.path(&header)?;
-            if path.exists() {
+            let path = header.path(self.folder)?;
+            if let Some(part) = self.usable::<F>(&path, &header, &files, progress)? {
                 tally.found += 1;
                 if self.shard.is_none() {
-                    let part = read(&path, &header, position, &mut visitor)?;
-                    position += part.read + part.bad;
-                    counts.add(part);
+                    let of_part = read(part, position, &mut visitor)?;
+                    position += of_part.read + of_part.bad;
+                    counts.add(of_part);
                 }
                 continue;
             }
@@ -161,9 +102,9 @@ impl Parts<'_> {
                 tally.left += 1;
                 continue;
             }
-            let part = self.make(&path, &header, &files, position, progress, &mut visitor)?;
-            position += part.read + part.bad;
-            counts.add(part);
+            let of_part = self.make(&path, &header, &files, position, progress, &mut visitor)?;
+            position += of_part.read + of_part.bad;
+            counts.add(of_part);
             tally.made += 1;
         }
         Ok((counts, tally))
@@ -177,25 +118,71 @@ impl Parts<'_> {
                 check: check(&file.path)?,
             })
         };
+        // Whatever changes how documents are read makes another part: no option is left out.
+        let DocumentOptions { id_field, text_fields, extra_field, format, encoding, max_bytes } =
+            self.options.clone();
         Ok(Header {
-            part: VERSION,
+            part: part::VERSION,
             bits: F::BITS,
             profile: self.profile.to_string(),
-            id_field: self.options.id_field.clone(),
-            text_fields: self.options.text_fields.clone(),
-            extra_field: self.options.extra_field.clone(),
-            format: self.options.format.map(|format| format.to_string()),
-            encoding: self.options.encoding.to_string(),
-            max_bytes: self.options.max_bytes,
+            id_field,
+            text_fields,
+            extra_field,
+            format: format.map(|format| format.to_string()),
+            encoding: encoding.to_string(),
+            max_bytes,
             skip_bad: self.skip_bad,
             files: files.iter().map(file).collect::<Outcome<_>>()?,
         })
     }
 
-    /// A part is found by what it holds: of other files, or read in another way, it has another name.
-    fn path(&self, header: &Header) -> Outcome<PathBuf> {
-        let header = serde_json::to_vec(header).map_err(|error| Failure::Failed(error.to_string()))?;
-        Ok(self.folder.join(format!("{:016x}.part.zst", xxh3_64(&header))))
+    /// The part, if it is there, undamaged, and its files hold what they held.
+    fn usable<F: Fingerprint>(
+        &self,
+        path: &Path,
+        header: &Header,
+        files: &[InputFile],
+        progress: &Progress,
+    ) -> Outcome<Option<Part>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let again =
+            |reason: &str| complain(&format!("warning: {}: {reason}; it is made again", path.display()));
+        let part = match Part::open(path, header) {
+            Ok(part) => part,
+            Err(reason) => {
+                again(&reason);
+                return Ok(None);
+            }
+        };
+        // A copy has another time, and so has what was written to in its middle.
+        if part.modified == modified(files) {
+            return Ok(Some(part));
+        }
+        progress.say(&format!("{}: of another time than its part: compared", files[0].path.display()));
+        if self.is_same::<F>(part, files)? {
+            return Ok(Part::open(path, header).ok());
+        }
+        again("its files have changed since");
+        Ok(None)
+    }
+
+    /// Whether the documents of files are those of a part.
+    fn is_same<F: Fingerprint>(&self, part: Part, files: &[InputFile]) -> Outcome<bool> {
+        let mut records = records(&paths(files), self.options);
+        let mut is_same = true;
+        part.visit::<F>(0, |item| {
+            // After the first difference, the rest of the part is only passed over.
+            is_same = is_same
+                && match (item, records.next()) {
+                    (Some(item), Some(Ok(record))) => record.checksum(self.options) == item.checksum,
+                    (None, Some(record)) => record.and_then(|record| record.document(self.options)).is_err(),
+                    _ => false,
+                };
+            Ok(())
+        })?;
+        Ok(is_same && records.next().is_none())
     }
 
     fn make<F: Fingerprint>(
@@ -207,13 +194,10 @@ impl Parts<'_> {
         progress: &Progress,
         visitor: &mut impl FnMut(Item<F>) -> Outcome,
     ) -> Outcome<Counts> {
-        let failed = Failure::write(path);
-        let mut writer = zstd::Encoder::new(Output::create(path)?, 1).map_err(&failed)?;
-        let mut push =
-            |line: &[u8]| writer.write_all(line).and_then(|()| writer.write_all(b"\n")).map_err(&failed);
-        push(&json(header)?)?;
-        let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-        let (mut next, mut file) = (0, 0);
+        let before = modified(files);
+        let mut writer = part::Writer::create(path, header, &before)?;
+        let paths = paths(files);
+        let mut file = 0;
         let counts = inputs::visit_documents(
             &paths,
             self.options,
@@ -221,107 +205,56 @@ impl Parts<'_> {
             self.skip_bad,
             progress,
             |mut item: Item<F>| {
-                for _ in next..item.position {
-                    push(b"null")?;
-                }
-                next = item.position + 1;
+                writer.push_bad(item.position)?;
                 // Documents come in the order of their files.
                 file += paths[file..].iter().position(|path| **path == *item.path).unwrap_or_default();
-                push(&json(&line(&item, file))?)?;
+                writer.push_document(&item, file)?;
                 item.position += first;
                 if self.shard.is_some() { Ok(()) } else { visitor(item) }
             },
         )?;
-        for _ in next..counts.read + counts.bad {
-            push(b"null")?;
+        writer.push_bad(counts.read + counts.bad)?;
+        if modified(files) != before {
+            return Err(Failure::Failed(format!(
+                "{}: changed while it was read, or files of its part did; run this again when they do not change",
+                files[0].path.display()
+            )));
         }
-        push(&json(&End { end: counts.read + counts.bad })?)?;
-        writer.finish().map_err(&failed)?.finish()?;
+        writer.finish()?;
         Ok(counts)
     }
 }
 
-fn json(value: &impl Serialize) -> Outcome<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|error| Failure::Failed(error.to_string()))
+fn paths(files: &[InputFile]) -> Vec<PathBuf> {
+    files.iter().map(|file| file.path.clone()).collect()
 }
 
-fn line<F: Fingerprint>(item: &Item<F>, file: usize) -> Line<'_> {
-    Line {
-        file,
-        line: item.line,
-        id: match &item.id {
-            DocumentId::Number(number) => LineId::Number(*number),
-            DocumentId::Name(name) => LineId::Name(name.into()),
-        },
-        fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_hex()),
-        features: item.features,
-        text_bytes: item.text_bytes,
-        replaced: item.replaced,
-        extra: item.extra.clone(),
-    }
+/// When files were modified last, in nanoseconds since 1970, where that is known.
+fn modified(files: &[InputFile]) -> Vec<Option<u64>> {
+    let modified = |file: &InputFile| {
+        let time = file.path.metadata().ok()?.modified().ok()?;
+        u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+    };
+    files.iter().map(modified).collect()
 }
 
 /// Visits the documents of a part.
 fn read<F: Fingerprint>(
-    path: &Path,
-    expected: &Header,
+    part: Part,
     first: u64,
     visitor: &mut impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
-    let failed = |reason: String| {
-        Failure::Failed(format!("{}: {reason}; remove this file, and it is made again", path.display()))
-    };
-    let reader = File::open(path)
-        .and_then(zstd::Decoder::new)
-        .map_err(|error| failed(format!("cannot read: {error}")))?;
-    let mut lines = BufReader::new(reader).lines();
-    let mut next = || match lines.next() {
-        Some(Ok(line)) => Ok(line),
-        Some(Err(error)) => Err(failed(format!("cannot read: {error}"))),
-        None => Err(failed("the end is missing".to_owned())),
-    };
-    let header: Header = serde_json::from_str(&next()?)
-        .map_err(|error| failed(format!("line 1: no header of a part: {error}")))?;
-    if header != *expected {
-        return Err(failed("not the part that its name tells".to_owned()));
-    }
     let mut counts = Counts::default();
-    let files: Vec<std::sync::Arc<Path>> =
-        header.files.iter().map(|file| Path::new(&file.path).into()).collect();
-    for number in 0.. {
-        let text = next()?;
-        if text == "null" {
+    part.visit(first, |item| match item {
+        Some(item) => {
+            counts.count(&item);
+            visitor(item)
+        }
+        None => {
             counts.bad += 1;
-            continue;
+            Ok(())
         }
-        let bad = |reason: String| failed(format!("line {}: {reason}", number + 2));
-        if let Ok(End { end }) = serde_json::from_str(&text) {
-            if end != number {
-                return Err(bad(format!("the end of {end} documents after {number}")));
-            }
-            return Ok(counts);
-        }
-        let line: Line = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-        let fingerprint = line.fingerprint.as_deref().map(F::parse_hex).transpose();
-        let item = Item {
-            id: match line.id {
-                LineId::Number(number) => DocumentId::Number(number),
-                LineId::Name(name) => DocumentId::Name(name.into_owned()),
-            },
-            fingerprint: fingerprint.map_err(|error| bad(error.to_string()))?,
-            features: line.features,
-            text_bytes: line.text_bytes,
-            replaced: line.replaced,
-            extra: line.extra,
-            position: first + number,
-            path: files.get(line.file).cloned().ok_or_else(|| bad("no such file".to_owned()))?,
-            line: line.line,
-            checksum: 0,
-            has_id: true,
-        };
-        counts.count(&item);
-        visitor(item)?;
-    }
+    })?;
     Ok(counts)
 }
 

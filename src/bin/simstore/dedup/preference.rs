@@ -68,6 +68,14 @@ impl Values {
         }
     }
 
+    /// How many documents have no value of the field.
+    pub(super) fn missing(&self) -> usize {
+        match self {
+            Values::None | Values::Lengths(_) => 0,
+            Values::Fields(fields) => (0..fields.len()).filter(|&at| fields.get(at).is_empty()).count(),
+        }
+    }
+
     /// Adds those of a document.
     pub(super) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
         match self {

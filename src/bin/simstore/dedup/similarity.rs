@@ -12,6 +12,7 @@ use simstore::text::Profile;
 
 use super::corpus::Corpus;
 use super::groups::Groups;
+use super::listing::changed;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::reading;
 use crate::progress::Progress;
@@ -61,7 +62,9 @@ impl Texts {
         for (position, record) in (0..).zip(records) {
             let Some(&next) = wanted.peek() else { break };
             if corpus.names.position(next) == position {
-                batch.push((next, record?));
+                let record = record?;
+                corpus.check_unchanged(next, &record, options)?;
+                batch.push((next, record));
                 wanted.next();
                 counter.add(1);
             }
@@ -72,7 +75,7 @@ impl Texts {
         texts.append(&mut batch, options, profile)?;
         match wanted.peek() {
             None => Ok(texts),
-            Some(_) => Err(Failure::Failed("the documents have changed while they were read".to_owned())),
+            Some(&document) => Err(changed(&corpus.names.place(document))),
         }
     }
 

@@ -8,10 +8,11 @@ use super::corpus::Corpus;
 use super::groups::Groups;
 use super::report::Summary;
 use super::similarity::Texts;
+use super::written::Clustered;
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::naming::Id;
-use crate::output::{Output, column};
+use crate::output::{Complete, Output, column};
 use crate::rows::{Cell, Column, Kind, Rows};
 
 /// What was found.
@@ -53,6 +54,12 @@ impl<F: Fingerprint> Found<'_, F> {
         let are_numbers = self.corpus.names.are_numbers()
             && self.stored.is_none_or(|store| store.keeps_ids() && store.stats().names == 0);
         Kind::Ids { are_numbers }
+    }
+
+    /// How many of the documents that are kept have a fingerprint.
+    pub(super) fn to_add(&self) -> u64 {
+        let kept = Clustered::new(self.corpus.len(), self.clusters);
+        kept.kept().filter(|&document| self.corpus.fingerprint(document).is_some()).count() as u64
     }
 
     /// Where a document stands, in case its id does not tell which one it is.
@@ -183,8 +190,7 @@ impl<F: Fingerprint> Found<'_, F> {
     }
 
     /// Prints the clusters and, as JSON, the summary.
-    pub(super) fn print(&self, summary: &Summary, json: bool) -> Outcome {
-        let mut output = Output::stdout();
+    pub(super) fn print(&self, mut output: Output, summary: &Summary, json: bool) -> Outcome<Complete> {
         for (number, cluster) in (1..).zip(self.clusters) {
             self.with_representative(cluster, |representative, stored| {
                 if json {
@@ -197,7 +203,7 @@ impl<F: Fingerprint> Found<'_, F> {
         if json {
             output.json(summary)?;
         }
-        output.finish()
+        output.complete()
     }
 
     fn object<'b>(

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use bitvec::vec::BitVec;
 use simstore::Fingerprint;
-use simstore::corpus::{Annotation, DocumentOptions, DocumentWriter, records};
+use simstore::corpus::{Annotation, DocumentFormat, DocumentOptions, DocumentWriter, records};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
+use super::listing::changed;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::reading;
-use crate::output::Output;
+use crate::output::{Complete, Output};
 use crate::progress::Progress;
 
 /// What each document is in.
@@ -49,12 +50,12 @@ impl Clustered {
         &self,
         mut output: Output,
         corpus: &Corpus<F>,
-    ) -> Outcome {
+    ) -> Outcome<Complete> {
         for document in self.kept() {
             let hex = corpus.fingerprints[document].to_hex();
             output.line(format_args!("{hex}\t{}", corpus.names.text(document)))?;
         }
-        output.finish()
+        output.complete()
     }
 
     /// Writes all fingerprints with their clusters.
@@ -62,13 +63,13 @@ impl Clustered {
         &self,
         mut output: Output,
         corpus: &Corpus<F>,
-    ) -> Outcome {
+    ) -> Outcome<Complete> {
         for (document, &cluster) in self.clusters.iter().enumerate() {
             let (hex, id) = (corpus.fingerprints[document].to_hex(), corpus.names.text(document));
             let cluster = if cluster == 0 { String::new() } else { cluster.to_string() };
             output.line(format_args!("{hex}\t{id}\t{cluster}"))?;
         }
-        output.finish()
+        output.complete()
     }
 }
 
@@ -87,7 +88,7 @@ impl Documents<'_> {
         output: Output,
         corpus: &Corpus<F>,
         clustered: &Clustered,
-    ) -> Outcome {
+    ) -> Outcome<Complete> {
         self.write(path, output, corpus, clustered.kept().map(|document| (document, None)))
     }
 
@@ -98,20 +99,20 @@ impl Documents<'_> {
         output: Output,
         corpus: &Corpus<F>,
         clustered: &Clustered,
-    ) -> Outcome {
-        let annotation = |&cluster: &u32| {
-            Some(Annotation { cluster: (cluster > 0).then_some(cluster.into()), ..Annotation::default() })
-        };
+        field: &str,
+    ) -> Outcome<Complete> {
+        let annotation =
+            |&cluster: &u32| Some(Annotation { field, cluster: (cluster > 0).then_some(cluster.into()) });
         self.write(path, output, corpus, clustered.clusters.iter().map(annotation).enumerate())
     }
 
-    fn write<F: Fingerprint>(
+    fn write<'f, F: Fingerprint>(
         &self,
         path: &Path,
         output: Output,
         corpus: &Corpus<F>,
-        documents: impl Iterator<Item = (usize, Option<Annotation<'static>>)>,
-    ) -> Outcome {
+        documents: impl Iterator<Item = (usize, Option<Annotation<'f>>)>,
+    ) -> Outcome<Complete> {
         let mut writer = DocumentWriter::new(output).with_path(path);
         let records = records(self.inputs, self.options);
         let mut counter = reading("documents written", self.inputs, self.options, &records, self.progress);
@@ -119,11 +120,18 @@ impl Documents<'_> {
         for (document, annotation) in documents {
             let position = corpus.names.position(document);
             let Some((_, record)) = records.find(|(at, _)| *at == position) else {
-                return Err(Failure::Failed("the documents have changed while they were read".to_owned()));
+                return Err(changed(&corpus.names.place(document)));
             };
-            writer.write(&record?, annotation.as_ref()).map_err(Failure::of_output(path))?;
+            let record = record?;
+            corpus.check_unchanged(document, &record, self.options)?;
+            writer.write(&record, annotation.as_ref()).map_err(Failure::of_output(path))?;
+            if record.format() == DocumentFormat::Warc
+                && let Some(output) = writer.get_mut()
+            {
+                output.end_member()?;
+            }
             counter.add(1);
         }
-        writer.finish().map_err(Failure::of_output(path))?.finish()
+        writer.finish().map_err(Failure::of_output(path))?.complete()
     }
 }

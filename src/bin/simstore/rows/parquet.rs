@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::{Cell, Column, Kind};
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Complete, Output};
 
 /// Rows that are handed on at once.
 const BATCH: usize = 1 << 16;
@@ -102,9 +102,9 @@ impl Writer {
         batch.map_err(failure(&self.path))
     }
 
-    pub(super) fn finish(mut self) -> Outcome {
+    pub(super) fn complete(mut self) -> Outcome<Complete> {
         self.flush()?;
-        self.writer.into_inner().map_err(failure(&self.path))?.finish()
+        self.writer.into_inner().map_err(failure(&self.path))?.complete()
     }
 }
 

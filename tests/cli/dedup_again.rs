@@ -1,0 +1,238 @@
+//! `simstore dedup`: inputs that change while they are read, and runs that are cut off and run again.
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use crate::{Folder, Random, Run, hex_lines};
+
+/// Waits until a run has opened an output.
+fn wait_for(folder: &Folder, temporary: &str) {
+    while !folder.path(temporary).exists() {
+        std::thread::yield_now();
+    }
+}
+
+fn start(folder: &Folder, args: &[&str]) -> Child {
+    folder.command(args).stdin(Stdio::piped()).spawn().unwrap()
+}
+
+/// A run that has seen its inputs and waits, while something is done to them.
+#[test]
+fn inputs_that_change_under_a_run_stop_it() {
+    let line = |id: &str| format!("{{\"id\": \"{id}\", \"text\": \"document {id} has words\"}}\n");
+    type Change = fn(&Folder);
+    let changes: [(&str, Change); 5] = [
+        ("a.jsonl", |folder| folder.write("in/a.jsonl", "{\"id\": \"new\", \"text\": \"the first file\"}\n")),
+        ("b.jsonl", |folder| {
+            folder.write("in/b.jsonl", folder.read("in/b.jsonl") + "{\"text\": \"one more\"}\n");
+        }),
+        ("b.jsonl", |folder| std::fs::remove_file(folder.path("in/b.jsonl")).unwrap()),
+        ("c.jsonl", |folder| {
+            let time = folder.path("in/c.jsonl").metadata().unwrap().modified().unwrap();
+            folder.write("other", folder.read("in/c.jsonl").replace("has", "had"));
+            let other = std::fs::File::options().write(true).open(folder.path("other")).unwrap();
+            other.set_modified(time).unwrap();
+            std::fs::rename(folder.path("other"), folder.path("in/c.jsonl")).unwrap();
+        }),
+        ("z.jsonl", |folder| folder.write("in/z.jsonl", "{\"id\": \"new\", \"text\": \"the last file\"}\n")),
+    ];
+    for (name, change) in changes {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path("in")).unwrap();
+        folder.write("in/b.jsonl", line("b1") + &line("b2"));
+        folder.write("in/c.jsonl", line("c1"));
+        folder.write("kept", "as before");
+        let mut child = start(&folder, &["dedup", "in", "-", "--output", "kept"]);
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(line("from a pipe").as_bytes()).unwrap();
+        wait_for(&folder, ".kept.tmp");
+        change(&folder);
+        drop(input);
+        Run::new(child.wait_with_output().unwrap())
+            .fails(1, &format!("in/{name}: changed, came or went while the inputs were read"));
+        assert_eq!(folder.names(), ["in", "kept"], "{name}");
+        assert_eq!(folder.read("kept"), "as before", "{name}");
+    }
+}
+
+/// What a part was made of is not what is read now, although neither length nor time tell.
+#[test]
+fn documents_that_are_read_again_are_checked() {
+    let folder = Folder::new();
+    let filler = |from: usize| {
+        let line = |id: usize| format!("{{\"id\": {id}, \"text\": \"{id:0>60}\"}}\n");
+        (from..from + 2000).map(line).collect::<String>()
+    };
+    let content = |text: &str| format!("{}{{\"id\": 1, \"text\": \"{text}\"}}\n{}", filler(10), filler(5000));
+    folder.write("a.jsonl", content("some words"));
+    let time = SystemTime::now() - Duration::from_secs(1000);
+    let set_time = || {
+        let file = std::fs::File::options().write(true).open(folder.path("a.jsonl")).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    set_time();
+    let args = ["dedup", "a.jsonl", "-q", "-d", "0", "--resume", "work"];
+    folder.run(&[&args[..], &["--output", "kept.jsonl"]].concat()).ok();
+    assert_eq!(folder.read("kept.jsonl"), content("some words"));
+    folder.write("a.jsonl", content("some wordy"));
+    set_time();
+    for output in ["--output", "--annotated"] {
+        folder.run(&[&args[..], &[output, "new.jsonl"]].concat()).fails(1, "a.jsonl:2001: changed");
+    }
+    assert_eq!(folder.names(), ["a.jsonl", "kept.jsonl", "work"]);
+}
+
+const OLD: &str = "0000000000000000\told\n";
+const NEW: &str =
+    "0000000000000001\tlike old\nffff000000000000\tx\nffff000000000001\tlike x\n00000000ffffffff\ty\n";
+const KEPT: &str = "ffff000000000000\tx\n00000000ffffffff\ty\n";
+
+fn stored(folder: &Folder) -> Vec<String> {
+    let mut lines: Vec<String> = folder
+        .run(&["dump", "seen"])
+        .ok()
+        .lines()
+        .map(|line| line.rsplit('\t').next().unwrap().into())
+        .collect();
+    lines.sort();
+    lines
+}
+
+const ADD: [&str; 6] = ["dedup", "-", "--against", "seen", "--add", "-q"];
+
+#[test]
+fn what_was_added_is_not_added_again_nor_its_output_emptied() {
+    let folder = Folder::new();
+    folder.write("old.tsv", OLD);
+    folder.run(&["build", "seen", "old.tsv"]).ok();
+    let run = |more: &[&str], input: &str| folder.run_with_input(&[&ADD, more].concat(), input);
+    run(&["--output", "new.tsv"], NEW).ok();
+    for _ in 0..2 {
+        assert_eq!(folder.read("new.tsv"), KEPT);
+        assert_eq!(stored(&folder), ["old", "x", "y"]);
+        run(&["--output", "./new.tsv"], NEW).ok();
+    }
+    let summary = &run(&["--output", "new.tsv", "--json"], NEW).json()[0];
+    assert_eq!((&summary["added"], &summary["added_before"]), (&0.into(), &2.into()));
+    // What that run did not write cannot be had.
+    run(&["--output", "-"], NEW).fails(1, "standard output is not to be had");
+    run(&["--output", "new.tsv", "--pairs", "pairs"], NEW).fails(1, "pairs is not to be had");
+    run(&["--output", "other.tsv", "--again"], NEW).ok();
+    assert_eq!(folder.read("other.tsv"), "");
+    // Other documents are another run.
+    run(&["--output", "new.tsv"], "000000000000ffff\tz\n").ok();
+    assert_eq!(folder.read("new.tsv"), "000000000000ffff\tz\n");
+    assert_eq!(stored(&folder), ["old", "x", "y", "z"]);
+}
+
+/// As if it had been killed between the commit of the store and the last name.
+#[test]
+fn a_run_that_was_cut_off_gets_its_output() {
+    let folder = Folder::new();
+    folder.write("old.tsv", OLD);
+    folder.run(&["build", "seen", "old.tsv"]).ok();
+    let args = [&ADD[..], &["--output", "new.tsv", "--keep-list", "ids"]].concat();
+    let mut child = start(&folder, &args);
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"\n").unwrap();
+    input.write_all(NEW.as_bytes()).unwrap();
+    wait_for(&folder, ".ids.tmp");
+    // No file can have this name.
+    std::fs::create_dir(folder.path("new.tsv")).unwrap();
+    drop(input);
+    Run::new(child.wait_with_output().unwrap()).fails(1, "new.tsv: cannot write");
+    assert_eq!(stored(&folder), ["old", "x", "y"]);
+    std::fs::remove_dir(folder.path("new.tsv")).unwrap();
+    let names = |folder: &Folder| folder.names().into_iter().filter(|name| name.starts_with('.')).count();
+    assert!(names(&folder) > 0);
+    // Another run does not write over it.
+    folder
+        .run_with_input(&args, "000000000000ffff\tz\n")
+        .fails(1, "new.tsv: holds what another run has found");
+    assert_eq!(folder.read("new.tsv"), KEPT);
+    folder.run_with_input(&args, NEW).ok();
+    assert_eq!((folder.read("new.tsv").as_str(), folder.read("ids").as_str()), (KEPT, "x\ny\n"));
+    assert_eq!(stored(&folder), ["old", "x", "y"]);
+    assert_eq!(names(&folder), 0);
+}
+
+#[test]
+fn killed_at_any_time_nothing_is_lost() {
+    let folder = Folder::new();
+    let mut random = Random(7);
+    let old = random.clustered(2000);
+    let new: Vec<u64> = old.iter().step_by(3).copied().chain(random.clustered(3000)).collect();
+    folder.write("old.hex", hex_lines(&old));
+    let named: String = new.iter().enumerate().map(|(i, value)| format!("{value:016x}\tnew {i}\n")).collect();
+    folder.write("new.tsv", named);
+    let names: String = old.iter().enumerate().map(|(i, value)| format!("{value:016x}\told {i}\n")).collect();
+    folder.write("old.tsv", names);
+    folder.run(&["build", "first", "old.tsv"]).ok();
+    let run = |store: &str| {
+        let (kept, pairs) = (format!("{store}.kept"), format!("{store}.pairs"));
+        let args = ["dedup", "new.tsv", "--against", store, "--add", "--output", &kept, "--pairs", &pairs];
+        folder.command(&args).spawn().unwrap()
+    };
+    let copy = |store: &str| {
+        let copied = Command::new("cp").args(["-r", "first", store]).current_dir(folder.path(".")).status();
+        assert!(copied.unwrap().success());
+    };
+    let dump = |store: &str| {
+        let mut lines: Vec<String> = folder.run(&["dump", store]).ok().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    copy("whole");
+    let started = std::time::Instant::now();
+    Run::new(run("whole").wait_with_output().unwrap()).ok();
+    let time = started.elapsed().as_micros() as u64;
+    let mut killed = 0;
+    for round in 0..10 {
+        let store = format!("s{round}");
+        copy(&store);
+        for _ in 0..4 {
+            let mut child = run(&store);
+            // Most of what matters is near the end.
+            let wait =
+                if round % 2 == 0 { random.next() % time } else { time * 3 / 4 + random.next() % (time / 2) };
+            std::thread::sleep(Duration::from_micros(wait));
+            child.kill().unwrap();
+            killed += u32::from(!child.wait().unwrap().success());
+        }
+        Run::new(run(&store).wait_with_output().unwrap()).ok();
+        for output in ["kept", "pairs"] {
+            let (now, whole) =
+                (folder.read(&format!("{store}.{output}")), folder.read(&format!("whole.{output}")));
+            assert!(now == whole, "round {round}: {output}");
+        }
+        assert!(dump(&store) == dump("whole"), "round {round}");
+    }
+    assert!(killed > 5, "{killed}");
+    assert!(folder.names().iter().all(|name| !name.starts_with('.')), "{:?}", folder.names());
+}
+
+/// Whoever reads only the beginning does not keep the store from what it is to get.
+#[cfg(unix)]
+#[test]
+fn the_store_outlives_a_closed_standard_output() {
+    let folder = Folder::new();
+    let lines: String = (0..50_000_u64)
+        .map(|i| format!("{:016x}\tname {i}\n", i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        .collect();
+    folder.write("a.tsv", lines);
+    for (store, more) in [("s", "--output -"), ("t", "-d 6"), ("u", "--keep-list - -q")] {
+        let line =
+            format!("set -o pipefail; $simstore dedup --against {store} --add {more} a.tsv | head -c 100");
+        let mut command = Command::new("bash");
+        command.args(["-c", &line]).current_dir(folder.path("."));
+        let run = Run::new(command.env("simstore", env!("CARGO_BIN_EXE_simstore")).output().unwrap());
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let dump = folder.run(&["dump", store]).ok().lines().count();
+        let expected = if store == "t" { 1..50_001 } else { 49_000..50_001 };
+        assert!(expected.contains(&dump), "{dump}");
+        if store != "t" {
+            assert!(run.stderr.contains("standard output was closed before"), "{}", run.stderr);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Files that commands write: what their names say, and what happens to them when a command does not come to its end.
+
+use std::io::{Read, Write};
+
+use crate::{Folder, sample};
+
+const LINES: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 2, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
+const KEPT: &str = "{\"id\": 1, \"text\": \"one two three\"}\n{\"id\": 3, \"text\": \"others\"}\n";
+
+/// The content of a compressed file.
+fn decompressed(folder: &Folder, name: &str) -> String {
+    let bytes = std::fs::read(folder.path(name)).unwrap();
+    let mut text = String::new();
+    match name.rsplit('.').next().unwrap() {
+        "gz" => flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_string(&mut text),
+        "zst" => zstd::Decoder::new(&bytes[..]).unwrap().read_to_string(&mut text),
+        "bz2" => bzip2::read::BzDecoder::new(&bytes[..]).read_to_string(&mut text),
+        _ => liblzma::read::XzDecoder::new(&bytes[..]).read_to_string(&mut text),
+    }
+    .unwrap();
+    text
+}
+
+#[test]
+fn a_name_says_how_a_file_is_compressed() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", LINES);
+    for end in ["gz", "zst", "bz2", "xz"] {
+        let file = |name: &str| format!("{name}.{end}");
+        let (kept, clusters, list) = (file("kept.jsonl"), file("clusters.csv"), file("list"));
+        let (annotated, pairs) = (file("annotated.jsonl"), file("pairs.jsonl"));
+        let mut args = vec!["dedup", "a.jsonl", "-q", "-o", &kept, "--clusters", &clusters];
+        args.extend(["--keep-list", &list, "--annotated", &annotated, "--pairs", &pairs]);
+        folder.run(&args).ok();
+        assert_eq!(decompressed(&folder, &kept), KEPT);
+        let table = decompressed(&folder, &clusters);
+        assert_eq!(table, "id,cluster,representative,distance\n1,1,1,0\n2,1,1,0\n");
+        assert_eq!(decompressed(&folder, &list), "1\n3\n");
+        assert_eq!(decompressed(&folder, &annotated).matches("\"cluster\":1").count(), 2);
+        assert_eq!(decompressed(&folder, &pairs), "{\"a\":1,\"b\":2,\"distance\":0}\n");
+        // It is read as what its name says.
+        assert_eq!(folder.run(&["dedup", &kept, "-q", "--keep-list", "-"]).ok(), "1\n3\n");
+    }
+    folder.run(&["build", "s", "a.jsonl"]).ok();
+    folder.run(&["dump", "s", "-o", "dump.hex.gz"]).ok();
+    assert_eq!(decompressed(&folder, "dump.hex.gz"), folder.run(&["dump", "s"]).ok());
+}
+
+/// Each record of a web archive is a member by itself, as readers of archives expect.
+#[test]
+fn records_of_a_compressed_archive_are_members() {
+    let folder = Folder::new();
+    let record = |n: u32| {
+        let text = format!("the text of page {n}, {n}, {n}");
+        let length = text.len();
+        format!(
+            "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://x/{n}\r\nContent-Type: text/plain\r\n\
+             Content-Length: {length}\r\n\r\n{text}\r\n\r\n"
+        )
+    };
+    let records: Vec<String> = (0..3).map(record).collect();
+    folder.write("a.wet", records.concat());
+    folder.run(&["dedup", "a.wet", "-d", "0", "-o", "kept.warc.gz"]).ok();
+    assert_eq!(decompressed(&folder, "kept.warc.gz"), records.concat());
+    let bytes = std::fs::read(folder.path("kept.warc.gz")).unwrap();
+    let mut first = String::new();
+    flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut first).unwrap();
+    assert_eq!(first, records[0]);
+}
+
+#[test]
+fn a_name_does_not_lie_about_the_format() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", LINES);
+    folder.write("a.csv", "id,text\n1,one\n");
+    folder.write("a.hex", "0000000000000000\n");
+    folder.write("page.md", "a page");
+    let refused = |args: &[&str], message: &str| {
+        folder.run(&[&["dedup"], args].concat()).fails(2, message);
+    };
+    refused(&["a.csv", "-o", "x.jsonl"], "x.jsonl: what is written there is csv, as the inputs are");
+    refused(&["a.csv", "--annotated", "x.parquet"], "csv, as the inputs are");
+    refused(&["a.jsonl", "-o", "x.csv.gz"], "jsonl, as the inputs are");
+    refused(&["a.hex", "-o", "x.jsonl"], "HEX<TAB>ID");
+    refused(&["page.md", "-o", "x.jsonl"], "paths of texts");
+    refused(&["a.jsonl", "a.csv", "-o", "x"], "a.jsonl holds jsonl, a.csv csv");
+    refused(&["a.jsonl", "--clusters", "x.parquet.gz"], "x.parquet.gz: Parquet is compressed inside");
+    refused(&["a.jsonl", "--clusters", "x.xlsx"], "no output is written as .xlsx");
+    refused(&["a.jsonl", "-o", "x.jsonl.lz4"], "no output is written as .lz4");
+    refused(&["a.jsonl", "--pairs", "x.warc"], "a table can be .jsonl");
+    assert_eq!(folder.names(), ["a.csv", "a.hex", "a.jsonl", "page.md"]);
+    // Names that say what is there, or nothing.
+    for args in [
+        ["a.jsonl", "-o", "x.json"],
+        ["a.jsonl", "-o", "x.ndjson.gz"],
+        ["a.jsonl", "-o", "x.out"],
+        ["a.csv", "-o", "x"],
+        ["a.hex", "-o", "x.tsv"],
+        ["page.md", "-o", "x.txt"],
+        ["a.jsonl", "--clusters", "x.json"],
+    ] {
+        folder.run(&[&["dedup", "-q"][..], &args].concat()).ok();
+    }
+    // Nothing needs one format but the documents themselves.
+    folder.run(&["dedup", "a.jsonl", "a.csv", "--clusters", "x.csv"]).ok();
+}
+
+#[test]
+fn one_file_is_not_two_outputs_nor_a_harmed_input() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", LINES);
+    std::fs::create_dir(folder.path("sub")).unwrap();
+    let refused = |args: &[&str], message: &str| {
+        folder.run(&[&["dedup", "a.jsonl"], args].concat()).fails(2, message);
+    };
+    refused(&["-o", "./z", "--pairs", "z"], "z: named for two outputs");
+    refused(&["-o", "sub/../z", "--pairs", folder.path("z").to_str().unwrap()], "named for two outputs");
+    refused(&["--pairs", "./a.jsonl"], "is an input");
+    refused(&["-o", "a.jsonl", "--against", "s", "--add"], "is an input");
+    refused(&["a.jsonl"], "a.jsonl: named twice");
+    assert_eq!(folder.names(), ["a.jsonl", "sub"]);
+    // An input is read to its end before it is replaced.
+    folder.run(&["dedup", "a.jsonl", "-o", "./a.jsonl"]).ok();
+    assert_eq!(folder.read("a.jsonl"), KEPT);
+}
+
+/// What a process leaves that was killed is used by the next one.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
+    use std::process::Stdio;
+
+    let folder = Folder::new();
+    let mut command = folder.command(&["dedup", "-", "--keep-list", "kept", "--pairs", "pairs"]);
+    let mut killed = command.stdin(Stdio::piped()).spawn().unwrap();
+    // As long as its input has no end, it waits.
+    let mut input = killed.stdin.take().unwrap();
+    input.write_all(LINES.as_bytes()).unwrap();
+    while folder.names().len() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(folder.names(), [".kept.tmp", ".pairs.tmp"]);
+    // Another one does not mix its own with it.
+    folder.write("a.jsonl", LINES);
+    folder.run(&["dedup", "a.jsonl", "--keep-list", "kept"]).fails(1, "another simstore is writing it");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(folder.names(), [".kept.tmp", ".pairs.tmp", "a.jsonl"]);
+    folder.write(".kept.tmp", "longer than what is written now");
+    folder.run(&["dedup", "a.jsonl", "--keep-list", "kept", "--pairs", "pairs"]).ok();
+    assert_eq!(folder.names(), ["a.jsonl", "kept", "pairs"]);
+    assert_eq!(folder.read("kept"), "1\n3\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_of_file_sizes_is_told() {
+    let folder = Folder::new();
+    let line = "ulimit -f 1; trap '' PIPE; exec $simstore dedup \"$en\" -q --output kept.jsonl";
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", line]).current_dir(folder.path("."));
+    command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("en", sample("en.jsonl"));
+    crate::Run::new(command.output().unwrap()).fails(1, "kept.jsonl: cannot write: File too large");
+    assert_eq!(folder.names(), Vec::<String>::new());
+}
