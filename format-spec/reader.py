@@ -516,8 +516,14 @@ class Store:
         logs = [number for number in logs if number >= first]
         if first and logs[:1] != [first]:
             raise Damaged("%s: log %d is missing" % (self.path, first))
+        before = None
         for number in logs:
             log = Log(os.path.join(self.path, "%06d.log" % number))
+            if before:
+                log.check(log.previous == before.number, "follows log %d, not %d" % (log.previous, before.number))
+                said = "ends at %d, the next log says %d" % (before.sound, log.previous_length)
+                before.check(log.previous_length == before.sound, said)
+            before = log
             log.check(log.first_sequence is not None, "the header is damaged")
             log.check(log.bits == self.manifest.bits, "fingerprints of %d bits" % log.bits)
             log.check(log.first_sequence == sequence, "does not follow what comes before")
@@ -531,7 +537,7 @@ class Store:
                         entries.add(tuple(fields[:2]))
                         if len(fields) > 2:
                             names[fields[1]] = fields[2]
-            sequence = log.first_sequence + len(log.records)
+            sequence = log.next_sequence
 
     def read_segment(self, segment, all_names):
         """The pairs of a segment, and those it deletes, id 0 where there are none; adds its names to `all_names`."""
@@ -577,7 +583,8 @@ RECORD_MAGIC = b"\xf7rec"
 
 
 class Log(File):
-    """The operations of a log: `records` are (sequence, operations); `first_sequence` is None if the header is torn."""
+    """The operations of a log: `records` are (sequence, operations); `first_sequence` is None if the header is torn;
+    `closed` tells whether it has an end record."""
 
     def __init__(self, path):
         self.path = path
@@ -586,18 +593,22 @@ class Log(File):
         self.check(digits.isdigit(), "the name of a log is its number and .log")
         self.number = int(digits)
         self.records, self.sound, self.bits, self.first_sequence = [], 0, None, None
+        self.previous, self.previous_length, self.closed = 0, 0, False
         if self.read_header():
-            self.sound = 40
-            sequence = self.first_sequence
-            while self.sound < len(data):
+            self.sound = 56
+            self.next_sequence = sequence = self.first_sequence
+            while self.sound < len(data) and not self.closed:
                 at = self.sound
                 record = self.record_at(at)
                 if record is None or record[0] != sequence:
                     self.refuse_if_synced(at, sequence + 1)
                     break
-                self.records.append((sequence, self.read_record(at, record)))
+                operations = self.read_record(at, record)
+                self.closed = record[3] == 0
+                if not self.closed:
+                    self.records.append((sequence, operations))
                 self.sound += record[2]
-                sequence += 1
+                self.next_sequence = sequence = sequence + 1
         self.torn = len(data) - self.sound
 
     def read_header(self):
@@ -605,19 +616,24 @@ class Log(File):
         data = self.data
         if data[:8] == b"simstlog" and len(data) >= 12:
             self.check(u32(data, 8) == VERSION, "format version %d, not %d" % (u32(data, 8), VERSION))
-        if len(data) < 40:
+        if len(data) < 56:
             return False
-        torn = data[:8] == b"simstlog" and zlib.crc32(data[:36]) != u32(data, 36)
-        if torn or not any(data[:40]):
+        torn = data[:8] == b"simstlog" and zlib.crc32(data[:52]) != u32(data, 52)
+        if torn or not any(data[:56]):
             self.refuse_if_synced(0, 0)
             return False
         self.check(data[:8] == b"simstlog", "starts with %r, not with b'simstlog'" % data[:8])
         self.bits, number, first = data[12], u64(data, 16), u64(data, 24)
         self.check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
         self.check_zero(13, 16, "header")
-        self.check_zero(32, 36, "header")
+        self.check_zero(48, 52, "header")
         self.check(number == self.number, "is log %d, not the one of its name" % number)
         self.check(first <= 1 << 63, "first sequence number %d" % first)
+        self.previous, self.previous_length = u64(data, 32), u64(data, 40)
+        self.check(self.previous < number, "is log %d, and names %d before it" % (number, self.previous))
+        length = self.previous_length
+        fits = length >= 56 and length % 8 == 0 if self.previous else length == 0
+        self.check(fits, "a log of %d bytes before it" % length)
         self.first_sequence = first
         return True
 
@@ -656,7 +672,7 @@ class Log(File):
         self.check_zero(at + 12, at + 16, "record")
         self.check_zero(end, at + length, "padding of a record")
         self.check(durable <= at, "offset %d: durable is %d" % (at, durable))
-        self.check(payload > 0, "offset %d: a record without operations" % at)
+        self.check(payload > 0 or durable == at, "offset %d: an end record, and durable is %d" % (at, durable))
         self.at, self.end, self.start = at + 32, end, at
         operations = []
         while self.at < end:
@@ -724,7 +740,8 @@ def print_table(path, out):
 
 def print_log(path, out):
     log = Log(path)
-    for field in ["number", "bits", "first_sequence", "sound", "torn"]:
+    fields = ["number", "bits", "first_sequence", "previous", "previous_length", "sound", "closed", "torn"]
+    for field in fields:
         out.write("%s: %s\n" % (field.replace("_", " "), getattr(log, field)))
     for sequence, operations in log.records:
         for operation in operations:

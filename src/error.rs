@@ -34,6 +34,20 @@ pub enum Error {
         /// What is wrong there.
         damage: Damage,
     },
+    /// The newest log of a store ends in bytes that are no record, and nothing tells how much of it was synced.
+    #[error(
+        "{}: a torn end: the last {bytes} bytes, from offset {offset} on, are no record; a crash leaves that, and damage \
+         cannot be told from it; compare what the store holds with its source, or write to the store, which drops them",
+        .path.display()
+    )]
+    TornEnd {
+        /// The log.
+        path: PathBuf,
+        /// Where its last sound record ends, in bytes.
+        offset: u64,
+        /// Bytes behind it.
+        bytes: u64,
+    },
     /// The file was written by a newer version of simstore, or by one from before the first release.
     #[error(
         "{}: format version {found}, this program reads {supported}; {}",

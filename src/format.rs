@@ -139,8 +139,11 @@ pub(crate) mod log_header {
     pub(crate) const BITS: usize = 12;
     pub(crate) const NUMBER: usize = 16;
     pub(crate) const FIRST_SEQUENCE: usize = 24;
-    pub(crate) const CRC: usize = 36;
-    pub(crate) const LEN: usize = 40;
+    pub(crate) const PREVIOUS: usize = 32;
+    pub(crate) const PREVIOUS_LEN: usize = 40;
+    pub(crate) const RESERVED: usize = 48;
+    pub(crate) const CRC: usize = 52;
+    pub(crate) const LEN: usize = 56;
 }
 
 /// A record of a log: these fields, then the payload.

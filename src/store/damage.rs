@@ -45,8 +45,13 @@ pub fn damage<F: Fingerprint>(path: &Path, mut damaged: impl FnMut(Error)) -> Re
                 report(error);
             });
             let memtable = Memtable::<F>::new(0, logs.bytes);
-            if !found && let Err(error) = logs.replay(path, &manifest, &memtable) {
-                report(error);
+            if !found {
+                match logs.replay(path, &manifest, &memtable) {
+                    Ok(replayed) => {
+                        replayed.logs.iter().filter_map(|log| log.torn_end(path)).for_each(report)
+                    }
+                    Err(error) => report(error),
+                }
             }
         }
         Err(error) => report(error),

@@ -59,6 +59,7 @@ pub struct Store<F: Fingerprint> {
     shared: Arc<Shared<F>>,
     writer: Writer<F>,
     workers: Vec<JoinHandle<()>>,
+    torn_end: Option<Error>,
 }
 
 impl<F: Fingerprint> std::fmt::Debug for Store<F> {
@@ -80,7 +81,8 @@ impl<F: Fingerprint> Store<F> {
         let shared = Shared::new(path.to_path_buf(), options, opened.view, opened.next_number, opened.lock);
         let shared = Arc::new(shared?);
         let writer = Writer::new(shared.clone(), opened.log, distance);
-        let mut store = Store { shared: shared.clone(), writer, workers: Vec::new() };
+        let torn_end = opened.torn_end;
+        let mut store = Store { shared: shared.clone(), writer, workers: Vec::new(), torn_end };
         let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(format!("simstore {name}"));
             thread.spawn(work).map_err(Error::io(path, "start a thread for"))
@@ -284,6 +286,12 @@ impl<F: Fingerprint> Store<F> {
         Load::new(&self.shared, &self.writer)
     }
 
+    /// What was left out when the store was opened: [`Error::TornEnd`] if the newest log ended in bytes that were no record.
+    /// That is what a crash leaves; but had they been damaged, something that was acknowledged is lost.
+    pub fn torn_end(&self) -> Option<&Error> {
+        self.torn_end.as_ref()
+    }
+
     /// How much has been written since the store was opened.
     pub fn written(&self) -> Written {
         *lock(&self.shared.written)
@@ -291,7 +299,7 @@ impl<F: Fingerprint> Store<F> {
 }
 
 impl<F: Fingerprint> Drop for Store<F> {
-    /// Stops the background work. What is not in segments is in the log.
+    /// Stops the background work. What is not in segments is in the log, which is synced.
     fn drop(&mut self) {
         lock(&self.shared.work).closing = true;
         self.shared.changed.notify_all();
@@ -299,5 +307,7 @@ impl<F: Fingerprint> Drop for Store<F> {
             // A worker that panicked has left the store as a crash does.
             let _ = worker.join();
         }
+        // After a failure the log is as a crash leaves it. What was to be durable was so before.
+        let _ = self.writer.close();
     }
 }

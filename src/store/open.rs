@@ -4,17 +4,18 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::recovery::{self, Logs};
+use super::recovery::{self, Logs, Replayed};
 use super::view::{Recent, View};
 use super::{LOCK, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format::log_header;
 use crate::fs::{Fs, Lock, TEMPORARY};
 use crate::manifest::{MANIFEST, Manifest, Settings, is_store_file, log_name};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::plan::Plan;
-use crate::wal::LogWriter;
+use crate::wal::{LogWriter, PreviousLog};
 
 /// A store that this process alone may write to.
 pub(super) struct Opened<F: Fingerprint> {
@@ -22,6 +23,8 @@ pub(super) struct Opened<F: Fingerprint> {
     pub(super) view: View<F>,
     pub(super) log: LogWriter<F>,
     pub(super) next_number: u64,
+    /// What was left out at the end of the newest log, if damage could have made it.
+    pub(super) torn_end: Option<Error>,
 }
 
 /// Opens a store, or makes one.
@@ -47,8 +50,9 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &Options) -> Result<Ope
     let mut view = recovery::segments::<F>(fs, path, &manifest, &[])?;
     let logs = Logs::find(&**fs, path, &manifest)?;
     let memtable = Memtable::new(manifest.settings.distance, options.memtable.max(logs.bytes));
-    let sequence;
-    (sequence, view.logs) = logs.replay(path, &manifest, &memtable)?;
+    let Replayed { sequence, logs: found, last } = logs.replay(path, &manifest, &memtable)?;
+    view.logs = found;
+    let torn_end = view.logs.iter().find_map(|log| log.torn_end(path));
     // What was read may be only in the page cache: nothing is written after it before it is durable.
     for number in logs.numbers() {
         let log = path.join(log_name(number));
@@ -58,8 +62,14 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &Options) -> Result<Ope
     keep.extend(logs.numbers().map(log_name));
     remove_litter(&**fs, path, &keep)?;
 
+    if last.is_some_and(|last| last.len == log_header::LEN as u64) {
+        // Whoever made it may have been interrupted before its name was durable; the next log will ask for it.
+        fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
+    }
     let next_number = manifest.next_number.max(logs.numbers().next_back().map_or(0, |last| last + 1));
-    let log = start_log(fs, path, next_number, sequence)?;
+    let log = start_log(fs, path, next_number, sequence, last)?;
+    // That log says how much of them there was.
+    view.logs.iter_mut().for_each(|log| log.ended = true);
     let mut first = (manifest.first_log, manifest.sequence);
     if first.0 == 0 {
         // The store was built in one go. Only with a first log in its manifest are logs looked for.
@@ -70,17 +80,18 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &Options) -> Result<Ope
     }
     let (first_log, sequence) = first;
     view.memtables.push(Recent { memtable: Arc::new(memtable), first_log, sequence });
-    Ok(Opened { lock, view, log, next_number: next_number + 1 })
+    Ok(Opened { lock, view, log, next_number: next_number + 1, torn_end })
 }
 
-/// A new log, of which the header and the name are durable.
+/// A new log, of which the header and the name are durable. So is what it says of the log before it.
 pub(super) fn start_log<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,
     number: u64,
     sequence: u64,
+    previous: Option<PreviousLog>,
 ) -> Result<LogWriter<F>> {
-    let log = LogWriter::create(fs, &path.join(log_name(number)), number, sequence)?;
+    let log = LogWriter::create(fs, &path.join(log_name(number)), number, sequence, previous)?;
     fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
     Ok(log)
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::view::{LogInfo, Recent, View};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format::log_header;
 use crate::fs::Fs;
 use crate::manifest::{Manifest, SegmentEntry, log_name, log_number};
 use crate::memtable::Memtable;
 use crate::segment::Segment;
-use crate::wal::{Operation, read_log};
+use crate::wal::{Operation, PreviousLog, read_log};
 
 /// What is in the folder of a store that nobody writes to, or that somebody else does.
 ///
@@ -25,7 +26,7 @@ pub(super) fn read<F: Fingerprint>(
     let mut view = segments(fs, path, manifest, known)?;
     let logs = Logs::find(&**fs, path, manifest)?;
     let memtable = Memtable::new(manifest.settings.distance, logs.bytes);
-    (_, view.logs) = logs.replay(path, manifest, &memtable)?;
+    view.logs = logs.replay(path, manifest, &memtable)?.logs;
     let Manifest { first_log, sequence, .. } = *manifest;
     view.memtables.push(Recent { memtable: Arc::new(memtable), first_log, sequence });
     Ok(view)
@@ -102,41 +103,78 @@ impl Logs {
         }
     }
 
-    /// Does all operations again; returns the sequence number of the next record, and what the logs are.
+    /// Does all operations again.
     pub(super) fn replay<F: Fingerprint>(
         &self,
         path: &Path,
         manifest: &Manifest,
         memtable: &Memtable<F>,
-    ) -> Result<(u64, Vec<LogInfo>)> {
-        let mut next = manifest.sequence;
-        let mut infos = Vec::new();
+    ) -> Result<Replayed> {
+        let mut replayed = Replayed { sequence: manifest.sequence, logs: Vec::new(), last: None };
         for (number, bytes) in &self.logs {
-            let start = next;
             let log = path.join(log_name(*number));
             let mut operations = 0;
-            let end = read_log::<F>(&log, bytes.as_ref(), *number, |sequence, operation| {
+            let end = read_log::<F>(&log, bytes.as_ref(), *number, |_, operation| {
                 apply(memtable, &operation);
-                next = sequence + 1;
                 operations += 1;
                 Ok(())
             })?;
             memtable.publish();
-            let bytes = bytes.as_ref().len() as u64;
             // A log gets its name when its header is durable: no crash leaves one without.
             let Some(end) = end else {
                 let what = "the header of this log and its checksum";
                 return Err(Error::corrupt(&log, 0, Damage::Mismatch { what }));
             };
-            let torn_bytes = end.torn_bytes;
-            let records = end.next_sequence - end.first_sequence;
-            infos.push(LogInfo { number: *number, bytes, torn_bytes, records, operations });
-            if end.first_sequence != start {
+            if let Some(last) = replayed.last {
+                check_follows(path, last, *number, end.start.previous)?;
+            }
+            if end.start.first_sequence != replayed.sequence {
                 let what = "the records of this log and of what comes before it";
                 return Err(Error::corrupt(&log, 0, Damage::Mismatch { what }));
             }
+            replayed.logs.iter_mut().for_each(|log| log.ended = true);
+            replayed.logs.push(LogInfo {
+                number: *number,
+                bytes: bytes.as_ref().len() as u64,
+                torn_bytes: end.torn_bytes,
+                ended: end.closed,
+                records: end.records(),
+                operations,
+            });
+            replayed.last = Some(PreviousLog { number: *number, len: end.sound_bytes });
+            replayed.sequence = end.next_sequence;
         }
-        Ok((next, infos))
+        Ok(replayed)
+    }
+}
+
+/// What the logs of a store were found to hold.
+pub(super) struct Replayed {
+    /// The sequence number of the next record.
+    pub(super) sequence: u64,
+    pub(super) logs: Vec<LogInfo>,
+    /// What the next log will say of the last one.
+    pub(super) last: Option<PreviousLog>,
+}
+
+/// Checks what a log says of the one before it against what that one is.
+fn check_follows(path: &Path, last: PreviousLog, number: u64, said: Option<PreviousLog>) -> Result<()> {
+    match said {
+        Some(said) if said == last => Ok(()),
+        Some(said) if said.number == last.number => {
+            let what = "the sound part of this log and what the next log says was synced of it";
+            let log = path.join(log_name(last.number));
+            Err(Error::corrupt(&log, last.len.min(said.len), Damage::Mismatch { what }))
+        }
+        Some(said) if said.number > last.number => {
+            let missing = path.join(log_name(said.number));
+            Err(Error::io(&missing, "open")(std::io::ErrorKind::NotFound.into()))
+        }
+        _ => {
+            let what = "the log that this one names as the one before it, and that one";
+            let offset = log_header::PREVIOUS as u64;
+            Err(Error::corrupt(&path.join(log_name(number)), offset, Damage::Mismatch { what }))
+        }
     }
 }
 

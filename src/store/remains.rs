@@ -14,7 +14,7 @@ use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file,
 use crate::memtable::Memtable;
 use crate::plan::Plan;
 use crate::segment::Remains;
-use crate::wal::salvage_log;
+use crate::wal::{PreviousLog, salvage_log, salvage_previous};
 
 /// A damaged store.
 pub(super) struct Wreck<F: Fingerprint> {
@@ -140,9 +140,19 @@ fn replay<F: Fingerprint>(
         }
     }
     let bytes = opened.iter().map(|(_, _, bytes)| bytes.as_ref().len() as u64).sum();
+    // What each log but the first says of the one before it.
+    let said: Vec<PreviousLog> = (opened.iter().skip(1))
+        .filter_map(|(number, log, bytes)| salvage_previous::<F>(log, bytes.as_ref(), *number))
+        .collect();
+    for missing in said.iter().filter(|said| !logs.contains(&said.number)) {
+        let what = "missing; the log after it says that it was there".to_string();
+        let lost = missing.len > format::log_header::LEN as u64;
+        findings.push(Finding { path: path.join(log_name(missing.number)), offset: None, what, lost });
+    }
     let (memtable, mut operations) = (Memtable::new(settings.distance, bytes), 0);
     for (number, log, bytes) in opened {
         let bytes = bytes.as_ref();
+        let synced = said.iter().find(|said| said.number == number).map(|said| said.len);
         let remains = salvage_log::<F>(&log, bytes, number, |operation| {
             apply(&memtable, &operation);
             operations += 1;
@@ -171,9 +181,15 @@ fn replay<F: Fingerprint>(
             found(None, format!("{} records are lost; those after them count", remains.missing), true);
         }
         let is_told = unreadable && !remains.damage.is_empty();
-        if remains.torn_bytes > 0 && !is_told {
-            let what = format!("{} bytes to the end are no record: a crash cut them off", remains.torn_bytes);
-            found(Some(bytes.len() as u64 - remains.torn_bytes), what, false);
+        let end = bytes.len() as u64 - remains.torn_bytes;
+        if let Some(lost) = synced.and_then(|synced| synced.checked_sub(end)).filter(|lost| *lost > 0) {
+            found(Some(end), format!("{lost} bytes that were synced are no record any more"), true);
+        } else if remains.torn_bytes > 0 && !is_told {
+            let ended = synced.is_some() || remains.closed;
+            let doubt = if ended { "" } else { ", or they are damaged: that cannot be told" };
+            let what =
+                format!("{} bytes to the end are no record: a crash cut them off{doubt}", remains.torn_bytes);
+            found(Some(end), what, false);
         }
         next = remains.sequences.map(|(_, last)| last.saturating_add(1)).or(next);
     }

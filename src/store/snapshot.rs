@@ -405,9 +405,14 @@ impl<F: Fingerprint> Snapshot<F> {
     /// ids, names, counts. Calls `damaged` with each problem, and returns their number.
     ///
     /// Manifest, logs and tombstones are read whole when a store is opened: [`damage`](super::damage()) is for a store that
-    /// cannot be.
+    /// cannot be. An end of the newest log that may be damage is a problem, [`Error::TornEnd`]: if another process writes to
+    /// the store, it may also be what was being written.
     pub fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
         let mut problems = 0;
+        for torn in self.logs().iter().filter_map(|log| log.torn_end(self.path())) {
+            problems += 1;
+            damaged(torn);
+        }
         for segment in &self.view.segments {
             segment.verify(|error| {
                 problems += 1;

@@ -1,8 +1,9 @@
 //! What a store holds between one change and the next.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::fs::Fs;
 use crate::manifest::Manifest;
 use crate::memtable::Memtable;
@@ -17,6 +18,9 @@ pub struct LogInfo {
     pub bytes: u64,
     /// Bytes at its end that are no sound record: a crash cut them off, or they were being written.
     pub torn_bytes: u64,
+    /// Whether its end is vouched for: it was closed, or a writer has recovered it since. Otherwise bytes at its end that are
+    /// no sound record may also be damage.
+    pub ended: bool,
     /// Sound records: batches that were written.
     pub records: u64,
     /// Inserts, deletes and marks in them.
@@ -27,6 +31,13 @@ impl LogInfo {
     /// The name of its file.
     pub fn file_name(&self) -> String {
         crate::manifest::log_name(self.number)
+    }
+
+    /// What is wrong with its end, if damage could have made it; `store` is the store's folder.
+    pub(super) fn torn_end(&self, store: &Path) -> Option<Error> {
+        let path = store.join(self.file_name());
+        let (offset, bytes) = (self.bytes - self.torn_bytes, self.torn_bytes);
+        (bytes > 0 && !self.ended).then_some(Error::TornEnd { path, offset, bytes })
     }
 }
 

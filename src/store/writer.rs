@@ -227,7 +227,8 @@ impl<F: Fingerprint> Writer<F> {
         let (number, sequence) = (self.shared.take_number(), log.log.next_sequence());
         let options = &self.shared.options;
         lock(&self.shared.written).log_bytes += log.log.len();
-        log.log = start_log(&options.fs, &self.shared.path, number, sequence)?;
+        let previous = Some(log.log.as_previous());
+        log.log = start_log(&options.fs, &self.shared.path, number, sequence, previous)?;
         let memtable = Arc::new(Memtable::new(log.distance, options.memtable));
         self.shared.push_memtable(Recent { memtable, first_log: number, sequence });
         Ok(())
@@ -260,6 +261,12 @@ impl<F: Fingerprint> Writer<F> {
         }
         drop(log);
         self.freeze()
+    }
+
+    /// Ends the log with a record that says that all of it is durable.
+    pub(super) fn close(&self) -> Result<()> {
+        self.shared.check()?;
+        self.lock().log.close()
     }
 
     pub(super) fn sync(&self) -> Result<()> {

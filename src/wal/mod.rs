@@ -9,8 +9,8 @@ mod tests;
 mod writer;
 
 pub(crate) use operation::{Operation, Payload};
-pub(crate) use reader::read_log;
-pub(crate) use salvage::salvage_log;
+pub(crate) use reader::{PreviousLog, read_log};
+pub(crate) use salvage::{salvage_log, salvage_previous};
 pub(crate) use syncer::LogSyncer;
 pub(crate) use writer::LogWriter;
 

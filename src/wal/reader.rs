@@ -10,17 +10,42 @@ use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header, log_record};
 
+/// What the header of a log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogStart {
+    /// The sequence number of the first record.
+    pub(crate) first_sequence: u64,
+    /// The log before it.
+    pub(crate) previous: Option<PreviousLog>,
+}
+
+/// What a log says of the one before it, all of which was durable when it was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PreviousLog {
+    pub(crate) number: u64,
+    /// Bytes of its header and its sound records.
+    pub(crate) len: u64,
+}
+
 /// Where reading a log ended, and where it can go on when the log has grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
-    /// The sequence number of the first record.
-    pub(crate) first_sequence: u64,
+    pub(crate) start: LogStart,
     /// The sequence number of the record that would follow the last sound one.
     pub(crate) next_sequence: u64,
+    /// Whether the last record says that the log was closed, and that all before it was synced.
+    pub(crate) closed: bool,
     /// Bytes of the header and the sound records.
     pub(crate) sound_bytes: u64,
     /// Bytes that follow and are no sound record: a crash cut them off, or they are being written.
     pub(crate) torn_bytes: u64,
+}
+
+impl LogEnd {
+    /// Sound records with operations.
+    pub(crate) fn records(&self) -> u64 {
+        self.next_sequence - self.start.first_sequence - u64::from(self.closed)
+    }
 }
 
 /// A record whose checksum is right.
@@ -32,6 +57,13 @@ pub(super) struct Record<'a> {
     payload: &'a [u8],
 }
 
+impl Record<'_> {
+    /// Whether it ends a log that was closed.
+    pub(super) fn is_end(&self) -> bool {
+        self.payload.is_empty()
+    }
+}
+
 /// Visits the operations of a log, each with the sequence number of its record, and never only some of a record's.
 /// `None` if the header is torn: then the log was never synced, and holds nothing. After an error, what was visited
 /// must be discarded.
@@ -41,10 +73,10 @@ pub(crate) fn read_log<F: Fingerprint>(
     number: u64,
     visit: impl FnMut(u64, Operation<'_, F>) -> Result<()>,
 ) -> Result<Option<LogEnd>> {
-    let Some(first_sequence) = read_header::<F>(path, bytes, number)? else { return Ok(None) };
-    let sound_bytes = log_header::LEN as u64;
-    let start = LogEnd { first_sequence, next_sequence: first_sequence, sound_bytes, torn_bytes: 0 };
-    continue_log(path, bytes, number, start, visit).map(Some)
+    let Some(start) = read_header::<F>(path, bytes, number)? else { return Ok(None) };
+    let (next_sequence, sound_bytes) = (start.first_sequence, log_header::LEN as u64);
+    let from = LogEnd { start, next_sequence, closed: false, sound_bytes, torn_bytes: 0 };
+    continue_log(path, bytes, number, from, visit).map(Some)
 }
 
 /// Visits what a log holds behind the place where an earlier call ended.
@@ -60,7 +92,7 @@ pub(super) fn continue_log<F: Fingerprint>(
         let damage = Damage::Truncated { expected: from.sound_bytes, found: bytes.len() as u64 };
         return Err(Error::corrupt(path, bytes.len() as u64, damage));
     }
-    while end.sound_bytes < bytes.len() as u64 {
+    while end.sound_bytes < bytes.len() as u64 && !end.closed {
         let at = end.sound_bytes as usize;
         let record = match record_at(bytes, at, number) {
             Ok(record) if record.sequence == end.next_sequence => record,
@@ -71,6 +103,7 @@ pub(super) fn continue_log<F: Fingerprint>(
             }
         };
         visit_record(path, at, &record, &mut visit)?;
+        end.closed = record.is_end();
         end.sound_bytes += record.bytes.len() as u64;
         end.next_sequence += 1;
     }
@@ -78,8 +111,12 @@ pub(super) fn continue_log<F: Fingerprint>(
     Ok(end)
 }
 
-/// Checks the header; returns the sequence number of the first record, `None` if the header is torn.
-pub(super) fn read_header<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64) -> Result<Option<u64>> {
+/// Checks the header; returns what it says, `None` if it is torn.
+pub(super) fn read_header<F: Fingerprint>(
+    path: &Path,
+    bytes: &[u8],
+    number: u64,
+) -> Result<Option<LogStart>> {
     let version = bytes.get(log_header::VERSION..log_header::BITS).map(LittleEndian::read_u32);
     match version {
         Some(found) if bytes.starts_with(&format::LOG_MAGIC) && found != format::VERSION => {
@@ -114,9 +151,18 @@ pub(super) fn read_header<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64
     let first = LittleEndian::read_u64(&header[log_header::FIRST_SEQUENCE..]);
     let damage = Damage::Field { name: "first sequence", found: first, expected: "at most 2^63" };
     field(log_header::FIRST_SEQUENCE, damage, first <= format::MAX_FIRST_SEQUENCE)?;
-    let reserved = log_header::FIRST_SEQUENCE + 8;
-    format::check_reserved(path, reserved, &header[reserved..log_header::CRC])?;
-    Ok(Some(first))
+    let previous = LittleEndian::read_u64(&header[log_header::PREVIOUS..]);
+    let damage =
+        Damage::Field { name: "previous", found: previous, expected: "less than the number of this log" };
+    field(log_header::PREVIOUS, damage, previous < number)?;
+    let len = LittleEndian::read_u64(&header[log_header::PREVIOUS_LEN..]);
+    let expected = "a multiple of 8, 56 at least; 0 where there is no previous log";
+    let damage = Damage::Field { name: "previous length", found: len, expected };
+    let is_len = len.is_multiple_of(log_record::ALIGNMENT as u64) && len >= log_header::LEN as u64;
+    field(log_header::PREVIOUS_LEN, damage, if previous == 0 { len == 0 } else { is_len })?;
+    format::check_reserved(path, log_header::RESERVED, &header[log_header::RESERVED..log_header::CRC])?;
+    let previous = (previous > 0).then_some(PreviousLog { number: previous, len });
+    Ok(Some(LogStart { first_sequence: first, previous }))
 }
 
 /// The length of a record with its padding, from its fields.
@@ -206,14 +252,10 @@ pub(super) fn visit_record<F: Fingerprint>(
     format::check_reserved(path, at + log_record::RESERVED, reserved)?;
     let padding = log_record::LEN + record.payload.len();
     format::check_reserved(path, at + padding, &record.bytes[padding..])?;
-    if record.durable > at as u64 {
-        let expected = "at most the position of the record";
+    if record.durable > at as u64 || (record.is_end() && record.durable < at as u64) {
+        let expected = "at most the position of the record; that of an end record";
         let damage = Damage::Field { name: "durable", found: record.durable, expected };
         return corrupt(log_record::DURABLE, damage);
-    }
-    if record.payload.is_empty() {
-        let damage = Damage::Field { name: "payload length", found: 0, expected: "1 at least" };
-        return corrupt(log_record::PAYLOAD_LEN, damage);
     }
     let mut operations = Operations::<F>::new(record.payload);
     loop {

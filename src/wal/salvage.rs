@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Operation;
-use super::reader::{Record, read_header, record_at, record_len, visit_record};
+use super::reader::{PreviousLog, Record, read_header, record_at, record_len, visit_record};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::format::{log_header, log_record};
@@ -19,6 +19,17 @@ pub(crate) struct LogRemains {
     pub(crate) missing: u64,
     /// Bytes at the end that are no sound record.
     pub(crate) torn_bytes: u64,
+    /// Whether the last sound record says that the log was closed.
+    pub(crate) closed: bool,
+}
+
+/// What a log says of the one before it, if its header is sound.
+pub(crate) fn salvage_previous<F: Fingerprint>(
+    path: &Path,
+    bytes: &[u8],
+    number: u64,
+) -> Option<PreviousLog> {
+    read_header::<F>(path, bytes, number).ok().flatten().and_then(|start| start.previous)
 }
 
 /// Visits the operations of all sound records of a log, in order, and says what lies between them.
@@ -31,7 +42,7 @@ pub(crate) fn salvage_log<F: Fingerprint>(
     let mut remains = LogRemains::default();
     // Records name their log in their checksums: a damaged header takes none of them away.
     let mut expected = match read_header::<F>(path, bytes, number) {
-        Ok(first) => first,
+        Ok(start) => start.map(|start| start.first_sequence),
         Err(error @ (Error::UnsupportedVersion { .. } | Error::Width { .. })) => {
             remains.damage.push(error);
             return remains;
@@ -54,6 +65,7 @@ pub(crate) fn salvage_log<F: Fingerprint>(
         let first = remains.sequences.map_or(record.sequence, |(first, _)| first);
         at = start + record.bytes.len();
         end = at;
+        remains.closed = record.is_end();
         match visit_record(path, start, &record, &mut |_, operation| {
             visit(operation);
             Ok(())
@@ -100,7 +112,7 @@ mod tests {
     /// Five records of one insert each, synced after each.
     fn log(path: &Path) -> Vec<u8> {
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-        let mut log = LogWriter::<u64>::create(&fs, path, 3, 10).unwrap();
+        let mut log = LogWriter::<u64>::create(&fs, path, 3, 10, None).unwrap();
         for id in 0..5 {
             let mut payload = Payload::default();
             payload.push(&Operation::Insert { fingerprint: id * 3, id, name: None }).unwrap();

@@ -4,10 +4,12 @@ use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::operation::Payload;
+use super::reader::PreviousLog;
 use super::record_crc;
 use super::syncer::LogSyncer;
 use crate::error::{Error, Result};
@@ -27,7 +29,7 @@ pub(crate) struct LogWriter<F> {
     next_sequence: u64,
     /// The record being written, so that it takes one call.
     record: Vec<u8>,
-    /// Something may be half written: what follows would not be read.
+    /// It was closed, or something may be half written: what follows would not be read.
     failed: bool,
     syncer: Arc<LogSyncer>,
     fingerprints: PhantomData<fn(F)>,
@@ -35,12 +37,13 @@ pub(crate) struct LogWriter<F> {
 
 impl<F: Fingerprint> LogWriter<F> {
     /// Creates a log, in the place of one that exists. It has its name only when its header is durable, so that a crash
-    /// leaves no log without one; the folder is not synced.
+    /// leaves no log without one; the folder is not synced. What it says of the log before it is durable.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         path: &Path,
         number: u64,
         first_sequence: u64,
+        previous: Option<PreviousLog>,
     ) -> Result<LogWriter<F>> {
         if first_sequence > format::MAX_FIRST_SEQUENCE {
             return Err(Error::BadArgument(format!(
@@ -52,7 +55,7 @@ impl<F: Fingerprint> LogWriter<F> {
         let temporary = PathBuf::from(temporary);
         let mut file = fs.create(&temporary).map_err(Error::io(&temporary, "create"))?;
         let handle = file.sync_handle().map_err(Error::io(path, "open"))?;
-        let header = header(F::BITS, number, first_sequence);
+        let header = header(F::BITS, number, first_sequence, previous);
         file.write_all(&header).map_err(Error::io(&temporary, "write"))?;
         file.sync().map_err(Error::io(&temporary, "sync"))?;
         fs.rename(&temporary, path).map_err(Error::io(path, "rename to"))?;
@@ -76,12 +79,28 @@ impl<F: Fingerprint> LogWriter<F> {
         if payload.is_empty() {
             return Err(Error::BadArgument("a record of a log needs at least one operation".to_string()));
         }
+        self.write(payload.bytes())
+    }
+
+    /// Says that the log was closed: makes it durable, and ends it with a record that says so. One without records needs
+    /// none. Nothing is written after it.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        if self.len == log_header::LEN as u64 {
+            return Ok(());
+        }
+        self.syncer.sync_to(self.len, Duration::ZERO)?;
+        self.write(&[])?;
+        self.failed = true;
+        Ok(())
+    }
+
+    fn write(&mut self, payload: &[u8]) -> Result<u64> {
         if self.failed {
             let source = io::Error::other("an earlier write failed; open the store again");
             return Err(Error::io(&self.path, "write")(source));
         }
         let sequence = self.next_sequence;
-        self.encode(sequence, payload.bytes());
+        self.encode(sequence, payload);
         if let Err(error) = self.file.write_all(&self.record) {
             self.failed = true;
             return Err(Error::io(&self.path, "write")(error));
@@ -114,6 +133,11 @@ impl<F: Fingerprint> LogWriter<F> {
         self.len
     }
 
+    /// What the log after it says of it, once it is durable.
+    pub(crate) fn as_previous(&self) -> PreviousLog {
+        PreviousLog { number: self.number, len: self.len }
+    }
+
     /// The sequence number of the next record.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.next_sequence
@@ -125,13 +149,21 @@ impl<F: Fingerprint> LogWriter<F> {
     }
 }
 
-fn header(bits: u32, number: u64, first_sequence: u64) -> [u8; log_header::LEN] {
+fn header(
+    bits: u32,
+    number: u64,
+    first_sequence: u64,
+    previous: Option<PreviousLog>,
+) -> [u8; log_header::LEN] {
     let mut header = [0; log_header::LEN];
     header[..log_header::VERSION].copy_from_slice(&format::LOG_MAGIC);
     LittleEndian::write_u32(&mut header[log_header::VERSION..], format::VERSION);
     header[log_header::BITS] = bits as u8;
     LittleEndian::write_u64(&mut header[log_header::NUMBER..], number);
     LittleEndian::write_u64(&mut header[log_header::FIRST_SEQUENCE..], first_sequence);
+    let PreviousLog { number: before, len } = previous.unwrap_or(PreviousLog { number: 0, len: 0 });
+    LittleEndian::write_u64(&mut header[log_header::PREVIOUS..], before);
+    LittleEndian::write_u64(&mut header[log_header::PREVIOUS_LEN..], len);
     let crc = crc32fast::hash(&header[..log_header::CRC]);
     LittleEndian::write_u32(&mut header[log_header::CRC..], crc);
     header

@@ -234,6 +234,45 @@ fn compact() {
     folder.run(&["verify", "store"]).ok();
 }
 
+/// Bits that flip in the log of a command that has ended are never passed over; of one that was killed, where it cannot be
+/// told, neither.
+#[test]
+fn verify_notices_flipped_bits_of_a_log() {
+    let folder = Folder::new();
+    folder.write("a.tsv", pairs(&Random(6).clustered(100), 0));
+    folder.run(&["add", "store", "a.tsv"]).ok();
+    let log = folder.path("store/000001.log");
+    let sound = std::fs::read(&log).unwrap();
+    folder.run(&["verify", "store"]).ok();
+    for bit in (0..sound.len() * 8).step_by(131) {
+        let mut bytes = sound.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&log, bytes).unwrap();
+        folder.run(&["verify", "store"]).fails(1, "store: 1 problem found");
+    }
+
+    // Killed when all had been written.
+    let killed = &sound[..sound.len() - 32];
+    std::fs::write(&log, killed).unwrap();
+    folder.run(&["verify", "store"]).ok();
+    let mut bytes = killed.to_vec();
+    bytes[killed.len() / 2] ^= 16;
+    std::fs::write(&log, bytes).unwrap();
+    let run = folder.run(&["verify", "store"]);
+    assert!(
+        run.stdout.contains("a torn end") && run.stdout.contains("damage cannot be told from it"),
+        "{run:?}"
+    );
+    run.fails(1, "1 problem");
+    let shown = folder.run(&["inspect", "store"]).ok();
+    assert!(shown.contains("or damaged: that cannot be told"), "{shown}");
+    folder.write("b.tsv", pairs(&[1, 2, 3], 1000));
+    let added = folder.run(&["add", "store", "b.tsv"]);
+    assert!(added.stderr.contains("warning: ") && added.stderr.contains("a torn end"), "{added:?}");
+    folder.run(&["verify", "store"]).ok();
+    assert_eq!(ids(&folder, "store").len(), 3);
+}
+
 #[test]
 fn inspect_and_verify_a_store_with_a_log() {
     let folder = Folder::new();
@@ -251,7 +290,7 @@ fn inspect_and_verify_a_store_with_a_log() {
     assert_eq!(fields(&store["by_age"][0]).join(" "), names);
     assert_eq!((&store["by_age"][0]["pairs"], &store["by_age"][0]["tombstones"]), (&json!(800), &json!(0)));
     let logs = store["logs"].as_array().unwrap();
-    assert_eq!(fields(&logs[0]).join(" "), "bytes number operations records torn_bytes");
+    assert_eq!(fields(&logs[0]).join(" "), "bytes ended number operations records torn_bytes");
     let operations: u64 = logs.iter().map(|log| log["operations"].as_u64().unwrap()).sum();
     // One more is the mark of how far the input has been read.
     assert!((210..=420).contains(&operations), "{operations}");

@@ -54,7 +54,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
     if let Some(distance) = args.distance {
         crate::width::check_distance::<F>(distance)?;
     }
-    let store = Store::<F>::open(&args.store, Options::default().create(false).compaction(false))?;
+    let store = crate::live::open::<F>(&args.store, Options::default().create(false).compaction(false))?;
     let before = store.snapshot().stats().bytes;
     match args.distance {
         Some(distance) if distance < store.snapshot().distance() => {

@@ -12,6 +12,7 @@ use simstore::{Durability, Fingerprint, Options, Snapshot, Store};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
+use crate::live;
 use crate::numbers::rounded;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -115,7 +116,7 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
         // Texts become other fingerprints by another profile: nothing would be found, or something else.
         options = options.profile(&profile.to_string());
     }
-    let store = Store::<F>::open(&args.store, options)?;
+    let store = live::open::<F>(&args.store, options)?;
     let mut deleted = Deleted::default();
     let mut items = Vec::new();
     let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
@@ -199,7 +200,7 @@ fn delete_ids<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome
         .filter_map(|id| id.parse::<u64>().ok().filter(|number| number.to_string() == *id).zip(Some(id)))
         .collect();
 
-    let store = Store::<F>::open(&args.store, Options::default().create(false))?;
+    let store = live::open::<F>(&args.store, Options::default().create(false))?;
     let snapshot = store.snapshot();
     if !snapshot.keeps_ids() {
         let store = args.store.display();

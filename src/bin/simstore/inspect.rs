@@ -31,7 +31,8 @@ With --json, a line is an object: the store, then one for each table. Of the sto
   by_age                      an object for each segment, the oldest first: segment (from 0), number (in the
                               names of its files), plan, fingerprints, pairs, tombstones, tables, bytes
   logs                        an object for each log, the oldest first: number, bytes, torn_bytes (cut off by a
-                              crash, or being written), records, operations (what is not in segments yet)
+                              crash, or being written), ended (false: or damaged, that cannot be told), records,
+                              operations (what is not in segments yet)
 Of a table:
   segment, table              which one, from 0
   plan                        name of the segment's plan

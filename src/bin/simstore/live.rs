@@ -1,12 +1,23 @@
-//! What `simstore inspect` shows of a store that grows: its segments by age, and its logs.
+//! Stores that grow: opening one to write to it, and what `simstore inspect` shows, segments by age and logs.
+
+use std::path::Path;
 
 use serde::Serialize;
-use simstore::{Fingerprint, Snapshot};
+use simstore::{Fingerprint, Options, Snapshot, Store};
 
-use crate::failure::Outcome;
+use crate::failure::{Outcome, complain};
 use crate::inputs::count_of;
 use crate::numbers::{bytes, grouped};
 use crate::output::Output;
+
+/// Opens a store to write to it; tells if that drops something which may have been damaged.
+pub(crate) fn open<F: Fingerprint>(path: &Path, options: Options) -> Outcome<Store<F>> {
+    let store = Store::open(path, options)?;
+    if let Some(torn_end) = store.torn_end() {
+        complain(&format!("warning: {torn_end}"));
+    }
+    Ok(store)
+}
 
 /// A segment, as JSON.
 #[derive(Serialize)]
@@ -27,6 +38,7 @@ pub(crate) struct LogObject {
     number: u64,
     bytes: u64,
     torn_bytes: u64,
+    ended: bool,
     records: u64,
     operations: u64,
 }
@@ -57,6 +69,7 @@ pub(crate) fn logs<F: Fingerprint>(store: &Snapshot<F>) -> Vec<LogObject> {
         number: log.number,
         bytes: log.bytes,
         torn_bytes: log.torn_bytes,
+        ended: log.ended,
         records: log.records,
         operations: log.operations,
     };
@@ -83,9 +96,13 @@ pub(crate) fn print<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) ->
         ))?;
     }
     for log in store.logs() {
-        let torn = match log.torn_bytes {
-            0 => String::new(),
-            torn => format!(", the last {} cut off by a crash, or being written", count_of(torn, "byte")),
+        let torn = match (log.torn_bytes, log.ended) {
+            (0, _) => String::new(),
+            (torn, true) => format!(", the last {} cut off by a crash", count_of(torn, "byte")),
+            (torn, false) => format!(
+                ", the last {} cut off by a crash, being written, or damaged: that cannot be told",
+                count_of(torn, "byte")
+            ),
         };
         output.line(format_args!(
             "log {}: {}, {} in {} not in segments yet{torn}",

@@ -1,6 +1,7 @@
 //! `simstore verify`: is a store intact.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -12,8 +13,10 @@ use crate::output::Output;
 use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
-Bytes at the end of a log that a crash cut off are told as a note: what they would have said was never acknowledged as
-durable, and the store is intact without them.
+Bytes at the end of a log that are no record are what a crash leaves of what was never acknowledged as durable. Where the log \
+was closed, or the store written to since, they are told as a note, and the store is intact without them. At the end of \
+the newest log, after a crash, damage to what was written last looks the same: that is a problem, until the store is \
+written to again.
 
 With --json, a line is an object: one for each problem or note, then a summary.
   problem, note what is wrong, or what is worth knowing
@@ -50,7 +53,9 @@ struct Problem {
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Self {
         let (file, offset) = match error {
-            Error::Corrupt { path, offset, .. } => (Some(path), Some(*offset)),
+            Error::Corrupt { path, offset, .. } | Error::TornEnd { path, offset, .. } => {
+                (Some(path), Some(*offset))
+            }
             Error::Io { path, .. } | Error::UnsupportedVersion { path, .. } => (Some(path), None),
             _ => (None, None),
         };
@@ -88,8 +93,21 @@ pub(crate) fn run(args: &VerifyArgs) -> Outcome {
     }
 }
 
+/// Opens a store. What looks torn because another process is writing it is whole a moment later.
+fn open<F: Fingerprint>(path: &Path) -> simstore::Result<Snapshot<F>> {
+    let mut store = Snapshot::open(path)?;
+    for _ in 0..10 {
+        if store.logs().iter().all(|log| log.torn_bytes == 0 || log.ended) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        store = store.refresh()?;
+    }
+    Ok(store)
+}
+
 fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
-    let opened = Snapshot::<F>::open(&args.store);
+    let opened = open::<F>(&args.store);
     let mut output = Output::stdout();
     let mut printed = Ok(());
     let damaged = |error: Error| {
@@ -108,7 +126,7 @@ fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
         return report(args, output, 1, None);
     }
     if let Ok(store) = &opened {
-        for log in store.logs().iter().filter(|log| log.torn_bytes > 0) {
+        for log in store.logs().iter().filter(|log| log.torn_bytes > 0 && log.ended) {
             print_note(&mut output, store.path(), log, args.json)?;
         }
     }
@@ -120,7 +138,7 @@ fn print_note(output: &mut Output, store: &Path, log: &LogInfo, json: bool) -> O
     let file = store.join(log.file_name()).to_string_lossy().into_owned();
     let offset = log.bytes - log.torn_bytes;
     let note = format!(
-        "{file}: note: {} from offset {offset} on were cut off by a crash, or are being written",
+        "{file}: note: {} from offset {offset} on were cut off by a crash",
         count_of(log.torn_bytes, "byte")
     );
     if json { output.json(&Note { note, file, offset }) } else { output.line(note) }

@@ -51,9 +51,14 @@ fn check_reader<F: Fingerprint>(bytes: &[u8], number: u64) -> bool {
     let Some(output) = run_reader(bytes, number) else { return false };
     match (read::<F>(bytes, number), output) {
         (Ok(Some((end, batches))), Ok(text)) => {
-            let (bits, first, sound, torn) = (F::BITS, end.first_sequence, end.sound_bytes, end.torn_bytes);
+            let (bits, start, sound, torn) = (F::BITS, end.start, end.sound_bytes, end.torn_bytes);
+            let first = start.first_sequence;
+            let PreviousLog { number: previous, len } =
+                start.previous.unwrap_or(PreviousLog { number: 0, len: 0 });
+            let closed = if end.closed { "True" } else { "False" };
             let header = format!(
-                "number: {number}\nbits: {bits}\nfirst sequence: {first}\nsound: {sound}\ntorn: {torn}\n"
+                "number: {number}\nbits: {bits}\nfirst sequence: {first}\nprevious: {previous}\n\
+                 previous length: {len}\nsound: {sound}\nclosed: {closed}\ntorn: {torn}\n"
             );
             assert_eq!(text, header + &lines::<F>(&batches));
         }
@@ -65,40 +70,68 @@ fn check_reader<F: Fingerprint>(bytes: &[u8], number: u64) -> bool {
 }
 
 /// `UPDATE_GOLDEN=1 cargo test --lib wal` writes the golden logs anew.
-fn check_golden<F: Fingerprint>(name: &str, number: u64, first: u64, batches: &[Vec<Owned>]) {
-    let mut bytes = log::<F>(number, first, batches, &[0]);
-    // The last record is torn.
-    let places = places(&bytes);
-    bytes.truncate(places[batches.len() - 1] + 45);
+fn check_golden<F: Fingerprint>(name: &str, number: u64, bytes: &[u8], batches: &Batches, torn: u64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/golden").join(name);
     let path = folder.join(format!("{number:06}.log"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(&path, &bytes).unwrap();
+        std::fs::write(&path, bytes).unwrap();
     }
     assert!(std::fs::read(path).unwrap() == bytes, "{name} is written differently now");
-    let (end, found) = read::<F>(&bytes, number).unwrap().unwrap();
-    assert_eq!(found, numbered(first, &batches[..batches.len() - 1]));
-    assert_eq!(end.torn_bytes, 45);
-    check_reader::<F>(&bytes, number);
+    let (end, found) = read::<F>(bytes, number).unwrap().unwrap();
+    assert_eq!((&found, end.torn_bytes), (batches, torn));
+    check_reader::<F>(bytes, number);
+}
+
+/// A log of which the last record is torn.
+fn torn_log<F: Fingerprint>(number: u64, first: u64, batches: &[Vec<Owned>]) -> (Vec<u8>, Batches) {
+    let mut bytes = log::<F>(number, first, batches, &[0]);
+    let last = batches.len() - 1;
+    bytes.truncate(places(&bytes)[last] + 45);
+    (bytes, numbered(first, &batches[..last]))
 }
 
 #[test]
 fn golden_logs() {
     let torn = vec![insert(0x20, 7, None), insert(0x21, 8, None)];
-    check_golden::<u64>("log-64", 1, 5, &[example(), vec![torn.clone()]].concat());
+    let (bytes, found) = torn_log::<u64>(1, 5, &[example(), vec![torn.clone()]].concat());
+    check_golden::<u64>("log-64", 1, &bytes, &found, 45);
+    let previous = PreviousLog { number: 1, len: bytes.len() as u64 - 45 };
+    let after = [vec![Owned::Delete(0x13, 2)]];
+    let bytes = log_after::<u64>(Some(previous), 2, 8, &after, &[], true);
+    check_golden::<u64>("log-64", 2, &bytes, &numbered(8, &after), 0);
     let wide = vec![insert(u128::MAX, 0, Some("naïve café №1 🗎")), Owned::Mark(String::new(), Vec::new())];
-    check_golden::<u128>("log-128", 1_000_000, 1 << 63, &[vec![wide], vec![torn]].concat());
+    let (bytes, found) = torn_log::<u128>(1_000_000, 1 << 63, &[vec![wide], vec![torn]].concat());
+    check_golden::<u128>("log-128", 1_000_000, &bytes, &found, 45);
 }
 
 #[test]
 fn the_independent_reader_agrees() {
     let sound = log::<u64>(3, 7, &example(), &[0, 1]);
     let mut logs = vec![sound.clone(), log::<u64>(3, 0, &[], &[]), sound[..30].to_vec(), vec![]];
+    let previous = Some(PreviousLog { number: 2, len: 64 });
+    let closed = log_after::<u64>(previous, 3, 7, &example(), &[0], true);
+    logs.extend([closed.clone(), [&closed[..], b"more"].concat()]);
     logs.extend((40..sound.len()).step_by(29).map(|len| sound[..len].to_vec()));
-    for at in (0..sound.len()).step_by(17) {
-        let mut bytes = sound.clone();
-        bytes[at] ^= 1 << (at % 8);
+    for sound in [&sound, &closed] {
+        for at in (0..sound.len()).step_by(17) {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1 << (at % 8);
+            logs.push(bytes);
+        }
+    }
+    // Fields of the header behind a checksum that is right, and of an end record.
+    for at in log_header::VERSION..log_header::CRC {
+        let mut bytes = closed.clone();
+        bytes[at] ^= 1;
+        let crc = crc32fast::hash(&bytes[..log_header::CRC]);
+        bytes[log_header::CRC..][..4].copy_from_slice(&crc.to_le_bytes());
+        logs.push(bytes);
+    }
+    for at in closed.len() - 24..closed.len() {
+        let mut bytes = closed.clone();
+        bytes[at] ^= 1;
+        seal(&mut bytes, 3, closed.len() - 32, closed.len());
         logs.push(bytes);
     }
     let places = places(&sound);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::reader::LogEnd;
+use super::reader::{LogEnd, LogStart};
 use super::*;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -55,10 +55,22 @@ fn payload<F: Fingerprint>(operations: &[Owned]) -> Payload<F> {
 
 /// A log of these batches, synced after each whose number is in `synced`.
 fn log<F: Fingerprint>(number: u64, first: u64, batches: &[Vec<Owned>], synced: &[usize]) -> Vec<u8> {
+    log_after::<F>(None, number, first, batches, synced, false)
+}
+
+/// The same after another one, and closed if it says so.
+fn log_after<F: Fingerprint>(
+    previous: Option<PreviousLog>,
+    number: u64,
+    first: u64,
+    batches: &[Vec<Owned>],
+    synced: &[usize],
+    closed: bool,
+) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let mut writer = LogWriter::<F>::create(&fs, &path, number, first).unwrap();
+    let mut writer = LogWriter::<F>::create(&fs, &path, number, first, previous).unwrap();
     for (i, batch) in batches.iter().enumerate() {
         assert_eq!(writer.append(&payload(batch)).unwrap(), first + i as u64);
         if synced.contains(&i) {
@@ -67,6 +79,10 @@ fn log<F: Fingerprint>(number: u64, first: u64, batches: &[Vec<Owned>], synced: 
         }
     }
     assert_eq!(writer.next_sequence(), first + batches.len() as u64);
+    if closed {
+        writer.close().unwrap();
+        assert!(batches.is_empty() || writer.append(&payload(&batches[0])).is_err());
+    }
     let bytes = std::fs::read(path).unwrap();
     assert_eq!(bytes.len() as u64, writer.len());
     bytes
@@ -148,13 +164,20 @@ proptest! {
         synced in proptest::collection::vec(0_usize..7, 0..4),
         number in 1_u64..1 << 48,
         first in 0..=1_u64 << 63,
+        closed in any::<bool>(),
+        previous in proptest::option::of((0_u64..100, 7_u64..1 << 60)),
     ) {
-        let wide = log::<u128>(number, first, &batches, &synced);
+        let number = number + 100;
+        let previous = previous.map(|(back, len)| PreviousLog { number: number - 1 - back, len: len * 8 });
+        let wide = log_after::<u128>(previous, number, first, &batches, &synced, closed);
         let (end, found) = read::<u128>(&wide, number).unwrap().unwrap();
         prop_assert_eq!(&found, &numbered(first, &batches));
-        let next_sequence = first + batches.len() as u64;
-        let sound_bytes = wide.len() as u64;
-        prop_assert_eq!(end, LogEnd { first_sequence: first, next_sequence, sound_bytes, torn_bytes: 0 });
+        let start = LogStart { first_sequence: first, previous };
+        let (records, sound_bytes) = (batches.len() as u64, wide.len() as u64);
+        let closed = closed && records > 0;
+        let next_sequence = first + records + u64::from(closed);
+        prop_assert_eq!(end, LogEnd { start, next_sequence, closed, sound_bytes, torn_bytes: 0 });
+        prop_assert_eq!(end.records(), records);
         let batches = narrow(&batches);
         let bytes = log::<u64>(number, first, &batches, &synced);
         prop_assert_eq!(read::<u64>(&bytes, number).unwrap().unwrap().1, numbered(first, &batches));
@@ -208,7 +231,7 @@ fn batches_are_refused_when_they_do_not_fit() {
     assert_eq!(full.len(), (17 + 4 + (1 << 16)) + (1 + 4 + 4096 + 4 + 4096));
     let folder = tempfile::tempdir().unwrap();
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, 1).unwrap();
+    let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, 1, None).unwrap();
     writer.append(&full).unwrap();
     full = Payload::default();
     assert!(matches!(writer.append(&full), Err(Error::BadArgument(_))));
@@ -275,6 +298,61 @@ fn every_flipped_bit_leaves_a_prefix_or_is_damage() {
     }
 }
 
+/// Of a log that was closed, no bit can flip unnoticed: before its last record it is damage, in it a torn end.
+#[test]
+fn every_flipped_bit_of_a_closed_log() {
+    let previous = PreviousLog { number: 1, len: 96 };
+    let sound = log_after::<u64>(Some(previous), 2, 7, &example(), &[], true);
+    let end_record = sound.len() - 32;
+    for bit in 0..sound.len() * 8 {
+        let mut bytes = sound.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        match read::<u64>(&bytes, 2) {
+            Ok(Some((end, found))) => {
+                assert!(bit / 8 >= end_record, "bit {bit}");
+                assert_eq!((end.torn_bytes, end.closed), (32, false));
+                assert_eq!(found, numbered(7, &example()));
+            }
+            Ok(None) => panic!("bit {bit}"),
+            Err(Error::Corrupt { .. }) => assert!(bit / 8 < end_record, "bit {bit}"),
+            Err(Error::UnsupportedVersion { .. }) => assert!((64..96).contains(&bit), "bit {bit}"),
+            Err(error) => panic!("bit {bit}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_said_of_the_log_before() {
+    for (number, len, sound) in [
+        (0, 0, true),
+        (0, 56, false),
+        (1, 0, false),
+        (1, 48, false),
+        (1, 56, true),
+        (1, 60, false),
+        (2, 64, true),
+        (3, 64, false),
+    ] {
+        let mut bytes = log::<u64>(3, 7, &example(), &[]);
+        bytes[log_header::PREVIOUS..][..8].copy_from_slice(&u64::to_le_bytes(number));
+        bytes[log_header::PREVIOUS_LEN..][..8].copy_from_slice(&u64::to_le_bytes(len));
+        let crc = crc32fast::hash(&bytes[..log_header::CRC]);
+        bytes[log_header::CRC..][..4].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(read::<u64>(&bytes, 3).is_ok(), sound, "{number} {len}");
+    }
+}
+
+/// An end record vouches for all before it, or is none.
+#[test]
+fn an_end_record_that_says_less() {
+    let mut bytes = log_after::<u64>(None, 1, 7, &example(), &[], true);
+    let places = places(&bytes);
+    let at = places[places.len() - 2];
+    bytes[at + 24..][..8].copy_from_slice(&(at as u64 - 8).to_le_bytes());
+    seal(&mut bytes, 1, at, at + 32);
+    assert!(matches!(read::<u64>(&bytes, 1), Err(Error::Corrupt { offset, .. }) if offset == at as u64 + 24));
+}
+
 #[test]
 fn records_in_another_place_or_of_another_log_are_not_read() {
     let batches = [vec![Owned::Delete(1, 1)], vec![Owned::Delete(2, 2)], vec![Owned::Delete(3, 3)]];
@@ -308,7 +386,7 @@ fn a_torn_header_is_damage_only_if_it_was_synced() {
             other => assert!(damaged && matches!(other, Err(Error::Corrupt { offset: 0, .. }))),
         }
     }
-    let text = b"A text that is longer than a log's header.";
+    let text = b"A text that is longer than the header of a log, which is not so short.";
     let damage = read::<u64>(text, 1).unwrap_err();
     assert!(matches!(damage, Error::Corrupt { damage: Damage::Magic { .. }, .. }), "{damage}");
 }

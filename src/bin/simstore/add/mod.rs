@@ -121,7 +121,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let kind = args.documents.kind(&args.inputs)?;
     let exists = args.store.join("MANIFEST").exists();
     let profile = profile_of::<F>(args, kind, exists)?;
-    let store = Store::<F>::open(&args.store, options::<F>(args, profile.as_ref())?)?;
+    let store = crate::live::open::<F>(&args.store, options::<F>(args, profile.as_ref())?)?;
     let profile = profile.unwrap_or_default();
 
     let mut bad = BadLines::new(args.documents.skip_bad);

@@ -51,7 +51,8 @@ pub(super) struct Against<F: Fingerprint> {
 impl<F: Fingerprint> Against<F> {
     pub(super) fn open(path: &Path, add: bool) -> Outcome<Self> {
         let exists = path.join("MANIFEST").exists();
-        let store = if add && exists { Some(Store::<F>::open(path, Options::default())?) } else { None };
+        let store =
+            if add && exists { Some(crate::live::open::<F>(path, Options::default())?) } else { None };
         let snapshot = match &store {
             Some(store) => Some(store.snapshot()),
             None if exists => Some(Snapshot::open(path)?),
