@@ -21,6 +21,14 @@ pub enum Error {
         /// The reason given by the operating system.
         source: io::Error,
     },
+    /// The system does not let a thread be started.
+    #[error(
+        "cannot start a thread: {source}; raise the limit of threads (`ulimit -u`, or that of the container), or use fewer"
+    )]
+    Thread {
+        /// The reason given by the operating system.
+        source: io::Error,
+    },
     /// The bytes of a store file are not what its format asks for.
     #[error(
         "{}: damaged at offset {offset}: {damage}; restore the file from a copy or build the store again",

@@ -74,6 +74,7 @@ mod store;
 mod table;
 #[cfg(feature = "text")]
 pub mod text;
+mod threads;
 mod wal;
 
 pub use crate::batch::{BatchMatch, BatchMethod};
@@ -92,6 +93,7 @@ pub use crate::store::{
     Store, StoredPair, Written, damage, salvage, salvageable_bits, stored_bits,
 };
 pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
+pub use crate::threads::start_global_pool;
 
 /// The examples of the README, run as tests.
 #[cfg(all(doctest, feature = "text"))]

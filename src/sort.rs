@@ -12,6 +12,7 @@ use rayon::slice::ParallelSliceMut;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, TEMPORARY};
+use crate::threads;
 
 /// What is sorted: a fingerprint, or a fingerprint with an id.
 pub(crate) trait Record: Copy + Ord + Send + Sync {
@@ -127,6 +128,7 @@ impl<R: Record> Sorter<R> {
     }
 
     fn spill(&mut self) -> Result<()> {
+        threads::ensure_pool()?;
         self.buffer.par_sort_unstable();
         let path = self.path.with_extension(format!("{}{TEMPORARY}", self.runs.paths.len()));
         let mut file = self.fs.create(&path).map_err(Error::io(&path, "create"))?;
@@ -145,6 +147,7 @@ impl<R: Record> Sorter<R> {
     /// Sorts what was pushed.
     pub(crate) fn finish(mut self) -> Result<Sorted<R>> {
         if self.runs.paths.is_empty() {
+            threads::ensure_pool()?;
             self.buffer.par_sort_unstable();
             return Ok(Sorted::Memory(self.buffer));
         }

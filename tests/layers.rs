@@ -6,7 +6,7 @@ use std::path::Path;
 /// From the ground up; modules on one line may not import one another.
 const LAYERS: &[&[&str]] = &[
     &["error", "kernels"],
-    &["fingerprint", "map"],
+    &["fingerprint", "map", "threads"],
     &["format", "fs", "permutation", "bits"],
     &["huffman", "radix"],
     &["sort"],

@@ -21,6 +21,7 @@ use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
 use crate::segment::Match;
 use crate::store::Snapshot;
+use crate::threads;
 
 /// How a batch of queries is answered. The answer is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -141,6 +142,7 @@ impl<F: Fingerprint> Snapshot<F> {
         if u32::try_from(queries.len()).is_err() {
             return Err(Error::BadArgument("a batch has at most 4,294,967,295 queries".to_string()));
         }
+        threads::ensure_pool()?;
         let method = match method {
             BatchMethod::Auto => self.batch_method(queries.len(), distance),
             chosen => chosen,

@@ -11,6 +11,7 @@ use crate::corpus::{Document, DocumentId, DocumentOptions, ReadProgress};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::text::{Profile, Simhash};
+use crate::threads;
 
 /// A batch is full with this many bytes of records, or this many records.
 const BATCH_BYTES: usize = 8 << 20;
@@ -142,6 +143,9 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(document) = self.done.next() {
             return Some(document);
+        }
+        if let Err(error) = threads::ensure_pool() {
+            return Some(Err(error));
         }
         let mut batch = std::mem::take(&mut self.read);
         if batch.is_empty() {

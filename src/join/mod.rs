@@ -39,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::Plan;
 use crate::radix;
+use crate::threads;
 
 /// Two fingerprints within the distance, by their positions in the slice that was joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,7 +78,11 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
 /// Sorts fingerprints on all cores of the current rayon pool: by digits, which for many is faster than by comparing
 /// them. Takes the memory of as many fingerprints again.
 pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
-    radix::sort_with_space(fingerprints);
+    if threads::ensure_pool().is_ok() {
+        radix::sort_with_space(fingerprints);
+    } else {
+        fingerprints.sort_unstable();
+    }
 }
 
 /// A lock whose holder has panicked is held by nobody: the panic goes on in the thread that waits for it.
@@ -122,6 +127,7 @@ pub fn visit_pairs<F: Fingerprint>(
         let message = "a self-join in memory takes at most 4,294,967,294 fingerprints".to_string();
         return Err(Error::BadArgument(message));
     }
+    threads::ensure_pool()?;
     // Refuses a distance that there are no plans for.
     Plan::<F>::named("scan", distance)?;
     Join { ranks: Ranks::new(fingerprints), distance, designs: Designs::new(distance), visitor }.run();

@@ -19,6 +19,7 @@ use crate::options::{BitAssignment, BuildOptions, BuildProgress, PlanChoice};
 use crate::plan::{self, Plan, Sample, TablePlan, Workload};
 use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{SymbolCounts, TableHeader, TableWriter};
+use crate::threads;
 
 /// Collects fingerprints and ids in any order, names and marks in theirs, and writes the files of a segment.
 pub(crate) struct SegmentBuilder<F> {
@@ -191,6 +192,7 @@ fn write<R: Record>(
     entry.plan = plan.name().to_string();
     entry.tables = plan.tables().len() as u32;
 
+    threads::ensure_pool()?;
     let done = AtomicU64::new(0);
     let task = TableTask { store, entry: &entry, options, records, done: &done };
     plan.tables().par_iter().enumerate().try_for_each(|(number, table)| {

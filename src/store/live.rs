@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::options::Options;
 use crate::segment::Match;
+use crate::threads::{self, Ready};
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,23 +77,25 @@ impl<F: Fingerprint> Store<F> {
     /// store has, [`Error::NotAStore`] if there is something else, or nothing and it is not to be made; and as
     /// [`Snapshot::open`].
     pub fn open(path: &Path, options: Options) -> Result<Self> {
+        // Before anything is written: a store without its threads is none.
+        let flushing = Ready::start("simstore flush")?;
+        let merging = if options.compaction { Some(Ready::start("simstore compaction")?) } else { None };
+        let pool = threads::pool("simstore segments")?;
         let opened = open::open::<F>(path, &options)?;
         let distance = opened.view.manifest.settings.distance;
-        let shared = Shared::new(path.to_path_buf(), options, opened.view, opened.next_number, opened.lock);
-        let shared = Arc::new(shared?);
+        let shared =
+            Shared::new(path.to_path_buf(), options, opened.view, opened.next_number, opened.lock, pool);
+        let shared = Arc::new(shared);
         let writer = Writer::new(shared.clone(), opened.log, distance);
         let torn_end = opened.torn_end;
-        let mut store = Store { shared: shared.clone(), writer, workers: Vec::new(), torn_end };
-        let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            let thread = std::thread::Builder::new().name(format!("simstore {name}"));
-            thread.spawn(work).map_err(Error::io(path, "start a thread for"))
-        };
-        let flushing = shared.clone();
-        store.workers.push(start("flush", Box::new(move || flush::work(&flushing)))?);
-        if shared.options.compaction {
-            store.workers.push(start("compaction", Box::new(move || merge::work(&shared)))?);
+        let mut workers = Vec::new();
+        let flushed = shared.clone();
+        workers.push(flushing.give(move || flushed.do_work(|| flush::work(&flushed))));
+        if let Some(merging) = merging {
+            let merged = shared.clone();
+            workers.push(merging.give(move || merged.do_work(|| merge::work(&merged))));
         }
-        Ok(store)
+        Ok(Store { shared, writer, workers, torn_end })
     }
 
     /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
@@ -309,5 +312,42 @@ impl<F: Fingerprint> Drop for Store<F> {
         }
         // After a failure the log is as a crash leaves it. What was to be durable was so before.
         let _ = self.writer.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody waits for what a thread that has panicked will never do.
+    #[test]
+    fn a_panic_in_the_background_fails_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::<u64>::open(&folder.path().join("store"), Options::default()).unwrap();
+        store.insert(1, 1).unwrap();
+        let shared = store.shared.clone();
+        let panics = std::thread::spawn(move || shared.do_work(|| panic!("on purpose")));
+        assert!(panics.join().is_err());
+        let error = store.insert(2, 2).unwrap_err();
+        assert!(matches!(&error, Error::Poisoned { reason, .. } if reason.contains("panicked")), "{error}");
+        assert!(store.flush().is_err() && store.wait_for_background().is_err());
+        assert_eq!(store.query(1, 0).unwrap().len(), 1);
+    }
+
+    /// Called from a pool all of whose threads are taken, it does not wait for one of them.
+    #[test]
+    fn work_from_inside_of_another_pool() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        pool.install(|| {
+            let store = Store::<u64>::open(&path, Options::default()).unwrap();
+            let mut load = store.load().unwrap();
+            (0..100).try_for_each(|i| load.insert(i << 32, i)).unwrap();
+            load.finish().unwrap();
+            store.insert(1, 1).unwrap();
+            store.compact().unwrap();
+            assert_eq!(store.snapshot().len(), 101);
+        });
     }
 }

@@ -8,6 +8,7 @@ use super::snapshot::Snapshot;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::segment::{Entry, Segment};
+use crate::threads;
 
 /// A stored fingerprint with its id, and the name of its document if it has one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,7 @@ impl<F: Fingerprint> Snapshot<F> {
         if ids.is_empty() || !self.keeps_ids() {
             return Ok(Vec::new());
         }
+        threads::ensure_pool()?;
         let wanted = Wanted::new(ids);
         let mut found: Vec<(u64, F)> = Vec::new();
         for (i, segment) in self.segments().iter().enumerate() {
@@ -78,6 +80,7 @@ impl<F: Fingerprint> Snapshot<F> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
+        threads::ensure_pool()?;
         let mut ids = HashSet::new();
         for segment in self.segments() {
             let chunks = 0..segment.name_chunks();

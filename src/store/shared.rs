@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 
 use super::snapshot::Snapshot;
 use super::view::{Recent, View};
@@ -14,6 +14,7 @@ use crate::fs::Lock;
 use crate::manifest::{Manifest, SegmentEntry, log_name};
 use crate::options::{BuildOptions, Options};
 use crate::segment::Segment;
+use crate::threads;
 
 /// Takes a lock. What it guards is in order even if a thread panicked while it held it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,6 +65,18 @@ pub(super) struct Shared<F: Fingerprint> {
     _lock: Lock,
 }
 
+/// Fails a store if its thread panics.
+struct Unwinding<'a, F: Fingerprint>(&'a Shared<F>);
+
+impl<F: Fingerprint> Drop for Unwinding<'_, F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let source = std::io::Error::other("a thread in the background panicked");
+            self.0.fail(&Error::io(&self.0.path, "flush or merge")(source));
+        }
+    }
+}
+
 /// Another list of segments.
 pub(super) struct Change<F> {
     /// Segments that go, by number.
@@ -85,11 +98,9 @@ impl<F: Fingerprint> Shared<F> {
         view: View<F>,
         next_number: u64,
         lock: Lock,
-    ) -> Result<Self> {
-        let pool = ThreadPoolBuilder::new().thread_name(|i| format!("simstore segments {i}")).build();
-        let pool =
-            pool.map_err(|error| Error::io(&path, "start threads for")(std::io::Error::other(error)))?;
-        Ok(Shared {
+        pool: ThreadPool,
+    ) -> Self {
+        Shared {
             path,
             pool,
             options,
@@ -101,7 +112,7 @@ impl<F: Fingerprint> Shared<F> {
             next_number: AtomicU64::new(next_number),
             written: Mutex::default(),
             _lock: lock,
-        })
+        }
     }
 
     pub(super) fn view(&self) -> Arc<View<F>> {
@@ -143,12 +154,22 @@ impl<F: Fingerprint> Shared<F> {
     }
 
     /// Does something with the threads that write segments.
-    pub(super) fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    pub(super) fn in_pool<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        if rayon::current_thread_index().is_none() {
+            return self.pool.install(work);
+        }
         // A thread of another pool would take up other work of that pool while it waits: this one only waits.
         std::thread::scope(|scope| {
-            let done = scope.spawn(|| self.pool.install(work)).join();
+            let waiting = std::thread::Builder::new().spawn_scoped(scope, || self.pool.install(work));
+            let done = waiting.map_err(threads::not_started)?.join();
             done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// Does the work of a thread of its own; if it panics, nothing more is written, and nobody waits for it.
+    pub(super) fn do_work(&self, work: impl FnOnce()) {
+        let _guard = Unwinding(self);
+        work();
     }
 
     /// Waits until all memtables but the last are segments.

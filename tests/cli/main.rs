@@ -20,6 +20,8 @@ mod runs;
 mod salvage;
 mod store;
 mod synth;
+#[cfg(unix)]
+mod threads;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Fingerprint, Options, Store};
+use simstore::{Fingerprint, Options};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;

@@ -1,5 +1,6 @@
 //! Ctrl-C, and what else asks a command to stop.
 
+use std::io::ErrorKind;
 #[cfg(unix)]
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -10,7 +11,7 @@ use crate::output::remove_unfinished;
 pub(crate) const INTERRUPTED: i32 = 130;
 
 /// From now on an interrupted command removes the output that it has not finished, and ends. What it has written of
-/// a store is left: a store is valid at every moment.
+/// a store is left: a store is valid at every moment. Where there is no thread to wait with, it ends as the system has it.
 pub(crate) fn handle() -> Outcome {
     let stop = || {
         remove_unfinished();
@@ -18,8 +19,17 @@ pub(crate) fn handle() -> Outcome {
         std::process::exit(INTERRUPTED);
     };
     outlive_file_limit()?;
-    ctrlc::set_handler(stop)
-        .map_err(|error| Failure::Failed(format!("cannot wait for interruptions: {error}")))
+    match ctrlc::set_handler(stop) {
+        Err(ctrlc::Error::System(error)) if error.kind() == ErrorKind::WouldBlock => {
+            complain(&format!(
+                "warning: an interruption leaves unfinished output: cannot start a thread: {error}"
+            ));
+            Ok(())
+        }
+        handled => {
+            handled.map_err(|error| Failure::Failed(format!("cannot wait for interruptions: {error}")))
+        }
+    }
 }
 
 /// A file that would grow over the limit of `ulimit -f` ends a process without a word, unless the signal is caught: then

@@ -103,12 +103,9 @@ fn run(cli: Cli) -> Outcome {
         if !(1..=MAX_THREADS).contains(&threads) {
             return Err(Failure::Usage(format!("--threads must be from 1 to {MAX_THREADS}")));
         }
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build_global()
-            .map_err(|error| Failure::Failed(format!("cannot start {threads} threads: {error}")))?;
     }
     interrupt::handle()?;
+    simstore::start_global_pool(cli.common.threads);
     let progress = Progress::new(cli.common.quiet);
     match cli.command {
         Command::Build(args) => build::run(&args, &progress),

@@ -30,7 +30,7 @@ impl Progress {
             ProgressStyle::default_spinner()
         }));
         if self.shown {
-            bar.enable_steady_tick(Duration::from_millis(200));
+            tick(&bar);
         }
         Counter { bar, what, count: 0, read: None }
     }
@@ -49,7 +49,7 @@ impl Progress {
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        bar.enable_steady_tick(Duration::from_millis(200));
+        tick(&bar);
         Counter { bar, what, count: 0, read: Some(read) }
     }
 
@@ -77,6 +77,14 @@ impl Progress {
     /// Seconds since the command started.
     pub(crate) fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
+    }
+}
+
+/// Shows that time passes. The bar would panic where a thread cannot be started for that.
+fn tick(bar: &ProgressBar) {
+    if let Ok(thread) = std::thread::Builder::new().spawn(|| ()) {
+        let _ = thread.join();
+        bar.enable_steady_tick(Duration::from_millis(200));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use simstore::corpus::InputKind;
 use simstore::text::Profile;
-use simstore::{Codec, Fingerprint, Options, PlanChoice, Snapshot, Store};
+use simstore::{Codec, Fingerprint, Options, PlanChoice, Snapshot};
 
 use self::adding::Adding;
 use self::same_id::SameId;

@@ -1,0 +1,120 @@
+//! Threads of this crate's own, and pools of them: as many as the system lets start.
+//!
+//! Rayon panics where the threads of its global pool cannot be started, and a pool that could start only some gives up. So
+//! threads are started first, and then a pool is made of those that there are.
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+
+use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
+
+use crate::error::{Error, Result};
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// A thread that waits for its work. It ends without any when this is dropped.
+pub(crate) struct Ready {
+    work: Sender<Work>,
+    thread: JoinHandle<()>,
+}
+
+impl Ready {
+    pub(crate) fn start(name: &str) -> Result<Ready> {
+        let (work, given) = mpsc::channel::<Work>();
+        let wait = move || {
+            if let Ok(work) = given.recv() {
+                work();
+            }
+        };
+        let thread = thread::Builder::new().name(name.to_string()).spawn(wait).map_err(not_started)?;
+        Ok(Ready { work, thread })
+    }
+
+    pub(crate) fn give(self, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+        // It waits: nothing else ends it.
+        let _ = self.work.send(Box::new(work));
+        self.thread
+    }
+
+    fn end(self) {
+        drop(self.work);
+        let _ = self.thread.join();
+    }
+}
+
+/// The error of a thread that cannot be started.
+pub(crate) fn not_started(error: io::Error) -> Error {
+    Error::Thread { source: error }
+}
+
+/// As many threads as wanted; one at least. Where there are fewer, half of them are given back, so that what needs a thread
+/// after this finds one.
+fn start(name: &str, wanted: usize) -> Result<Vec<Ready>> {
+    let mut threads = Vec::new();
+    while threads.len() < wanted {
+        match Ready::start(&format!("{name} {}", threads.len())) {
+            Ok(thread) => threads.push(thread),
+            Err(error) if threads.is_empty() => return Err(error),
+            Err(_) => {
+                threads.drain(threads.len().div_ceil(2)..).for_each(Ready::end);
+                break;
+            }
+        }
+    }
+    Ok(threads)
+}
+
+/// Has a pool take threads that have been started.
+fn taking(mut threads: Vec<Ready>) -> impl FnMut(ThreadBuilder) -> io::Result<()> {
+    move |worker| {
+        let thread = threads.pop().ok_or_else(|| io::Error::other("more workers than threads"))?;
+        thread.give(|| worker.run());
+        Ok(())
+    }
+}
+
+/// A pool with a thread for each core, or fewer where not so many can be started.
+pub(crate) fn pool(name: &str) -> Result<ThreadPool> {
+    let threads = start(name, usual())?;
+    let builder = ThreadPoolBuilder::new().num_threads(threads.len());
+    builder.spawn_handler(taking(threads)).build().map_err(|error| not_started(io::Error::other(error)))
+}
+
+/// As many threads as rayon would start.
+fn usual() -> usize {
+    let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|count| count.parse().ok());
+    asked.filter(|&count| count > 0).unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Starts rayon's global pool, on which batches, joins and builds run unless they are called inside of another one: for a
+/// `main` that must do with the threads that it gets. `wanted` is as many as there are cores by default. Where only some can be
+/// started it has fewer; where none can, all is done by the calling thread, and other threads must not wait for the pool then.
+/// Does nothing if the pool is there.
+pub fn start_global_pool(wanted: Option<usize>) {
+    match start("simstore", wanted.unwrap_or_else(usual)) {
+        Ok(threads) => make_global(threads),
+        // An error says that there is one already.
+        Err(_) => drop(ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global()),
+    }
+    STARTED.get_or_init(|| ());
+}
+
+fn make_global(threads: Vec<Ready>) {
+    let builder = ThreadPoolBuilder::new().num_threads(threads.len());
+    // An error says that there is one already; the threads end then.
+    drop(builder.spawn_handler(taking(threads)).build_global());
+}
+
+static STARTED: OnceLock<()> = OnceLock::new();
+
+/// Makes sure that there is a pool to work on: without this, rayon would panic where its threads cannot be started.
+pub(crate) fn ensure_pool() -> Result<()> {
+    if STARTED.get().is_some() || rayon::current_thread_index().is_some() {
+        return Ok(());
+    }
+    make_global(start("simstore", usual())?);
+    STARTED.get_or_init(|| ());
+    Ok(())
+}
