@@ -1,0 +1,97 @@
+//! Commands that may not open, write or start as much as they would.
+
+use std::fs;
+
+use crate::jobs::{JOBS, Job};
+use crate::{Folder, Random, disturb, times};
+
+/// Runs each command under limits of the shell.
+fn limited(default: u64, seed: u64, limit: impl Fn(&mut Random) -> String) {
+    let mut random = Random(seed);
+    for job in JOBS {
+        let (expected, _) = job.undisturbed();
+        for _ in 0..times(default) {
+            let limit = limit(&mut random);
+            disturb(job, &limit, &expected, |folder| {
+                Some(folder.run(&format!("{limit}; exec {}", job.line)))
+            });
+        }
+    }
+}
+
+#[test]
+fn no_file_may_grow_large() {
+    // In blocks of 1 KiB.
+    limited(2, 1, |random| format!("ulimit -f {}", 1 << random.below(9)));
+}
+
+#[test]
+fn few_files_may_be_open() {
+    limited(2, 2, |random| format!("ulimit -n {}", 4 + random.below(40)));
+}
+
+#[test]
+fn little_memory() {
+    // In KiB; what a command maps counts too.
+    let mut random = Random(3);
+    for job in JOBS {
+        let (expected, _) = job.undisturbed();
+        for _ in 0..times(1) {
+            let limit = format!("ulimit -v {}", 20_000 + random.below(600_000));
+            disturb(job, &limit, &expected, |folder| {
+                let ended = folder.run(&format!("{limit}; exec {}", job.line));
+                // Where not even the loader or an allocation has memory, nobody is left to say so.
+                let is_done = ended.code == Some(0);
+                is_done.then_some(ended)
+            });
+        }
+    }
+}
+
+/// A disk of so many KiB; none where this user may not have one.
+fn small_disk(folder: &Folder, size: u64) -> bool {
+    let disk = folder.path().join("disk");
+    fs::create_dir_all(&disk).unwrap();
+    folder.run(&format!("mount -t tmpfs -o size={size}k tmpfs disk")).code == Some(0)
+}
+
+/// A command on a disk that is full.
+fn on_a_full_disk(job: &Job, expected: &str, size: u64) -> bool {
+    let folder = Folder::new();
+    if !small_disk(&folder, size) {
+        return false;
+    }
+    let inputs = Folder::new();
+    job.prepare(&inputs);
+    let copied = folder.run(&format!("cp -r {}/. disk/", inputs.path().display()));
+    let what = format!("{}, a disk of {size} KiB", job.name);
+    if copied.code == Some(0) {
+        let ended = folder.run(&format!("cd disk && exec {}", job.line));
+        ended.check(&what);
+        if ended.code == Some(0) {
+            assert!(job.state_in(&folder, "disk") == expected, "{what}: said to be done: {}", ended.stderr);
+        }
+        // With more room it is done.
+        folder.print("mount -o remount,size=1g disk");
+        let again = folder.run(&format!("cd disk && exec {}", job.line));
+        assert_eq!(again.code, Some(0), "{what}, run again: {}", again.stderr);
+        assert!(job.state_in(&folder, "disk") == expected, "{what}, run again");
+    }
+    folder.print("umount disk");
+    true
+}
+
+#[test]
+fn full_disks() {
+    let mut random = Random(4);
+    for job in JOBS {
+        let (expected, _) = job.undisturbed();
+        for _ in 0..times(2) {
+            // The inputs take some 1 MiB.
+            if !on_a_full_disk(job, &expected, 1000 + random.below(1500)) {
+                eprintln!("SKIPPED: no small disk can be mounted here (it takes the rights of root)");
+                return;
+            }
+        }
+    }
+}
