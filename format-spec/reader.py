@@ -191,6 +191,7 @@ class Table(File):
             values = self.decode_elias_fano(bits, count, width, first)
         else:
             values = self.decode_spans(bits, count, width, first)
+        self.check(ascending(values), "block %d: the fingerprints are not ascending" % number)
         self.check(values[-1] < 1 << self.bits, "block %d: a fingerprint is too large" % number)
         return values
 

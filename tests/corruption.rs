@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use simstore::plan::{Plan, TablePlan};
@@ -251,6 +252,47 @@ fn hostile_bytes_with_right_checksums() {
         sample::<u64>(codec, "probe-2", 150, 4).hostile(1200, &mut random);
         sample::<u128>(codec, "probe-3", 80, 5).hostile(600, &mut random);
     }
+}
+
+/// Blocks with right checksums that no writer makes are refused by both readers, or by none.
+#[test]
+fn the_independent_reader_agrees_on_hostile_blocks() {
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec");
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(13);
+    let (mut refused, mut taken) = (0, 0);
+    for name in ["consecutive", "no-flips", "example-gap", "example-first-difference", "example-elias-fano"] {
+        let mut sound = Files::new();
+        for entry in fs::read_dir(spec.join("golden").join(name)).unwrap().map(Result::unwrap) {
+            sound.insert(entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
+        }
+        for round in 0..16 {
+            let mut files = sound.clone();
+            let table = files.get_mut("000001-00.table").unwrap();
+            let foot = table.len() - 40;
+            let u64_at = |at: usize| u64::from_le_bytes(table[at..at + 8].try_into().unwrap());
+            let (start, len) = (u64_at(24) & 0xffff_ffff, u64_at(foot + 8));
+            let bit = ((start + 8) * 8 + random.below((len - 8) * 8)) as usize;
+            table[bit / 8] ^= 1 << (bit % 8);
+            seal_store(&mut files);
+            let store = folder.path().join(format!("{name}-{round}"));
+            fs::create_dir(&store).unwrap();
+            files.iter().for_each(|(name, bytes)| fs::write(store.join(name), bytes).unwrap());
+            let ours = Snapshot::<u64>::open(&store).is_ok_and(|store| store.verify(|_| ()) == 0);
+            let theirs = match Command::new("python3").arg(spec.join("reader.py")).arg(&store).output() {
+                Ok(output) => output,
+                Err(error) if std::env::var_os("CI").is_some() => panic!("python3: {error}"),
+                Err(error) => {
+                    return eprintln!("SKIPPED, the independent reader was not run: python3: {error}");
+                }
+            };
+            let text = String::from_utf8_lossy(&theirs.stderr);
+            assert_eq!(ours, theirs.status.success(), "{name}, bit {bit}: reader.py says: {text}");
+            assert!(ours || text.lines().count() == 1, "{text}");
+            *(if ours { &mut taken } else { &mut refused }) += 1;
+        }
+    }
+    assert!(refused > 20, "{refused} refused, {taken} taken");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn every_bit_flipped_of_logs_after_a_crash() {
             changed.get_mut(name).unwrap()[bit / 8] ^= 1 << (bit % 8);
             match read(&changed) {
                 Ok(found) => {
-                    assert!(found == model && name == first && bit / 8 >= sound, "{name}, bit {bit}")
+                    assert!(found == model && name == first && bit / 8 >= sound, "{name}, bit {bit}");
                 }
                 Err(error) => assert!(error.to_string().contains(name), "{name}, bit {bit}: {error}"),
             }

@@ -9,7 +9,7 @@
 
 use std::marker::PhantomData;
 
-use super::{BlockCodec, BlockHeader, Fit, Near, Range, Spot};
+use super::{BlockCodec, BlockHeader, Fit, Near, OTHER_CODE, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
@@ -137,6 +137,48 @@ impl<S> Difference<S> {
 
     fn header_bits<F: Fingerprint>(&self, spans: usize, width: u32) -> usize {
         BlockHeader::<F>::LEN * 8 + (spans - 1) * (width + self.position_bits) as usize
+    }
+
+    /// Bits of the words and the tails of a span.
+    fn data_bits<F: Fingerprint>(&self, span: &[F]) -> usize
+    where
+        S: Step<F>,
+    {
+        let symbols = span.windows(2).map(|pair| S::symbol(pair[0], pair[1]));
+        symbols.map(|len| (self.code.length(len) + len) as usize).sum()
+    }
+
+    /// Writes a block whose restart points have `width` bits.
+    fn encode_with<F: Fingerprint>(&self, width: u32, fingerprints: &[F], block: &mut [u8])
+    where
+        S: Step<F>,
+    {
+        let first = fingerprints[0];
+        let count = fingerprints.len();
+        let spans = count.div_ceil(self.span);
+        BlockHeader { count, width, first }.write(block);
+
+        let entry_bits = (width + self.position_bits) as usize;
+        let mut start = self.header_bits::<F>(spans, width);
+        for (i, span) in fingerprints.chunks(self.span).enumerate() {
+            if i > 0 {
+                let entry = BlockHeader::<F>::LEN * 8 + (i - 1) * entry_bits;
+                bits::write(block, entry, width, span[0].wrapping_sub(first));
+                bits::write_u64(block, entry + width as usize, self.position_bits, start as u64);
+            }
+            let bits = self.data_bits(span);
+            // What is left over in the block lies between the words and the tails of its last span.
+            let end = if i + 1 == spans { block.len() * 8 } else { start + bits };
+            let (mut word, mut tail) = (start, end);
+            for pair in span.windows(2) {
+                let len = S::symbol(pair[0], pair[1]);
+                self.code.write(block, word, len);
+                word += self.code.length(len) as usize;
+                tail -= len as usize;
+                bits::write(block, tail, len, S::tail(pair[0], pair[1]) & F::suffix_mask(len));
+            }
+            start += bits;
+        }
     }
 }
 
@@ -293,38 +335,28 @@ impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
     }
 
     fn encode(&self, fingerprints: &[F], block: &mut [u8]) {
-        let first = fingerprints[0];
-        let count = fingerprints.len();
-        let spans = count.div_ceil(self.span);
-        let last_restart = fingerprints[(spans - 1) * self.span];
-        let width = F::BITS - last_restart.wrapping_sub(first).leading_zeros();
-        BlockHeader { count, width, first }.write(block);
+        let last_restart = fingerprints[(fingerprints.len() - 1) / self.span * self.span];
+        let width = F::BITS - last_restart.wrapping_sub(fingerprints[0]).leading_zeros();
+        self.encode_with(width, fingerprints, block);
+    }
 
-        let entry_bits = (width + self.position_bits) as usize;
-        let mut start = self.header_bits::<F>(spans, width);
-        for (i, span) in fingerprints.chunks(self.span).enumerate() {
-            if i > 0 {
-                let entry = BlockHeader::<F>::LEN * 8 + (i - 1) * entry_bits;
-                bits::write(block, entry, width, span[0].wrapping_sub(first));
-                bits::write_u64(block, entry + width as usize, self.position_bits, start as u64);
+    fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
+        let header = BlockHeader::<F>::read(block)?;
+        let spans = fingerprints.len().div_ceil(self.span);
+        // With symbols that are other than those of the block, they may not fit, or have no words.
+        let mut bits = self.header_bits::<F>(spans, header.width);
+        for span in fingerprints.chunks(self.span) {
+            if bits >> self.position_bits > 0 && span[0] != fingerprints[0] {
+                return Err(OTHER_CODE);
             }
-            let bits: usize = span
-                .windows(2)
-                .map(|pair| S::symbol(pair[0], pair[1]))
-                .map(|len| (self.code.length(len) + len) as usize)
-                .sum();
-            // What is left over in the block lies between the words and the tails of its last span.
-            let end = if i + 1 == spans { block.len() * 8 } else { start + bits };
-            let (mut word, mut tail) = (start, end);
-            for pair in span.windows(2) {
-                let len = S::symbol(pair[0], pair[1]);
-                self.code.write(block, word, len);
-                word += self.code.length(len) as usize;
-                tail -= len as usize;
-                bits::write(block, tail, len, S::tail(pair[0], pair[1]) & F::suffix_mask(len));
-            }
-            start += bits;
+            bits += self.data_bits(span);
         }
+        if bits > block.len() * 8 {
+            return Err(OTHER_CODE);
+        }
+        let mut again = vec![0; block.len()];
+        self.encode_with(header.width, fingerprints, &mut again);
+        if again[format::BLOCK_COUNT..] == block[format::BLOCK_COUNT..] { Ok(()) } else { Err(OTHER_CODE) }
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! P. Elias, "Efficient storage and retrieval by content and address of static files", J. ACM 21 (1974);
 //! R. M. Fano, "On the number of bits required to implement an associative memory", MIT (1971).
 
-use super::{BlockCodec, BlockHeader, Fit, Near, Range, Spot};
+use super::{BlockCodec, BlockHeader, Fit, Near, OTHER_CODE, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
@@ -242,6 +242,19 @@ impl<F: Fingerprint> Parts<'_, F> {
     }
 }
 
+/// Writes a block whose fingerprints have `width` lower bits.
+fn encode_with<F: Fingerprint>(width: u32, fingerprints: &[F], block: &mut [u8]) {
+    let (first, count) = (fingerprints[0], fingerprints.len());
+    BlockHeader { count, width, first }.write(block);
+    let end = block.len() * 8;
+    for (i, fingerprint) in fingerprints.iter().enumerate().skip(1) {
+        let value = fingerprint.wrapping_sub(first);
+        let upper = (value >> width).low_u64() as usize;
+        bits::write_u64(block, BlockHeader::<F>::LEN * 8 + upper + i - 1, 1, 1);
+        bits::write(block, end - i * width as usize, width, value & F::suffix_mask(width));
+    }
+}
+
 const COUNT: &str = "the number of upper bits and the block's count";
 
 impl<F: Fingerprint> BlockCodec<F> for EliasFano {
@@ -259,17 +272,22 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
     }
 
     fn encode(&self, fingerprints: &[F], block: &mut [u8]) {
-        let (first, count) = (fingerprints[0], fingerprints.len());
-        let last = fingerprints[count - 1].wrapping_sub(first);
-        let width = if count == 1 { 0 } else { best_width(count - 1, last).0 };
-        BlockHeader { count, width, first }.write(block);
-        let end = block.len() * 8;
-        for (i, fingerprint) in fingerprints.iter().enumerate().skip(1) {
-            let value = fingerprint.wrapping_sub(first);
-            let upper = (value >> width).low_u64() as usize;
-            bits::write_u64(block, BlockHeader::<F>::LEN * 8 + upper + i - 1, 1, 1);
-            bits::write(block, end - i * width as usize, width, value & F::suffix_mask(width));
+        let count = fingerprints.len();
+        let last = fingerprints[count - 1].wrapping_sub(fingerprints[0]);
+        encode_with(if count == 1 { 0 } else { best_width(count - 1, last).0 }, fingerprints, block);
+    }
+
+    fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
+        let parts = Parts::<F>::read(block)?;
+        let (count, first) = (fingerprints.len(), fingerprints[0]);
+        let upper = fingerprints[count - 1].wrapping_sub(first) >> parts.header.width;
+        // One too large has wrapped: then the upper bits of the block do not fit what they were read as.
+        if upper > F::from_u64((parts.upper_len + 1 - count) as u64) {
+            return Err(OTHER_CODE);
         }
+        let mut again = vec![0; block.len()];
+        encode_with(parts.header.width, fingerprints, &mut again);
+        if again[format::BLOCK_COUNT..] == block[format::BLOCK_COUNT..] { Ok(()) } else { Err(OTHER_CODE) }
     }
 
     #[inline(always)]

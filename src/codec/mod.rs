@@ -98,6 +98,9 @@ pub(crate) struct Fit {
     pub(crate) bytes: usize,
 }
 
+/// A block that can be decoded, and is not what its fingerprints are coded as.
+const OTHER_CODE: Damage = Damage::Mismatch { what: "a block and the code of its fingerprints" };
+
 /// What a codec does with one block.
 ///
 /// Fingerprints are strictly ascending. A block's bytes may be anything: an answer is then an error or
@@ -108,6 +111,10 @@ pub(crate) trait BlockCodec<F: Fingerprint> {
 
     /// Writes all of `fingerprints`, which fit, into a zeroed block, but for its checksum.
     fn encode(&self, fingerprints: &[F], block: &mut [u8]);
+
+    /// Whether a block is coded as the format says, byte for byte; `fingerprints`, strictly ascending, are what it was
+    /// decoded to.
+    fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage>;
 
     /// Appends the block's fingerprints to `fingerprints`, in order.
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage>;

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::bits;
 use crate::huffman::{Code, MAX_SYMBOLS};
 
 /// Sorted, distinct fingerprints of all kinds: spread, crowded, both ends of the range.
@@ -60,6 +61,7 @@ fn round_trip<F: Fingerprint>(
         let mut decoded = Vec::new();
         codec.decode(&block, &mut decoded).unwrap();
         assert_eq!(decoded, here);
+        codec.check(&block, here).unwrap();
         let bounds = ranges.iter().copied().chain(here.iter().map(|&x| (x, x))).chain([(F::ZERO, F::MAX)]);
         for (low, high) in bounds {
             let mut visited = Vec::new();
@@ -157,4 +159,39 @@ fn both_ends_of_the_range() {
     all_codecs(&[0_u64, u64::MAX], 16, 256, &[(0, 0), (u64::MAX, u64::MAX), (1, u64::MAX - 1)]);
     all_codecs(&[0_u128, 1, u128::MAX - 1, u128::MAX], 1, 256, &[(0, 1), (1, u128::MAX - 1)]);
     all_codecs(&[7_u64], 16, 256, &[(0, 6), (7, 7), (8, 9)]);
+}
+
+/// Blocks that can be decoded, to fingerprints that ascend, and that no writer makes.
+#[test]
+fn other_codes_of_the_same_fingerprints_are_no_code() {
+    let values = [0x10_u64, 0x13, 0x20, 0x21, 0x25];
+    let gap = huffman::<u64, Gap>(&values, 2, 256);
+    let of_gap = |block: &[u8]| {
+        let mut decoded = Vec::new();
+        gap.decode(block, &mut decoded).unwrap();
+        let checked = gap.check(block, &decoded);
+        (decoded, checked)
+    };
+    let mut block = vec![0; 60];
+    gap.encode(&values, &mut block);
+    assert_eq!(of_gap(&block), (values.to_vec(), Ok(())));
+    // Bits between the words and the tails of the last span that are not zero.
+    let mut padded = block.clone();
+    padded[40] = 1;
+    assert_eq!(of_gap(&padded), (values.to_vec(), Err(OTHER_CODE)));
+    // A sum of upper and lower bits above 2^64 - 1, of which the low 64 bits are larger than the one before.
+    let mut block = vec![0; 16 + 1 + 16];
+    BlockHeader { count: 3, width: 63, first: 0_u64 }.write(&mut block);
+    let end = block.len() * 8;
+    // Upper bits 0 and 2, lower bits 5 and 9.
+    bits::write_u64(&mut block, 128, 4, 0b1001);
+    bits::write(&mut block, end - 63, 63, 5_u64);
+    bits::write(&mut block, end - 126, 63, 9_u64);
+    let of_elias_fano = |block: &[u8]| {
+        let mut decoded = Vec::<u64>::new();
+        EliasFano.decode(block, &mut decoded).unwrap();
+        let checked = EliasFano.check(block, &decoded);
+        (decoded, checked)
+    };
+    assert_eq!(of_elias_fano(&block), (vec![0, 5, 9], Err(OTHER_CODE)));
 }

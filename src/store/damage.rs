@@ -47,9 +47,7 @@ pub fn damage<F: Fingerprint>(path: &Path, mut damaged: impl FnMut(Error)) -> Re
             let memtable = Memtable::<F>::new(0, logs.bytes);
             if !found {
                 match logs.replay(path, &manifest, &memtable) {
-                    Ok(replayed) => {
-                        replayed.logs.iter().filter_map(|log| log.torn_end(path)).for_each(report)
-                    }
+                    Ok(found) => found.logs.iter().filter_map(|log| log.torn_end(path)).for_each(report),
                     Err(error) => report(error),
                 }
             }

@@ -267,6 +267,12 @@ impl<F: Fingerprint> Table<F> {
         self.blocks.bytes.will_need(start.min(self.blocks.end)..end.min(self.blocks.end));
     }
 
+    /// Whether the block is coded as its fingerprints are.
+    fn check_code(&self, block: usize, fingerprints: &[F]) -> Result<(), Damage> {
+        let bytes = self.blocks.bytes.as_ref();
+        with_codec!(&self.codec, codec => codec.check(&bytes[self.blocks.range(block)], fingerprints))
+    }
+
     fn check_block(&self, block: usize) -> Result<()> {
         if block < self.blocks() {
             return Ok(());
@@ -320,14 +326,14 @@ impl<F: Fingerprint> Table<F> {
                 previous = Some(self.index.last(block));
                 continue;
             }
-            for &value in &decoded {
-                if previous.is_some_and(|previous| previous >= value) {
-                    let damage = Damage::Order { what: "the fingerprints of a block" };
-                    damaged(self.blocks.damaged(block, damage));
-                    break;
-                }
-                previous = Some(value);
+            let ascending = decoded.windows(2).all(|pair| pair[0] < pair[1]);
+            if !ascending || previous >= decoded.first().copied() {
+                let damage = Damage::Order { what: "the fingerprints of a block" };
+                damaged(self.blocks.damaged(block, damage));
+            } else if let Err(damage) = self.check_code(block, &decoded) {
+                damaged(self.blocks.damaged(block, damage));
             }
+            previous = decoded.last().copied().max(previous);
             if decoded.last() != Some(&self.index.last(block)) {
                 let damage = Damage::Mismatch { what: "a block's last fingerprint and the block index" };
                 damaged(self.blocks.damaged(block, damage));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, complain};
 use crate::progress::Progress;
 
 mod add;
@@ -99,13 +99,17 @@ enum Command {
 }
 
 fn run(cli: Cli) -> Outcome {
-    if let Some(threads) = cli.common.threads {
-        if !(1..=MAX_THREADS).contains(&threads) {
-            return Err(Failure::Usage(format!("--threads must be from 1 to {MAX_THREADS}")));
-        }
+    if cli.common.threads.is_some_and(|threads| !(1..=MAX_THREADS).contains(&threads)) {
+        return Err(Failure::Usage(format!("--threads must be from 1 to {MAX_THREADS}")));
     }
     interrupt::handle()?;
     simstore::start_global_pool(cli.common.threads);
+    let threads = rayon::current_num_threads();
+    if cli.common.threads.is_some_and(|wanted| threads < wanted) {
+        complain(&format!(
+            "warning: no more than {threads} threads can be used, the system starts no others"
+        ));
+    }
     let progress = Progress::new(cli.common.quiet);
     match cli.command {
         Command::Build(args) => build::run(&args, &progress),
