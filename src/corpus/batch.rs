@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::corpus::records::{Record, Records, records};
-use crate::corpus::{Document, DocumentId, DocumentOptions, ReadProgress};
+use crate::corpus::{Document, DocumentId, DocumentOptions, ReadNote, ReadProgress};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::text::{Profile, Simhash};
@@ -152,6 +152,7 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
             batch = read_batch(&mut self.records);
         }
         let (first, length) = (self.ordinal, batch.len() as u64);
+        let progress = self.records.progress();
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
         let (with_records, with_texts, wanted) = (self.with_records, self.with_texts, &self.wanted);
         let fingerprint = |(at, record): (usize, Result<Record>)| {
@@ -159,7 +160,10 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
             let kept = with_records.then(|| record.clone());
             let (ordinal, checksum) = (first + at as u64, record.checksum(options));
             let is_wanted = wanted.0.as_ref().is_none_or(|wanted| wanted(record.path(), record.line()));
-            let Document { id, text, path, line, replaced, extra } = record.document(options)?;
+            let Document { id, text, path, line, replaced, extra, guessed } = record.document(options)?;
+            if let Some(encoding) = guessed {
+                progress.note(ReadNote::Encoding(encoding.name()));
+            }
             Ok(FingerprintedDocument {
                 id,
                 simhash: if is_wanted { profile.fingerprint(&text) } else { None },

@@ -5,11 +5,14 @@ use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use bzip2::bufread::MultiBzDecoder;
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
 
 /// Bytes that tell how a file is compressed.
 pub(crate) const MAGIC_BYTES: usize = 10;
+
+/// The largest window of Zstandard that is read, as a power of two: what `zstd --long=31` writes.
+const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +60,17 @@ impl Compression {
         }
     }
 
-    /// Reads through the compression, however many members there are in a row.
+    /// Reads through the compression, however many members there are in a row. Gzip may be read on after an error: then
+    /// with the next member that begins behind it.
     pub(crate) fn reader<'r>(self, raw: impl BufRead + Send + 'r) -> io::Result<Box<dyn Read + Send + 'r>> {
         Ok(match self {
             Compression::None => Box::new(raw),
-            Compression::Gzip => Box::new(MultiGzDecoder::new(raw)),
-            Compression::Zstd => Box::new(zstd::Decoder::with_buffer(raw)?),
+            Compression::Gzip => Box::new(Members::new(raw)),
+            Compression::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(raw)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+                Box::new(decoder)
+            }
             Compression::Bzip2 => Box::new(MultiBzDecoder::new(raw)),
             Compression::Xz => Box::new(XzDecoder::new_multi_decoder(raw)),
         })
@@ -78,5 +86,76 @@ impl fmt::Display for Compression {
             Compression::Bzip2 => "bzip2",
             Compression::Xz => "xz",
         })
+    }
+}
+
+/// The members of a gzip file, one after the other.
+struct Members<R> {
+    member: Option<GzDecoder<R>>,
+    /// What is between two members.
+    raw: Option<R>,
+    is_damaged: bool,
+}
+
+impl<R: BufRead> Members<R> {
+    fn new(raw: R) -> Self {
+        Members { member: Some(GzDecoder::new(raw)), raw: None, is_damaged: false }
+    }
+
+    /// Goes to the next bytes that may begin a member; false if there are none.
+    fn find_member(raw: &mut R) -> io::Result<bool> {
+        loop {
+            let bytes = raw.fill_buf()?;
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            let is_start = |header: &[u8]| header[..3] == [0x1f, 0x8b, 8] && header[3] & 0xe0 == 0;
+            let start = bytes.windows(4).position(is_start);
+            let passed = start.unwrap_or(bytes.len());
+            raw.consume(passed);
+            if start.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some(mut member) = self.member.take() {
+                match member.read(buffer) {
+                    Ok(0) => self.raw = Some(member.into_inner()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                        self.member = Some(member);
+                        return Err(error);
+                    }
+                    Err(error) => {
+                        // What cannot be read at all cannot be read on.
+                        use io::ErrorKind::{InvalidData, InvalidInput};
+                        if matches!(error.kind(), InvalidData | InvalidInput) {
+                            self.raw = Some(member.into_inner());
+                            self.is_damaged = true;
+                        }
+                        return Err(error);
+                    }
+                    read => {
+                        self.member = Some(member);
+                        return read;
+                    }
+                }
+            }
+            let Some(mut raw) = self.raw.take() else { return Ok(0) };
+            let is_there =
+                if self.is_damaged { Self::find_member(&mut raw)? } else { !raw.fill_buf()?.is_empty() };
+            if !is_there {
+                return Ok(0);
+            }
+            self.is_damaged = false;
+            self.member = Some(GzDecoder::new(raw));
+        }
     }
 }

@@ -7,10 +7,13 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::corpus::encoding::{self, Decoded, Encoding};
-use crate::corpus::fields::{Fields, Parsed, is_taken};
+use crate::corpus::fields::{Fields, Parsed, is_taken, listed};
 use crate::corpus::input::Input;
-use crate::corpus::{DocumentId, DocumentOptions};
+use crate::corpus::{DocumentId, DocumentOptions, ReadNote};
 use crate::error::Result;
+
+/// What may stand between the fields of a table, if nothing else is said.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The first row of a table.
 #[derive(Clone, Debug)]
@@ -49,7 +52,7 @@ impl Header {
         if self.column(name).is_some() {
             return Err(is_taken("column", name));
         }
-        let special = ['"', ',', '\t', '\r', '\n'];
+        let special = ['"', ',', '\t', '\r', '\n', char::from(self.delimiter)];
         let quoted = if name.contains(special) {
             format!("\"{}\"", name.replace('"', "\"\""))
         } else {
@@ -61,7 +64,7 @@ impl Header {
 
     /// The reason why documents cannot be read from such a table, if there is one.
     fn check(&self, options: &DocumentOptions) -> Result<(), String> {
-        let there = || format!("the columns are `{}`", self.columns.join("`, `"));
+        let there = || format!("the columns are {}", listed(&self.columns));
         if let Some(name) = options.id_field.as_ref().filter(|name| self.column(name).is_none()) {
             return Err(format!("no id column `{name}`; {}", there()));
         }
@@ -148,20 +151,40 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Reads the header; `None` if the input is empty.
+    /// Reads the header; `None` if the input is empty. Where no delimiter is asked for and the `usual` one gives no
+    /// columns that are, another one is taken that does.
     ///
     /// # Errors
     /// [`Error::BadInput`](crate::Error::BadInput) for a header without the columns that are asked for.
-    pub(crate) fn open(mut input: Input, delimiter: u8, options: &DocumentOptions) -> Result<Option<Rows>> {
-        let reader = ReaderBuilder::new().delimiter(delimiter).build();
-        let mut splitter = Splitter { reader, lines: 0, max_bytes: options.max_bytes };
+    pub(crate) fn open(mut input: Input, usual: u8, options: &DocumentOptions) -> Result<Option<Rows>> {
+        let usual = options.delimiter.unwrap_or(usual);
+        let reader = |delimiter| ReaderBuilder::new().delimiter(delimiter).build();
+        let mut splitter = Splitter { reader: reader(usual), lines: 0, max_bytes: options.max_bytes };
         let mut row = Vec::new();
         if !splitter.read(&mut input, &mut row)? {
             return Ok(None);
         }
-        let header = Header::new(row, delimiter, input.encoding(), input.mark())
-            .and_then(|header| header.check(options).map(|()| header))
-            .map_err(|reason| input.bad(reason))?;
+        let header = |delimiter| {
+            let header = Header::new(row.clone(), delimiter, input.encoding(), input.mark())?;
+            header.check(options).map(|()| header)
+        };
+        let header = header(usual).or_else(|reason| {
+            if options.delimiter.is_some() {
+                return Err(reason);
+            }
+            // Of those that give no columns that are asked for, the most frequent one tells which columns there are.
+            let mut others =
+                DELIMITERS.map(|other| (row.iter().filter(|&&byte| byte == other).count(), other));
+            others.sort_by_key(|&(count, other)| (std::cmp::Reverse(count), other != usual));
+            let mut headers = others.into_iter().map(|(_, other)| header(other));
+            let first = headers.next().unwrap_or(Err(reason));
+            first.or_else(|reason| headers.find_map(Result::ok).ok_or(reason))
+        });
+        let header = header.map_err(|reason| input.bad(reason))?;
+        if header.delimiter != usual {
+            splitter.reader = reader(header.delimiter);
+            input.note(ReadNote::Delimiter(header.delimiter.into()));
+        }
         Ok(Some(Rows { input, header: Arc::new(header), splitter }))
     }
 

@@ -4,12 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{DecoderResult, Encoding as Charset, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{DecoderResult, Encoding as Charset, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::error::{Error, Result};
 
 /// Bytes that are enough to detect an encoding.
 const DETECTED_BYTES: usize = 1 << 20;
+/// A malformed character in so many bytes of lines is no sign of another encoding.
+const RARE: u64 = 8192;
 /// Where HTML has to declare its encoding; the standard says 1,024, pages are less strict.
 const DECLARED_BYTES: usize = 4096;
 
@@ -20,7 +22,8 @@ const DECLARED_BYTES: usize = 4096;
 /// comes before it.
 ///
 /// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, it is what HTTP or a `<meta>` tag declares,
-/// or else detected by its bytes.
+/// or else detected by its bytes. Lines and tables that are not nearly UTF-8 are not guessed at: reading them ends with an
+/// error that says what they look like.
 ///
 /// ```
 /// use simstore::corpus::Encoding;
@@ -35,6 +38,12 @@ pub struct Encoding(pub(crate) Option<&'static Charset>);
 impl Encoding {
     /// Told by the bytes.
     pub const AUTO: Encoding = Encoding(None);
+    pub(crate) const UTF_8: Encoding = Encoding(Some(UTF_8));
+
+    /// Its name in the standard, or `auto`.
+    pub fn name(self) -> &'static str {
+        self.0.map_or("auto", Charset::name)
+    }
 }
 
 impl Default for Encoding {
@@ -45,7 +54,7 @@ impl Default for Encoding {
 
 impl fmt::Display for Encoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.map_or("auto", Charset::name))
+        f.write_str(self.name())
     }
 }
 
@@ -70,31 +79,107 @@ impl FromStr for Encoding {
 /// Text and the number of replacements in it.
 pub(crate) type Decoded = (String, u64);
 
-/// Decodes a whole text, without its byte order mark.
+/// Decodes a whole text, without its byte order mark; with it the encoding, if that was guessed.
 ///
 /// `declared` is what HTTP says; HTML may say it too.
-pub(crate) fn decode_text(bytes: Vec<u8>, encoding: Encoding, declared: Option<&str>) -> Decoded {
-    if let Some((charset, mark)) = Charset::for_bom(&bytes) {
-        return decode(bytes, mark, charset);
+pub(crate) fn decode_text(
+    bytes: Vec<u8>,
+    encoding: Encoding,
+    declared: Option<&str>,
+) -> (Decoded, Option<Encoding>) {
+    let (charset, mark, is_guessed) = charset_of(&bytes, encoding, declared);
+    let guessed = is_guessed.then_some(Encoding(Some(charset)));
+    (decode(bytes, mark, charset), guessed)
+}
+
+/// The encoding of a text, the length of its byte order mark, and whether the encoding is a guess.
+fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'static Charset, usize, bool) {
+    if let Some((charset, mark)) = Charset::for_bom(bytes) {
+        return (charset, mark, false);
     }
     if let Some(charset) = encoding.0 {
-        return decode(bytes, 0, charset);
+        return (charset, 0, false);
     }
     let declared = declared.and_then(|label| Charset::for_label_no_replacement(label.as_bytes()));
     // These look like UTF-8, and are not.
     if let Some(charset) = declared.filter(|charset| !charset.is_ascii_compatible()) {
-        return decode(bytes, 0, charset);
+        return (charset, 0, false);
     }
-    let bytes = match String::from_utf8(bytes) {
-        Ok(text) => return (text, 0),
-        Err(error) => error.into_bytes(),
+    if let Some(charset) = utf16_of(&bytes[..bytes.len().min(DETECTED_BYTES)]) {
+        return (charset, 0, true);
+    }
+    if std::str::from_utf8(bytes).is_ok() || is_nearly_utf8(bytes) {
+        return (UTF_8, 0, false);
+    }
+    match declared.or_else(|| declared_by_html(bytes)) {
+        Some(charset) => (charset, 0, false),
+        None => (detect(bytes), 0, true),
+    }
+}
+
+/// What the first bytes of a text in UTF-16 are in UTF-8; `None` for other texts, and for what is no text.
+pub(crate) fn utf8_head(head: &[u8]) -> Option<Vec<u8>> {
+    let (charset, mark) = match Charset::for_bom(head) {
+        Some((charset, mark)) => (charset, mark),
+        None => (utf16_of(head)?, 0),
     };
-    let charset = if is_nearly_utf8(&bytes) {
-        UTF_8
-    } else {
-        declared.or_else(|| declared_by_html(&bytes)).unwrap_or_else(|| detect(&bytes))
+    // Four bytes a character are another encoding.
+    if charset == UTF_8 || head[mark..].starts_with(b"\0\0") {
+        return None;
+    }
+    let whole = (head.len() - mark) / 2 * 2;
+    Some(decode(head[..mark + whole].to_vec(), mark, charset).0.into_bytes())
+}
+
+/// In which order the bytes of UTF-16 without a mark are; `None` if it is not that. Without any ASCII, and so without a
+/// single zero, it cannot be told.
+fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
+    if !bytes.contains(&0) {
+        return None;
+    }
+    // Characters, and those of them that are ASCII, if nothing is there that no text has.
+    let count = |unit: fn([u8; 2]) -> u16| {
+        let (mut all, mut ascii, mut broken) = (0_usize, 0_usize, 0_usize);
+        for character in char::decode_utf16(bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]))) {
+            match character {
+                Ok('\t' | '\n' | '\r') => ascii += 1,
+                Ok(character) if character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}') => {
+                    return None;
+                }
+                Ok(character) => ascii += usize::from(character.is_ascii()),
+                // One at the end may have been cut off.
+                Err(_) => broken += 1,
+            }
+            all += 1;
+        }
+        (broken <= 1 && ascii > 0 && (all >= 16 || 2 * ascii >= all)).then_some(ascii)
     };
-    decode(bytes, 0, charset)
+    match (count(u16::from_le_bytes), count(u16::from_be_bytes)) {
+        (None, None) => None,
+        (little, big) if little >= big => Some(UTF_16LE),
+        _ => Some(UTF_16BE),
+    }
+}
+
+/// The encoding that the bytes of lines look like, whose first malformed or other non-ASCII character is at the start of
+/// `sample`; `None` if UTF-8 will do. Some malformed characters in a long file are no other encoding: `before` are the
+/// bytes of ASCII before it.
+pub(crate) fn other_than_utf8(sample: &[u8], before: u64) -> Option<Encoding> {
+    let (well_formed, malformed) = characters(sample);
+    let looked_at = before.min(DETECTED_BYTES as u64) + sample.len() as u64;
+    let is_other = malformed > well_formed && malformed * RARE > looked_at;
+    // GBK is a part of it.
+    let detected = || match detect(sample) {
+        charset if charset == GBK => GB18030,
+        charset => charset,
+    };
+    is_other.then(|| Encoding(Some(detected())))
+}
+
+/// The encoding of a file, by its first bytes, if it is UTF-16 and does not say so by a mark.
+pub(crate) fn unmarked_utf16(head: &[u8]) -> Option<Encoding> {
+    let charset = if Charset::for_bom(head).is_none() { utf16_of(head) } else { None };
+    charset.map(|charset| Encoding(Some(charset)))
 }
 
 /// Decodes a line, or a part of one, of a file in this encoding; `auto` is UTF-8.
@@ -154,6 +239,12 @@ fn replace(bytes: &[u8]) -> Decoded {
 
 /// Whether most of what is not ASCII is well-formed. Text in other encodings has hardly anything that is.
 fn is_nearly_utf8(bytes: &[u8]) -> bool {
+    let (well_formed, malformed) = characters(bytes);
+    well_formed > malformed
+}
+
+/// How many characters that are not ASCII are well-formed UTF-8, and how many sequences are malformed.
+fn characters(bytes: &[u8]) -> (u64, u64) {
     let (mut well_formed, mut malformed) = (0_u64, 0_u64);
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid();
@@ -162,7 +253,7 @@ fn is_nearly_utf8(bytes: &[u8]) -> bool {
         }
         malformed += u64::from(!chunk.invalid().is_empty());
     }
-    well_formed > malformed
+    (well_formed, malformed)
 }
 
 fn detect(bytes: &[u8]) -> &'static Charset {
@@ -243,7 +334,7 @@ mod tests {
             (encoded("Ελληνικά", "iso-8859-7"), of_http("iso-8859-7")),
             (encoded("日本", "iso-2022-jp"), of_http("iso-2022-jp")),
         ] {
-            let (text, replaced) = decode_text(bytes, Encoding::AUTO, declared.as_deref());
+            let ((text, replaced), _) = decode_text(bytes, Encoding::AUTO, declared.as_deref());
             assert_eq!(replaced, 0, "{declared:?} {text}");
             let known = [CHINESE, "Ελληνικά", "日本"];
             assert!(known.iter().any(|known| text.ends_with(known)), "{declared:?} {text}");
@@ -251,16 +342,49 @@ mod tests {
     }
 
     #[test]
+    fn texts_that_are_guessed() {
+        for (text, label, guessed) in [
+            (CHINESE, "gb18030", "GBK"),
+            (CHINESE, "utf-16le", "UTF-16LE"),
+            (&*format!("一{CHINESE}\n"), "utf-16le", "UTF-16LE"),
+            (&*format!("\n{CHINESE}"), "utf-16be", "UTF-16BE"),
+            ("To be, or not to be", "utf-16le", "UTF-16LE"),
+            ("a", "utf-16be", "UTF-16BE"),
+        ] {
+            let text = if label == "gb18030" { text.to_owned() } else { format!("{text} x") };
+            let ((decoded, replaced), found) = decode_text(encoded(&text, label), Encoding::AUTO, None);
+            assert_eq!((decoded, replaced, found), (text, 0, Some(encoding(guessed))), "{label}");
+        }
+        for binary in [&b"\0\0\0\0"[..], b"a\0\x01\x02\x03bcd", b"\x7fELF\x02\x01\x01\0\0\0\0\0"] {
+            assert_eq!(utf16_of(binary), None, "{}", binary.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn lines_that_are_not_utf8() {
+        let other =
+            |bytes: &[u8], before| other_than_utf8(bytes, before).map(|encoding| encoding.to_string());
+        assert_eq!(other(&encoded(CHINESE, "gb18030"), 0).as_deref(), Some("gb18030"));
+        assert_eq!(other(&encoded(CHINESE, "big5"), 1 << 40).as_deref(), None);
+        assert_eq!(other(&encoded(CHINESE, "big5").repeat(1000), 1 << 40).as_deref(), Some("Big5"));
+        assert_eq!(other(b"\xe9t\xe9 \xe0 la plage", 0).as_deref(), Some("windows-1252"));
+        assert_eq!(other(CHINESE.as_bytes(), 0), None);
+        assert_eq!(other(b"\xff", 10_000), None);
+        assert_eq!(other("\u{e9}".as_bytes(), 0), None);
+    }
+
+    #[test]
     fn a_broken_character_makes_no_other_encoding() {
         let mut bytes = CHINESE.as_bytes().to_vec();
         bytes.pop();
         bytes.splice(3..3, [0xff, 0xff]);
-        let (text, replaced) = decode_text(bytes.clone(), Encoding::AUTO, Some("gbk"));
+        let ((text, replaced), guessed) = decode_text(bytes.clone(), Encoding::AUTO, Some("gbk"));
+        assert_eq!(guessed, None);
         let expected = String::from_utf8_lossy(&bytes);
         assert_eq!((text.as_str(), replaced), (&*expected, 3));
         assert_eq!(decode_line(bytes, Encoding::AUTO), (text, 3));
         // The encoding that is asked for is not judged.
-        let (text, replaced) = decode_text(CHINESE.as_bytes().to_vec(), encoding("big5"), None);
+        let ((text, replaced), _) = decode_text(CHINESE.as_bytes().to_vec(), encoding("big5"), None);
         assert!(replaced > 0 && text.contains('\u{fffd}'));
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use glob::MatchOptions;
 use walkdir::{DirEntry, FilterEntry, WalkDir};
@@ -10,7 +11,7 @@ use crate::corpus::compression::Compression;
 use crate::corpus::format::{self, Format};
 use crate::corpus::input::is_folder;
 use crate::corpus::once::{is_read_once, is_stdin};
-use crate::corpus::{DocumentFormat, DocumentOptions};
+use crate::corpus::{DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
 use crate::error::{Error, Result};
 
 /// A file of documents.
@@ -33,24 +34,36 @@ pub struct InputFile {
 /// # Errors
 /// Items are [`Error::BadInput`] for what cannot be opened or listed, after which the next file follows. Any
 /// other error is the last item.
-pub fn input_files(
-    paths: &[PathBuf],
-    options: &DocumentOptions,
-) -> impl Iterator<Item = Result<InputFile>> + use<> {
-    let mut files = Files::new(paths, options);
-    std::iter::from_fn(move || {
-        let file = files.next()?;
-        Some(file.and_then(|(path, format)| {
+pub fn input_files(paths: &[PathBuf], options: &DocumentOptions) -> InputFiles {
+    let progress = Arc::default();
+    InputFiles { files: Files::new(paths, options, &progress), progress }
+}
+
+/// An iterator over the files of paths: see [`input_files`].
+#[derive(Debug)]
+pub struct InputFiles {
+    files: Files,
+    progress: Arc<ReadProgress>,
+}
+
+impl InputFiles {
+    /// Counts the files that are passed over.
+    pub fn progress(&self) -> Arc<ReadProgress> {
+        Arc::clone(&self.progress)
+    }
+}
+
+impl Iterator for InputFiles {
+    type Item = Result<InputFile>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let file = self.files.next()?;
+        Some(file.and_then(|Found { path, format, compression }| {
             let once = is_read_once(&path)?;
-            let compression = if format == DocumentFormat::Parquet {
-                Compression::None
-            } else {
-                format::compression(&path)?
-            };
             let bytes = if once { None } else { path.metadata().ok().map(|metadata| metadata.len()) };
             Ok(InputFile { path, format, compression, bytes })
         }))
-    })
+    }
 }
 
 /// Paths with each pattern replaced by what it matches.
@@ -68,6 +81,14 @@ pub fn matching_paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
+/// A file, as what it is read.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) format: DocumentFormat,
+    pub(crate) compression: Compression,
+}
+
 /// All below a folder that is not hidden.
 type Walk = FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>;
 
@@ -77,23 +98,23 @@ pub(crate) struct Files {
     paths: VecDeque<PathBuf>,
     /// The folder that is being walked.
     walk: Option<Walk>,
-    format: Option<DocumentFormat>,
-    text_fields: Vec<String>,
+    options: DocumentOptions,
+    progress: Arc<ReadProgress>,
     failed: bool,
 }
 
 impl Files {
-    pub(crate) fn new(paths: &[PathBuf], options: &DocumentOptions) -> Files {
+    pub(crate) fn new(paths: &[PathBuf], options: &DocumentOptions, progress: &Arc<ReadProgress>) -> Files {
         Files {
             paths: paths.iter().cloned().collect(),
             walk: None,
-            format: options.format,
-            text_fields: options.text_fields.clone(),
+            options: options.clone(),
+            progress: Arc::clone(progress),
             failed: false,
         }
     }
 
-    fn advance(&mut self) -> Result<Option<(PathBuf, DocumentFormat)>> {
+    fn advance(&mut self) -> Result<Option<Found>> {
         loop {
             if let Some(entry) = self.walk.as_mut().and_then(Iterator::next) {
                 let entry = entry.map_err(|error| walk_error(&error))?;
@@ -101,7 +122,7 @@ impl Files {
                     continue;
                 }
                 match self.format_in_folder(entry.path())? {
-                    Some(format) => return Ok(Some((entry.into_path(), format))),
+                    Some(format) => return found(entry.into_path(), format).map(Some),
                     None => continue,
                 }
             }
@@ -116,31 +137,29 @@ impl Files {
                 self.walk = Some(walk.filter_entry(is_shown));
             } else {
                 let format = self.format_of(&path)?;
-                return Ok(Some((path, format)));
+                return found(path, format).map(Some);
             }
         }
     }
 
     /// The format of a file below a folder; `None` if it is passed over.
     fn format_in_folder(&self, path: &Path) -> Result<Option<DocumentFormat>> {
-        if self.format.is_some() {
-            return Ok(self.format);
-        }
-        if format::by_name(path).is_none() {
+        if self.options.format.is_none() && format::by_name(path).is_none() {
+            self.progress.note(ReadNote::UnknownFile);
             return Ok(None);
         }
-        Ok(match format::detect(path, &self.text_fields)? {
+        Ok(match format::detect(path, &self.options)? {
             Some(Format::Documents(format)) => Some(format),
-            _ => None,
+            _ => {
+                self.progress.note(ReadNote::FingerprintFile);
+                None
+            }
         })
     }
 
     /// The format of a file that was named.
     fn format_of(&self, path: &Path) -> Result<DocumentFormat> {
-        if let Some(format) = self.format {
-            return Ok(format);
-        }
-        match format::detect(path, &self.text_fields)? {
+        match format::detect(path, &self.options)? {
             Some(Format::Documents(format)) => Ok(format),
             Some(Format::HexLines | Format::Raw { .. }) => {
                 Err(Error::BadArgument(format!("{}: holds fingerprints, not documents", path.display())))
@@ -152,7 +171,7 @@ impl Files {
 }
 
 impl Iterator for Files {
-    type Item = Result<(PathBuf, DocumentFormat)>;
+    type Item = Result<Found>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
@@ -162,6 +181,12 @@ impl Iterator for Files {
         self.failed = matches!(&file, Err(error) if !matches!(error, Error::BadInput { .. }));
         file.transpose()
     }
+}
+
+fn found(path: PathBuf, format: DocumentFormat) -> Result<Found> {
+    let compression =
+        if format == DocumentFormat::Parquet { Compression::None } else { format::compression(&path)? };
+    Ok(Found { path, format, compression })
 }
 
 /// Whether an entry of a folder is read; the folder itself is, whatever it is called.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::corpus::encoding::Encoding;
+use crate::corpus::binary;
+use crate::corpus::encoding::{self, Encoding};
 use crate::corpus::files::matches_of;
 use crate::corpus::format::{self, Format};
 use crate::corpus::id::MAX_NAME_BYTES;
@@ -185,13 +186,28 @@ impl<F: Fingerprint> Fingerprints<F> {
                     )));
                 }
             };
-            let mut input = Input::open(&path, &self.progress).inspect_err(|_| self.progress.add_file())?;
-            if !is_raw {
-                input = input.into_lines(Encoding::AUTO)?;
-            }
+            let input = open(&path, is_raw, &self.progress).inspect_err(|_| self.progress.add_file())?;
             self.input = Some((path.into(), input, is_raw));
         }
     }
+}
+
+fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>) -> Result<Input> {
+    let mut input = Input::open(path, format::compression(path)?, progress)?;
+    if is_raw {
+        return Ok(input);
+    }
+    // No more than has been given: a pipe may give a line at a time.
+    let head = input.fill()?;
+    let head = &head[..head.len().min(format::HEAD_BYTES)];
+    if encoding::utf8_head(head).is_none()
+        && let Some(reason) = binary::refusal(head, false)
+    {
+        return Err(input.bad_file(&reason));
+    }
+    // Hexadecimal digits leave no doubt. What else is no UTF-8 is told of each line.
+    let encoding = encoding::unmarked_utf16(head).unwrap_or(Encoding::UTF_8);
+    input.into_lines(encoding)
 }
 
 /// Parses `HEX` or `HEX<TAB>ID`; a reason if it is malformed.

@@ -1,17 +1,18 @@
 //! What files hold, by their names or their first bytes.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use crate::corpus::DocumentFormat;
 use crate::corpus::compression::{Compression, MAGIC_BYTES};
+use crate::corpus::encoding::{self, Encoding};
 use crate::corpus::input::{BYTE_ORDER_MARK, cannot_open};
 use crate::corpus::once::{self, is_read_once, is_stdin};
-use crate::error::Result;
+use crate::corpus::{DocumentFormat, DocumentOptions, archive, binary};
+use crate::error::{Error, Result};
 
 /// Bytes looked at to tell what an input without a telling name holds.
-const HEAD_BYTES: usize = 64 * 1024;
+pub(crate) const HEAD_BYTES: usize = 64 * 1024;
 
 /// What a file holds, below its compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub(crate) fn by_name(path: &Path) -> Option<Format> {
         "parquet" => DocumentFormat::Parquet,
         "warc" | "wet" => DocumentFormat::Warc,
         "txt" | "text" | "md" | "markdown" | "htm" | "html" => DocumentFormat::Text,
+        "zip" | "tar" | "tgz" | "tbz" | "tbz2" | "txz" | "tzst" => DocumentFormat::Archive,
         "hex" => return Some(Format::HexLines),
         "u64" => return Some(Format::Raw { bits: 64 }),
         "u128" => return Some(Format::Raw { bits: 128 }),
@@ -49,22 +51,65 @@ pub(crate) fn by_name(path: &Path) -> Option<Format> {
     }))
 }
 
-/// The format of an input, by its name or else by its first bytes; `None` if neither tells.
+/// The format of an input, by its content where that is no text, and else by its name or by its first bytes; `None`
+/// if nothing tells.
 ///
-/// A table is told by its first row: one of `text_fields` is a column.
+/// A table is told by its first row: one of the text fields is a column.
 ///
 /// # Errors
-/// [`BadInput`](crate::Error::BadInput) for a file that cannot be opened, if it has to be;
+/// [`BadInput`](crate::Error::BadInput) for a file that cannot be opened, or holds what is not read;
 /// [`Io`](crate::Error::Io) if it is not there.
-pub(crate) fn detect(path: &Path, text_fields: &[String]) -> Result<Option<Format>> {
-    match by_name(path) {
-        Some(Format::Documents(DocumentFormat::Tsv)) => Ok(Some(match of_head(&head_of(path)?, &[]) {
-            Some(Format::HexLines) => Format::HexLines,
-            _ => Format::Documents(DocumentFormat::Tsv),
-        })),
-        Some(format) => Ok(Some(format)),
-        None => Ok(of_head(&head_of(path)?, text_fields)),
+pub(crate) fn detect(path: &Path, options: &DocumentOptions) -> Result<Option<Format>> {
+    // It may begin with any bytes.
+    if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
+        return Ok(Some(Format::Raw { bits }));
     }
+    let head = head_of(path)?;
+    of(path, &head, options).map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
+}
+
+/// As [`detect`], by the first [`HEAD_BYTES`] of an input below its compression; a reason if it is refused.
+pub(crate) fn of(
+    path: &Path,
+    head: &[u8],
+    options: &DocumentOptions,
+) -> std::result::Result<Option<Format>, String> {
+    let documents = |format| Ok(Some(Format::Documents(format)));
+    if archive::is_zip(head) || archive::is_tar(head) {
+        return documents(DocumentFormat::Archive);
+    }
+    let named = options.format.map(Format::Documents).or_else(|| by_name(path));
+    match named {
+        Some(Format::Raw { .. }) => return Ok(named),
+        // These are no texts, and tell by themselves that they are not what they are called.
+        Some(Format::Documents(DocumentFormat::Parquet | DocumentFormat::Archive)) => return Ok(named),
+        _ => {}
+    }
+    let is_text = options.format.is_some() || options.encoding != Encoding::AUTO;
+    if head.starts_with(b"PAR1") && binary::refusal(head, false).is_some() {
+        return documents(DocumentFormat::Parquet);
+    }
+    let is_archive = named == Some(Format::Documents(DocumentFormat::Warc)) || is_warc(head);
+    let text = encoding::utf8_head(head);
+    if !is_archive
+        && text.is_none()
+        && let Some(reason) = binary::refusal(head, is_text)
+    {
+        return Err(reason);
+    }
+    let by_head = |text_fields: &[String]| of_head(text.as_deref().unwrap_or(head), text_fields);
+    Ok(match named {
+        Some(Format::Documents(DocumentFormat::Tsv)) if options.format.is_none() => match by_head(&[]) {
+            Some(Format::HexLines) => Some(Format::HexLines),
+            _ => named,
+        },
+        Some(named) => Some(named),
+        None => by_head(&options.text_fields),
+    })
+}
+
+fn is_warc(head: &[u8]) -> bool {
+    matches!(head, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', ..])
 }
 
 /// How an input is compressed, by its name or else by its first bytes.
@@ -85,12 +130,36 @@ pub(crate) fn compression(path: &Path) -> Result<Compression> {
     }
 }
 
-/// The first bytes of an input, as they are on disk.
+/// The first bytes of an input, below its compression.
 fn head_of(path: &Path) -> Result<Vec<u8>> {
+    let mut head = Vec::new();
     if is_read_once(path)? {
-        return once::peek(path, HEAD_BYTES, holds_first_line);
+        let raw = once::peek(path, HEAD_BYTES, holds_first_line)?;
+        unpack(compression_of(path, &raw), &*raw, &mut head);
+        return Ok(head);
     }
-    read_head(path, HEAD_BYTES)
+    let mut file = BufReader::with_capacity(HEAD_BYTES, File::open(path).map_err(cannot_open(path))?);
+    let compression = compression_of(path, file.fill_buf().map_err(cannot_open(path))?);
+    if compression == Compression::None {
+        file.take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(cannot_open(path))?;
+    } else {
+        unpack(compression, file, &mut head);
+    }
+    Ok(head)
+}
+
+fn compression_of(path: &Path, head: &[u8]) -> Compression {
+    match Compression::of_name(path) {
+        Compression::None => Compression::of_head(head),
+        compression => compression,
+    }
+}
+
+/// What can be decompressed of the first bytes: where it is damaged or cut off, what came before counts.
+fn unpack(compression: Compression, raw: impl BufRead + Send, head: &mut Vec<u8>) {
+    if let Ok(reader) = compression.reader(raw) {
+        let _ = reader.take(HEAD_BYTES as u64).read_to_end(head);
+    }
 }
 
 fn read_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
@@ -109,13 +178,8 @@ fn without_blank_start(head: &[u8]) -> &[u8] {
     head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start()
 }
 
-fn of_head(raw: &[u8], text_fields: &[String]) -> Option<Format> {
-    let mut head = Vec::new();
-    // A head that is cut off in a compressed block ends in an error; what came before it counts.
-    if let Ok(reader) = Compression::of_head(raw).reader(raw) {
-        let _ = reader.take(HEAD_BYTES as u64).read_to_end(&mut head);
-    }
-    let first = without_blank_start(&head).split(|&b| b == b'\n').next().unwrap_or_default();
+fn of_head(head: &[u8], text_fields: &[String]) -> Option<Format> {
+    let first = without_blank_start(head).split(|&b| b == b'\n').next().unwrap_or_default();
     let hex = first.split(|&b| b == b'\t').next().unwrap_or_default().trim_ascii_end();
     let names_text = |delimiter: u8| {
         let mut names = first.trim_ascii_end().split(|&b| b == delimiter);
@@ -131,12 +195,20 @@ fn of_head(raw: &[u8], text_fields: &[String]) -> Option<Format> {
     let format = match first {
         [b'{', ..] => DocumentFormat::Jsonl,
         [b'P', b'A', b'R', b'1', ..] => DocumentFormat::Parquet,
-        [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', ..] => DocumentFormat::Warc,
+        _ if is_warc(first) => DocumentFormat::Warc,
         _ if names_text(b',') => DocumentFormat::Csv,
         _ if names_text(b'\t') => DocumentFormat::Tsv,
+        _ if names_text(b';') || names_text(b'|') => DocumentFormat::Csv,
+        [b'[', ..] if begins_array(head) => DocumentFormat::Jsonl,
         _ => return None,
     };
     Some(Format::Documents(format))
+}
+
+/// Whether a bracket is that of an array of objects, or of an empty one, and not of a text.
+fn begins_array(head: &[u8]) -> bool {
+    let first = without_blank_start(head).get(1..).unwrap_or_default().trim_ascii_start().first();
+    matches!(first, Some(b'{' | b']'))
 }
 
 #[cfg(test)]
@@ -156,6 +228,9 @@ mod tests {
             ("a.parquet", documents(DocumentFormat::Parquet)),
             ("a.warc.wet.gz", documents(DocumentFormat::Warc)),
             ("a.warc.xz", documents(DocumentFormat::Warc)),
+            ("a.ZIP", documents(DocumentFormat::Archive)),
+            ("a.tar.gz", documents(DocumentFormat::Archive)),
+            ("a.tgz", documents(DocumentFormat::Archive)),
             ("a.hex", Some(Format::HexLines)),
             ("a.u64", Some(Format::Raw { bits: 64 })),
             ("a.u128.zst", Some(Format::Raw { bits: 128 })),
@@ -187,11 +262,12 @@ mod tests {
             (b"0123456789abcdefg\n", None),
             (b"", None),
             (b"\x1f\x8b\x08", None),
-            (b"[]", None),
+            (b"[\r\n {", documents(DocumentFormat::Jsonl)),
+            (b"[]", documents(DocumentFormat::Jsonl)),
+            (b"[a](b)", None),
+            (b"id;text\n", documents(DocumentFormat::Csv)),
         ] {
             assert_eq!(of_head(head, &["text".to_owned()]), expected, "{}", head.escape_ascii());
         }
-        let packed = zstd::encode_all(&b"{}"[..], 1).unwrap();
-        assert_eq!(of_head(&packed, &[]), documents(DocumentFormat::Jsonl));
     }
 }

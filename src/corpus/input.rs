@@ -6,12 +6,13 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use encoding_rs::UTF_8;
+
 use crate::corpus::compression::Compression;
-use crate::corpus::encoding::Encoding;
-use crate::corpus::format;
+use crate::corpus::encoding::{self, Encoding};
 use crate::corpus::once::{self, is_read_once};
-use crate::corpus::progress::{Counted, ReadProgress};
-use crate::corpus::transcode;
+use crate::corpus::progress::{Counted, ReadNote, ReadProgress};
+use crate::corpus::transcode::{self, NotUtf8};
 use crate::error::{Error, Result};
 
 const BUFFER_BYTES: usize = 1 << 16;
@@ -50,6 +51,15 @@ pub(crate) struct Input {
     opened_at: u64,
 }
 
+/// Fails once where reading has failed before, if it has.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
 impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Input").field("path", &self.path).field("line", &self.line).finish_non_exhaustive()
@@ -57,16 +67,44 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`.
-    pub(crate) fn open(path: &Path, progress: &Arc<ReadProgress>) -> Result<Input> {
-        let compression = format::compression(path)?;
+    /// Opens a file that is compressed so, or standard input for `-`.
+    pub(crate) fn open(path: &Path, compression: Compression, progress: &Arc<ReadProgress>) -> Result<Input> {
         let raw: Box<dyn Read + Send> = if is_read_once(path)? {
             Box::new(once::open(path)?)
         } else {
             Box::new(File::open(path).map_err(cannot_open(path))?)
         };
-        let opened_at = progress.bytes();
         let raw = BufReader::with_capacity(BUFFER_BYTES, Counted::new(raw, progress));
+        Input::new(path, compression, raw, progress, progress.bytes())
+    }
+
+    /// A member of an archive, that may be compressed itself; its bytes are counted where it comes from.
+    pub(crate) fn of_member(
+        path: &Path,
+        reader: Box<dyn Read + Send>,
+        progress: &Arc<ReadProgress>,
+    ) -> Result<Input> {
+        let opened_at = progress.bytes();
+        let mut raw = BufReader::with_capacity(BUFFER_BYTES, reader);
+        let bad = |error: io::Error| Error::BadInput {
+            path: path.to_path_buf(),
+            line: 0,
+            reason: format!("cannot be read from the archive: {error}"),
+        };
+        let compression = match Compression::of_name(path) {
+            Compression::None => Compression::of_head(raw.fill_buf().map_err(bad)?),
+            compression => compression,
+        };
+        Input::new(path, compression, raw, progress, opened_at)
+    }
+
+    fn new(
+        path: &Path,
+        compression: Compression,
+        raw: impl BufRead + Send + 'static,
+        progress: &Arc<ReadProgress>,
+        opened_at: u64,
+    ) -> Result<Input> {
         let reader = compression.reader(raw).map_err(cannot_open(path))?;
         Ok(Input {
             path: path.into(),
@@ -80,14 +118,60 @@ impl Input {
         })
     }
 
+    /// The first bytes: so many, or all. They are not taken.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if not even the first can be read.
+    pub(crate) fn peek(&mut self, bytes: usize) -> Result<Vec<u8>> {
+        let mut head = Vec::new();
+        let failed = (&mut self.reader).take(bytes as u64).read_to_end(&mut head).err();
+        if let Some(error) = failed.as_ref().filter(|_| head.is_empty()) {
+            return Err(self.broken(error));
+        }
+        let rest = std::mem::replace(&mut self.reader, BufReader::new(Box::new(io::empty())));
+        let rest = Failing(failed).chain(rest);
+        let reader: Box<dyn Read + Send> = Box::new(io::Cursor::new(head.clone()).chain(rest));
+        self.reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+        Ok(head)
+    }
+
+    /// Its bytes, decompressed.
+    pub(crate) fn into_reader(self) -> Box<dyn Read + Send> {
+        Box::new(self.reader)
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        self.compression != Compression::None
+    }
+
     /// The same, to be read by lines: without a byte order mark, and in an encoding for
     /// [`decode_line`](crate::corpus::encoding::decode_line).
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for what cannot be read, and for UTF-16 that does not say so.
     pub(crate) fn into_lines(mut self, asked: Encoding) -> Result<Input> {
+        if asked == Encoding::AUTO
+            && let Some(encoding) = encoding::unmarked_utf16(self.fill()?)
+        {
+            self.line = 1;
+            return Err(self.bad(NotUtf8(encoding).to_string()));
+        }
         let reader = std::mem::replace(&mut self.reader, BufReader::new(Box::new(io::empty())));
         let lines = transcode::line_reader(reader, asked).map_err(|error| self.broken(&error))?;
         let mark = if lines.is_marked { BYTE_ORDER_MARK } else { b"" };
         let reader = BufReader::with_capacity(BUFFER_BYTES, lines.reader);
         Ok(Input { reader, encoding: lines.encoding, mark, ..self })
+    }
+
+    /// The same in UTF-8, if it is in another encoding of lines. Malformed bytes stay malformed.
+    pub(crate) fn into_utf8(mut self) -> Input {
+        let reader = std::mem::replace(&mut self.reader, BufReader::new(Box::new(io::empty())));
+        let reader = transcode::utf8_reader(reader, self.encoding);
+        Input {
+            reader: BufReader::with_capacity(BUFFER_BYTES, reader),
+            encoding: Encoding(Some(UTF_8)),
+            ..self
+        }
     }
 
     pub(crate) fn path(&self) -> &Arc<Path> {
@@ -214,14 +298,45 @@ impl Input {
         Ok(self.reader.buffer())
     }
 
+    /// As [`Input::fill`], but what can be read behind an error is not left out: the next members of a gzip file.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the input cannot be read here.
+    pub(crate) fn fill_on(&mut self) -> Result<&[u8]> {
+        loop {
+            match self.reader.fill_buf() {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let failure = self.cannot_read(&error);
+                    if self.compression != Compression::Gzip {
+                        self.end();
+                    }
+                    return Err(self.bad(failure));
+                }
+            }
+        }
+        Ok(self.reader.buffer())
+    }
+
     /// Takes bytes that [`Input::fill`] has shown.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.reader.consume(bytes);
     }
 
+    /// Counts something that a person should know.
+    pub(crate) fn note(&self, note: ReadNote) {
+        self.progress.note(note);
+    }
+
     /// Says on which line the next [`Input::bad`] is.
     pub(crate) fn set_line(&mut self, line: u64) {
         self.line = line;
+    }
+
+    /// [`Error::BadInput`] for the file as a whole.
+    pub(crate) fn bad_file(&self, reason: &str) -> Error {
+        Error::BadInput { path: self.path.to_path_buf(), line: 0, reason: reason.to_owned() }
     }
 
     /// [`Error::BadInput`] for the line that was read last.
@@ -242,18 +357,29 @@ impl Input {
     fn broken(&mut self, error: &io::Error) -> Error {
         self.end();
         self.line += 1;
+        let rest = match self.compression {
+            Compression::None => "",
+            _ if error.kind() == io::ErrorKind::UnexpectedEof => "",
+            _ => "; the rest of the file is left out",
+        };
+        self.bad(format!("{}{rest}", self.cannot_read(error)))
+    }
+
+    fn cannot_read(&self, error: &io::Error) -> String {
+        if let Some(not_utf8) = error.get_ref().and_then(|inner| inner.downcast_ref::<NotUtf8>()) {
+            return not_utf8.to_string();
+        }
         let bytes = self.progress.bytes() - self.opened_at;
-        self.bad(match (self.compression, error.kind()) {
+        match (self.compression, error.kind()) {
             (Compression::None, _) => format!("cannot read after byte {bytes}: {error}"),
             (compression, io::ErrorKind::UnexpectedEof) => {
                 format!(
                     "the {compression} data is cut off: the file ends at byte {bytes} in the middle of it"
                 )
             }
-            (compression, _) => format!(
-                "not {compression} data, or damaged, at or before byte {bytes} of the file: {error}; \
-                 the rest of the file is left out"
-            ),
-        })
+            (compression, _) => {
+                format!("not {compression} data, or damaged, at or before byte {bytes} of the file: {error}")
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::Value;
 
 use crate::corpus::encoding::{self, Encoding};
-use crate::corpus::fields::{Fields, Parsed};
+use crate::corpus::fields::{Fields, Parsed, below, listed};
 use crate::corpus::{DocumentId, DocumentOptions};
 
 /// Parses a line of JSON; a reason if it is malformed. `position` names a document that has no id.
@@ -17,25 +17,31 @@ pub(crate) fn parse(
     position: impl FnOnce() -> String,
 ) -> Result<Parsed, String> {
     let (line, replaced) = encoding::decode_line(line, encoding);
-    let mut json = serde_json::Deserializer::from_str(&line);
-    let fields = FieldsOf(options)
-        .deserialize(&mut json)
-        .and_then(|fields| json.end().map(|()| fields))
-        .map_err(|error| reason(&error))?;
-    fields.document(options, "field", replaced, position)
+    let found = found(&line, options)?;
+    if let (None, Some(name)) = (&found.fields.id, &options.id_field) {
+        return Err(format!("no id field `{name}`; the document has {}", listed(&names_below(&line))));
+    }
+    found.fields.document(options, "field", replaced, position)
+}
+
+/// Whether a line of JSON has one of the text fields, `null` or not; a reason if it is malformed.
+pub(crate) fn has_text(line: &[u8], encoding: Encoding, options: &DocumentOptions) -> Result<bool, String> {
+    let (line, _) = encoding::decode_line(line.to_vec(), encoding);
+    Ok(found(&line, options)?.has_text)
+}
+
+fn found(line: &str, options: &DocumentOptions) -> Result<Found, String> {
+    let mut json = serde_json::Deserializer::from_str(line);
+    let found = FoundIn(options).deserialize(&mut json).and_then(|found| json.end().map(|()| found));
+    found.map_err(|error| reason(&error))
 }
 
 /// Why the first line of a file tells that it holds JSON, but not one object a line; and what to do.
 pub(crate) fn is_no_line(first: &[u8]) -> Option<&'static str> {
-    match first.trim_ascii() {
-        [b'[', ..] => Some(
-            "a JSON array, expected one JSON object on each line; `jq -c '.[]'` makes lines of an array of objects",
-        ),
-        b"{" => Some(
-            "a JSON object over several lines, expected one on each line; `jq -c .` brings an object onto one line",
-        ),
-        _ => None,
-    }
+    let is_open = first.trim_ascii() == b"{";
+    is_open.then_some(
+        "a JSON object over several lines, expected one on each line; `jq -c .` brings an object onto one line",
+    )
 }
 
 /// A string in quotes, in ASCII and so the same in every encoding of lines.
@@ -59,6 +65,24 @@ pub(crate) fn names(line: &str) -> Result<Vec<String>, String> {
     Ok(object.into_keys().collect())
 }
 
+/// The names of the fields of an object, for a message: those of objects in it too, `a.b`.
+pub(crate) fn names_below(line: &str) -> Vec<String> {
+    fn push(names: &mut Vec<String>, before: &str, object: serde_json::Map<String, Value>) {
+        for (key, value) in object {
+            let name = format!("{before}{key}");
+            match value {
+                Value::Object(inner) if !inner.is_empty() => push(names, &format!("{name}."), inner),
+                _ => names.push(name),
+            }
+        }
+    }
+    let mut names = Vec::new();
+    if let Ok(Value::Object(object)) = serde_json::from_str(line) {
+        push(&mut names, "", object);
+    }
+    names
+}
+
 /// The message of a JSON error, without the line number: the parser sees one line only.
 fn reason(error: &serde_json::Error) -> String {
     let message = error.to_string();
@@ -73,63 +97,90 @@ fn reason(error: &serde_json::Error) -> String {
     message
 }
 
+/// What was found in an object.
+struct Found {
+    fields: Fields,
+    /// Whether one of the text fields is there, `null` or not.
+    has_text: bool,
+}
+
 /// What is wanted of a JSON object; other fields are skipped without being stored.
-struct FieldsOf<'o>(&'o DocumentOptions);
+struct FoundIn<'o>(&'o DocumentOptions);
 
-impl<'de> DeserializeSeed<'de> for FieldsOf<'_> {
-    type Value = Fields;
+impl<'de> DeserializeSeed<'de> for FoundIn<'_> {
+    type Value = Found;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Fields, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for FieldsOf<'_> {
-    type Value = Fields;
+impl<'de> Visitor<'de> for FoundIn<'_> {
+    type Value = Found;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a JSON object on one line")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-        let FieldsOf(options) = self;
-        let id_field = options.id_name();
-        let mut fields = Fields { texts: vec![None; options.text_fields.len()], ..Fields::default() };
-        let mut seen = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+        let FoundIn(options) = self;
+        let texts = options.text_fields.len();
+        let others = [Some(options.id_name()), options.extra_field.as_deref()];
+        let wanted: Vec<Option<&str>> =
+            options.text_fields.iter().map(|field| Some(&**field)).chain(others).collect();
+        // A field of this very name comes before one in an object.
+        let mut values: Vec<Option<Value>> = vec![None; wanted.len()];
+        let mut is_own = vec![false; wanted.len()];
+        let mut seen: Vec<String> = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
-            let text = options.text_fields.iter().position(|field| *field == key);
-            // One field may be several of these.
-            let (is_id, is_extra) = (key == id_field, options.extra_field.as_ref() == Some(&key));
-            if text.is_none() && !is_id && !is_extra {
+            let is_wanted = |name: &&str| **name == key || below(name, &key).is_some();
+            let Some(last) = wanted.iter().rposition(|name| name.as_ref().is_some_and(is_wanted)) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
-            }
+            };
             if seen.contains(&key) {
                 return Err(A::Error::custom(format_args!("the field `{key}` comes twice")));
             }
-            let value = map.next_value::<Value>()?;
-            if is_id {
-                fields.id = Some(
-                    id(&value)
-                        .map_err(|what| A::Error::custom(format_args!("the id field `{key}` {what}")))?,
-                );
-            }
-            if is_extra {
-                fields.extra = extra(&value);
-            }
-            if let Some(text) = text {
-                fields.texts[text] = match value {
-                    Value::String(text) => Some(text),
-                    Value::Null => None,
-                    _ => {
-                        return Err(A::Error::custom(format_args!("the text field `{key}` is not a string")));
-                    }
-                };
+            let mut value = map.next_value::<Value>()?;
+            for (at, name) in wanted.iter().enumerate().filter_map(|(at, name)| Some((at, (*name)?))) {
+                if name == key {
+                    is_own[at] = true;
+                    values[at] = Some(if at == last { std::mem::take(&mut value) } else { value.clone() });
+                } else if let Some(rest) = below(name, &key).filter(|_| !is_own[at])
+                    && let Some(inner) = look_up(&value, rest)
+                {
+                    values[at] = Some(inner.clone());
+                }
             }
             seen.push(key);
         }
-        Ok(fields)
+        let extra = values.pop().flatten().and_then(|value| extra(&value));
+        let id = values.pop().flatten().map(|value| {
+            let name = options.id_name();
+            id(&value).map_err(|what| A::Error::custom(format_args!("the id field `{name}` {what}")))
+        });
+        let mut fields = Fields { id: id.transpose()?, texts: Vec::with_capacity(texts), extra };
+        let has_text = values.iter().any(Option::is_some);
+        for (value, name) in values.into_iter().zip(&options.text_fields) {
+            fields.texts.push(match value {
+                Some(Value::String(text)) => Some(text),
+                Some(Value::Null) | None => None,
+                Some(_) => {
+                    return Err(A::Error::custom(format_args!("the text field `{name}` is not a string")));
+                }
+            });
+        }
+        Ok(Found { fields, has_text })
     }
+}
+
+/// The field of a name in an object, or in objects in it; of a `null`, `null`.
+fn look_up<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
+    let Value::Object(object) = value else { return value.is_null().then_some(value) };
+    object.get(name).or_else(|| {
+        let mut parts = name.match_indices('.').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        parts.find_map(|(first, rest)| look_up(object.get(first)?, rest))
+    })
 }
 
 fn id(value: &Value) -> Result<DocumentId, String> {
@@ -192,7 +243,10 @@ mod tests {
         ] {
             assert!(parse(line, None, &["text"]).unwrap_err().contains("neither a string"), "{line}");
         }
-        assert_eq!(parse(r#"{"text": ""}"#, Some("id"), &["text"]), Err("no id field `id`".to_owned()));
+        assert_eq!(
+            parse(r#"{"text": "", "o": {"a": 1, "b": {}}}"#, Some("id"), &["text"]),
+            Err("no id field `id`; the document has `o.a`, `o.b`, `text`".to_owned())
+        );
     }
 
     #[test]
@@ -201,9 +255,33 @@ mod tests {
         assert_eq!(text(r#"{"text": "b\u4e2d", "title": "a"}"#).unwrap(), "a\nb中");
         assert_eq!(text(r#"{"text": "b", "title": null}"#).unwrap(), "b");
         assert_eq!(text(r#"{"title": "a"}"#).unwrap(), "a");
-        assert_eq!(text("{}"), Err("no text field `title`, `text`".to_owned()));
+        assert_eq!(text("{}"), Ok(String::new()));
+        assert_eq!(text(r#"{"text": null}"#), Ok(String::new()));
         assert!(text(r#"{"text": 1}"#).unwrap_err().contains("`text` is not a string"));
         assert_eq!(parse(r#"{"url": "u"}"#, Some("url"), &["url"]), Ok((name("u"), "u".to_owned())));
+    }
+
+    #[test]
+    fn fields_of_objects() {
+        let text =
+            |line: &str| parse(line, Some("meta.id"), &["a.b.c"]).map(|(id, text)| (id.to_string(), text));
+        let found = |id: &str, text: &str| Ok((id.to_owned(), text.to_owned()));
+        assert_eq!(text(r#"{"a": {"b": {"c": "t", "d": 1}}, "meta": {"id": 7}}"#), found("7", "t"));
+        // The name itself comes first, wherever it stands.
+        assert_eq!(text(r#"{"a.b.c": "own", "a": {"b": {"c": "t"}}, "meta": {"id": 7}}"#), found("7", "own"));
+        assert_eq!(text(r#"{"a": {"b": {"c": "t"}}, "a.b.c": "own", "meta": {"id": 7}}"#), found("7", "own"));
+        assert_eq!(text(r#"{"a.b": {"c": "t"}, "meta": {"id": "x"}}"#), found("x", "t"));
+        assert_eq!(text(r#"{"a": {"b.c": "t"}, "meta": {"id": "x"}}"#), found("x", "t"));
+        assert_eq!(text(r#"{"a": null, "meta": {"id": "x"}}"#), found("x", ""));
+        let error = text(r#"{"a": {"b": {"c": 1}}, "meta": {"id": "x"}}"#).unwrap_err();
+        assert!(error.contains("the text field `a.b.c` is not a string"), "{error}");
+        let has = |line: &str| {
+            let options =
+                DocumentOptions { text_fields: vec!["a.b".to_owned()], ..DocumentOptions::default() };
+            has_text(line.as_bytes(), Encoding::AUTO, &options).unwrap()
+        };
+        assert!(has(r#"{"a": {"b": null}}"#) && has(r#"{"a": null}"#) && has(r#"{"a.b": ""}"#));
+        assert!(!has(r#"{"a": {"c": "x"}}"#) && !has(r#"{"b": "x"}"#) && !has(r#"{"a": "x"}"#));
     }
 
     #[test]
@@ -251,7 +329,6 @@ mod tests {
 
     #[test]
     fn files_that_are_no_lines() {
-        assert!(is_no_line(b"  [").is_some_and(|reason| reason.contains("jq -c '.[]'")));
         assert!(is_no_line(b"{ \r").is_some_and(|reason| reason.contains("jq -c .")));
         assert_eq!(is_no_line(b"{}"), None);
     }

@@ -5,11 +5,12 @@
 //!
 //! | extension | holds |
 //! |---|---|
-//! | `.jsonl`, `.ndjson`, `.json` | documents: one JSON object a line |
+//! | `.jsonl`, `.ndjson`, `.json` | documents: one JSON object a line, or one array of objects |
 //! | `.csv`, `.tsv` | documents: a table, whose first row names the columns; what is quoted may hold newlines |
 //! | `.parquet` | documents: a table (feature `parquet`) |
 //! | `.warc`, `.wet` | documents: the pages of a web archive, successful HTTP responses with a text in them, and its `conversion` and `resource` records that are texts |
 //! | `.txt`, `.text`, `.md`, `.markdown`, `.htm`, `.html` | one document, its text as it stands; the id is the path |
+//! | `.zip`, `.tar`, `.tgz`, `.tbz2`, `.txz`, `.tzst` | an archive: its members are read as the files of a folder are |
 //! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each; a `.tsv` file is one of these if its first line is one |
 //! | `.u64`, `.u128` | fingerprints: raw, little-endian |
 //!
@@ -20,8 +21,13 @@
 //! by `.gz`, `.zst`, `.bz2` or `.xz` after the extension, or by their first bytes. Standard input, and files and pipes
 //! with other extensions, are judged by their first bytes: 16 or 32 hexadecimal digits on the first line are
 //! fingerprints, `{` is JSON lines, a row with the name of a text field is a table, and Parquet and WARC say what they
-//! are; else standard input and a pipe are read as JSON lines and a file as a text. What has been looked at of a
+//! are; else standard input and a pipe are read as JSON lines and a file as a text. Content comes before names where it
+//! is no text: an archive or Parquet is read as that whatever it is called, and what else is binary is refused by saying
+//! what it looks like. What has been looked at of a
 //! pipe is kept for the reader to come: it is opened once. [`DocumentOptions::format`] comes before all this.
+//!
+//! A member of an archive is called by the path of the archive and its own, `pages.zip/a/b.txt`, and is never written to
+//! disk. Members come in the order of the archive, hidden ones and those with unknown extensions left out.
 //!
 //! Everything streams: no input is held in memory as a whole, except for a text file. Blank lines and a byte order mark
 //! at the start are ignored. Malformed characters are replaced and counted. A malformed document, or a file that
@@ -51,13 +57,16 @@ use std::sync::Arc;
 use crate::corpus::format::Format;
 use crate::error::{Error, Result};
 
+mod archive;
 mod batch;
+mod binary;
 mod compression;
 mod compressor;
 mod csv;
 mod encoding;
 mod field_names;
 mod fields;
+mod file;
 mod files;
 mod fingerprints;
 mod format;
@@ -65,6 +74,7 @@ mod http;
 mod id;
 mod input;
 mod json;
+mod objects;
 mod once;
 mod options;
 #[cfg(feature = "parquet")]
@@ -81,12 +91,12 @@ pub use crate::corpus::batch::{FingerprintedDocument, FingerprintedDocuments, fi
 pub use crate::corpus::compression::Compression;
 pub use crate::corpus::compressor::Compressor;
 pub use crate::corpus::encoding::Encoding;
-pub use crate::corpus::files::{InputFile, input_files, matching_paths};
+pub use crate::corpus::files::{InputFile, InputFiles, input_files, matching_paths};
 pub use crate::corpus::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
 pub use crate::corpus::id::{DocumentId, MAX_NAME_BYTES};
 pub use crate::corpus::once::put_aside;
 pub use crate::corpus::options::{DocumentFormat, DocumentOptions};
-pub use crate::corpus::progress::ReadProgress;
+pub use crate::corpus::progress::{ReadNote, ReadProgress};
 pub use crate::corpus::records::{Record, Records, records};
 pub use crate::corpus::writer::{Annotation, DocumentWriter};
 
@@ -125,7 +135,9 @@ impl InputKind {
         if !once::is_stdin(path) && input::is_folder(path)? {
             return Ok(InputKind::Documents);
         }
-        Ok(match format::detect(path, &[])? {
+        // Whether it is a text is judged when it is read, by what is asked for.
+        let options = DocumentOptions { encoding: Encoding::UTF_8, ..DocumentOptions::default() };
+        Ok(match format::detect(path, &options)? {
             Some(Format::HexLines | Format::Raw { .. }) => InputKind::Fingerprints,
             Some(Format::Documents(_)) | None => InputKind::Documents,
         })
@@ -148,6 +160,8 @@ pub struct Document {
     /// The value of the [extra field](DocumentOptions::extra_field), if that is there: a string as it is, anything
     /// else as JSON writes it.
     pub extra: Option<String>,
+    /// The encoding of a text that is not UTF-8 and does not say what it is: a guess by its bytes.
+    pub guessed: Option<Encoding>,
 }
 
 /// The documents of files and folders, in order.

@@ -21,20 +21,23 @@ pub enum DocumentFormat {
     Warc,
     /// The whole file is one document: plain text, Markdown, HTML.
     Text,
+    /// A tar or zip file, whose members are read as the files of a folder are.
+    Archive,
 }
 
 impl DocumentFormat {
     /// All formats.
-    pub const ALL: [DocumentFormat; 6] = [
+    pub const ALL: [DocumentFormat; 7] = [
         DocumentFormat::Jsonl,
         DocumentFormat::Csv,
         DocumentFormat::Tsv,
         DocumentFormat::Parquet,
         DocumentFormat::Warc,
         DocumentFormat::Text,
+        DocumentFormat::Archive,
     ];
 
-    /// Its name: `jsonl`, `csv`, `tsv`, `parquet`, `warc` or `text`.
+    /// Its name: `jsonl`, `csv`, `tsv`, `parquet`, `warc`, `text` or `archive`.
     pub fn name(self) -> &'static str {
         match self {
             DocumentFormat::Jsonl => "jsonl",
@@ -43,6 +46,7 @@ impl DocumentFormat {
             DocumentFormat::Parquet => "parquet",
             DocumentFormat::Warc => "warc",
             DocumentFormat::Text => "text",
+            DocumentFormat::Archive => "archive",
         }
     }
 }
@@ -66,7 +70,8 @@ impl FromStr for DocumentFormat {
 
 /// How documents are read.
 ///
-/// A field is a field of a JSON object, a column of a table, or a header of a WARC record; text files have none.
+/// A field is a field of a JSON object, a column of a table, or a header of a WARC record; text files have none. `a.b` is
+/// the field `b` of the object, or of the struct of Parquet, `a`, unless there is a field `a.b`.
 ///
 /// ```
 /// use simstore::corpus::DocumentOptions;
@@ -80,13 +85,17 @@ pub struct DocumentOptions {
     /// is named here. `None`: the field `id`, and documents without it are called `file:line`; of a WARC
     /// record, `WARC-Target-URI`.
     pub id_field: Option<String>,
-    /// The fields that hold the text; several are joined by newlines. One may be missing or
-    /// null, but not all. Default: `text`. WARC records and text files have one text and need no field.
+    /// The fields that hold the text; several are joined by newlines. A document where all are missing or null has an
+    /// empty text; a file where no document has one is an error, if any is named. Default: `text`. WARC records and text files have one text
+    /// and need no field.
     pub text_fields: Vec<String>,
     /// A further field, whose value is handed out with each document.
     pub extra_field: Option<String>,
-    /// The format of all files, whatever they are called. `None`: by name and by content.
+    /// The format of all files, and of all members of archives, whatever they are called. `None`: by name and by content.
     pub format: Option<DocumentFormat>,
+    /// What stands between the fields of CSV and TSV, an ASCII character. `None`: a comma or a tab; or, if the first row
+    /// has the text and id columns only so, a semicolon, a tab, a bar or a comma.
+    pub delimiter: Option<u8>,
     /// How bytes become text.
     pub encoding: Encoding,
     /// The longest document that is read, in bytes: a line, a row, a WARC record or a text file. Default: 1 GiB.
@@ -100,6 +109,7 @@ impl Default for DocumentOptions {
             text_fields: vec!["text".to_owned()],
             extra_field: None,
             format: None,
+            delimiter: None,
             encoding: Encoding::AUTO,
             max_bytes: 1 << 30,
         }
@@ -116,6 +126,6 @@ mod tests {
             assert_eq!(format.to_string().parse::<DocumentFormat>().unwrap(), format);
         }
         let error = "xml".parse::<DocumentFormat>().unwrap_err().to_string();
-        assert!(error.ends_with("expected one of jsonl, csv, tsv, parquet, warc, text"), "{error}");
+        assert!(error.ends_with("expected one of jsonl, csv, tsv, parquet, warc, text, archive"), "{error}");
     }
 }

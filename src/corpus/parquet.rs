@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, types};
-use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Fields, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{
     ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
@@ -17,7 +17,7 @@ use parquet::file::metadata::ParquetMetaData;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::corpus::encoding::{self, Decoded, Encoding};
-use crate::corpus::fields::{Fields, Parsed};
+use crate::corpus::fields::{self, Parsed, below, listed};
 use crate::corpus::input::cannot_open;
 use crate::corpus::once::is_read_once;
 use crate::corpus::progress::ReadProgress;
@@ -97,14 +97,16 @@ impl Rows {
         let schema = Arc::clone(builder.schema());
         check_columns(&schema, options).map_err(bad)?;
         let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
-        let wanted = |name: &str| {
-            options.text_fields.iter().any(|field| field == name)
-                || name == options.id_name()
-                || options.extra_field.as_deref() == Some(name)
-        };
         let mask = if is_projected {
-            let roots = (0..schema.fields().len()).filter(|&at| wanted(schema.field(at).name()));
-            ProjectionMask::roots(builder.parquet_schema(), roots)
+            let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
+            let wanted = wanted.chain(options.extra_field.as_deref());
+            let wanted: Vec<Vec<&str>> =
+                wanted.filter_map(|name| Some(names_to(schema.fields(), name)?.0)).collect();
+            let columns = builder.parquet_schema().columns().iter().enumerate();
+            let leaves = columns.filter(|(_, column)| {
+                wanted.iter().any(|names| column.path().parts().iter().take(names.len()).eq(names))
+            });
+            ProjectionMask::leaves(builder.parquet_schema(), leaves.map(|(at, _)| at))
         } else {
             ProjectionMask::all()
         };
@@ -207,16 +209,17 @@ fn row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u64 {
 
 fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), String> {
     let there = || {
-        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        format!("the columns are `{}`", names.join("`, `"))
+        let mut names = Vec::new();
+        push_names(&mut names, "", schema.fields());
+        format!("the columns are {}", listed(&names))
     };
-    if let Some(name) = options.id_field.as_ref().filter(|name| schema.index_of(name).is_err()) {
+    let kind = |name: &str| names_to(schema.fields(), name).map(|(_, kind)| kind);
+    if let Some(name) = options.id_field.as_ref().filter(|name| kind(name).is_none()) {
         return Err(format!("no id column `{name}`; {}", there()));
     }
-    if options.text_fields.iter().all(|name| schema.index_of(name).is_err()) {
+    if options.text_fields.iter().all(|name| kind(name).is_none()) {
         return Err(format!("no text column `{}`; {}", options.text_fields.join("`, `"), there()));
     }
-    let kind = |name: &str| schema.field_with_name(name).map(arrow_schema::Field::data_type).ok();
     for name in &options.text_fields {
         if let Some(found) = kind(name).filter(|kind| !is_bytes(kind)) {
             return Err(format!("the text column `{name}` holds {found}, expected strings"));
@@ -232,6 +235,38 @@ fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), St
         return Err(format!("the column `{name}` holds {found}, expected strings, numbers or times"));
     }
     Ok(())
+}
+
+/// The names of the columns, for a message: those of structs too, `a.b`.
+fn push_names(names: &mut Vec<String>, before: &str, fields: &Fields) {
+    for field in fields {
+        let name = format!("{before}{}", field.name());
+        match field.data_type() {
+            DataType::Struct(inner) => push_names(names, &format!("{name}."), inner),
+            _ => names.push(name),
+        }
+    }
+}
+
+/// The names that lead to a column, through structs or of this very name, which comes first; with what it holds.
+fn names_to<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<&'f str>, &'f DataType)> {
+    if let Some((_, field)) = fields.find(name) {
+        return Some((vec![field.name()], field.data_type()));
+    }
+    fields.iter().find_map(|field| {
+        let DataType::Struct(inner) = field.data_type() else { return None };
+        let (mut names, kind) = names_to(inner, below(name, field.name())?)?;
+        names.insert(0, field.name());
+        Some((names, kind))
+    })
+}
+
+/// A column in a batch, or in structs of it.
+#[derive(Clone, Copy)]
+struct Column<'a> {
+    array: &'a dyn Array,
+    /// Whether it has a value in this row.
+    is_valid: bool,
 }
 
 fn is_bytes(kind: &DataType) -> bool {
@@ -273,6 +308,18 @@ impl Row {
         hasher.digest()
     }
 
+    fn column(&self, name: &str) -> Option<Column<'_>> {
+        let (names, _) = names_to(self.batch.schema_ref().fields(), name)?;
+        let (first, rest) = names.split_first()?;
+        let mut array: &dyn Array = self.batch.column_by_name(first)?;
+        let mut is_valid = array.is_valid(self.at);
+        for name in rest {
+            array = array.as_struct().column_by_name(name)?;
+            is_valid &= array.is_valid(self.at);
+        }
+        Some(Column { array, is_valid })
+    }
+
     /// Parses the row; a reason if it is malformed. `position` names a document that has no id.
     pub(crate) fn parse(
         &self,
@@ -280,7 +327,8 @@ impl Row {
         position: impl FnOnce() -> String,
     ) -> Result<Parsed, String> {
         check_columns(self.batch.schema_ref(), options)?;
-        let array = |name: &str| self.batch.column_by_name(name).filter(|array| array.is_valid(self.at));
+        let column = |name: &str| self.column(name);
+        let array = |name: &str| column(name).filter(|column| column.is_valid).map(|column| column.array);
         let mut replaced = 0;
         let mut text = |name: &str| {
             let (text, more) = string(array(name)?, self.at)?;
@@ -289,7 +337,7 @@ impl Row {
         };
         let id_name = options.id_name();
         let id = match array(id_name) {
-            None if self.batch.column_by_name(id_name).is_some() => {
+            None if column(id_name).is_some() => {
                 return Err(format!("the id column `{id_name}` is null"));
             }
             None => None,
@@ -302,14 +350,11 @@ impl Row {
             Some(_) => text(id_name).map(DocumentId::name).transpose()?,
         };
         let texts: Vec<Option<String>> = options.text_fields.iter().map(|name| text(name)).collect();
-        if texts.iter().all(Option::is_none) {
-            return Err(format!("the text column `{}` is null", options.text_fields.join("`, `")));
-        }
         if texts.iter().flatten().any(|text| text.len() > options.max_bytes) {
             return Err(format!("longer than the limit of {} bytes", options.max_bytes));
         }
         let extra = options.extra_field.as_deref().and_then(|name| value(array(name)?, self.at));
-        Fields { id, texts, extra }.document(options, "column", replaced, position)
+        fields::Fields { id, texts, extra }.document(options, "column", replaced, position)
     }
 }
 

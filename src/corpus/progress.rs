@@ -1,8 +1,24 @@
 //! How far the reading has come.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a person should know about the reading, and is no error: what was passed over, and what was guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReadNote {
+    /// A file of a folder, or a member of an archive, was passed over: its name is that of no format of documents.
+    UnknownFile,
+    /// A file of fingerprints in a folder of documents was passed over.
+    FingerprintFile,
+    /// A record of a web archive with this `WARC-Type` was passed over: it holds no text.
+    WarcRecord(&'static str),
+    /// A table has this between its fields, which was not asked for and is not what its name says.
+    Delimiter(char),
+    /// A text is not UTF-8 and does not say what else: it was read in this encoding.
+    Encoding(&'static str),
+}
 
 /// How far the reading of files has come; may be asked from another thread.
 ///
@@ -11,6 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct ReadProgress {
     bytes: AtomicU64,
     files: AtomicU64,
+    notes: Mutex<BTreeMap<ReadNote, u64>>,
 }
 
 impl ReadProgress {
@@ -22,6 +39,15 @@ impl ReadProgress {
     /// Files read to their end, or given up.
     pub fn files(&self) -> u64 {
         self.files.load(Ordering::Relaxed)
+    }
+
+    /// What there is to say about what has been read, and how often.
+    pub fn notes(&self) -> BTreeMap<ReadNote, u64> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note(&self, note: ReadNote) {
+        *self.notes.lock().unwrap_or_else(PoisonError::into_inner).entry(note).or_default() += 1;
     }
 
     pub(crate) fn add_bytes(&self, bytes: u64) {

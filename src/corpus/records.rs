@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::corpus::csv::{self, Header};
+use crate::corpus::csv::Header;
 use crate::corpus::encoding::{self, Encoding};
 use crate::corpus::fields::Parsed;
-use crate::corpus::files::Files;
-use crate::corpus::input::Input;
+use crate::corpus::file::File;
+use crate::corpus::files::{Files, Found};
 use crate::corpus::json;
 #[cfg(feature = "parquet")]
 use crate::corpus::parquet;
 use crate::corpus::progress::ReadProgress;
-use crate::corpus::warc::{self, Page};
+use crate::corpus::warc;
 use crate::corpus::{Document, DocumentFormat, DocumentId, DocumentOptions};
 use crate::error::{Error, Result};
 
@@ -55,19 +55,21 @@ impl Record {
         &self.content
     }
 
-    /// The file it stands in; `-` for standard input.
+    /// The file it stands in; `-` for standard input. Of a member of an archive, the path of the archive and of the member
+    /// in it: `pages.zip/a/b.txt`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The line it starts on, from 1; 1 for a text file. Of a Parquet file the row, of a web archive the
-    /// number of the record, from 1.
+    /// number of the record, of a JSON array that of the element, from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
     /// Its bytes as they stand: a line or a row without the newline, a record of a web archive, a whole text file.
-    /// `None` for a row of Parquet. Lines and rows of a file in UTF-16 are in UTF-8.
+    /// `None` for a row of Parquet. Lines and rows of a file in UTF-16 are in UTF-8; so are elements of a JSON array, which
+    /// stand on one line here, whatever newlines were between their tokens.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.content {
             Content::Jsonl { line: bytes, .. }
@@ -118,7 +120,8 @@ impl Record {
     ///
     /// # Errors
     /// [`Error::BadInput`] for a line that is not one JSON object, a row with more or fewer fields than the header,
-    /// fields that are missing, of another type or there twice, and an id that is too long.
+    /// an id that is missing where it was asked for, or too long, and fields of another type or there twice. A text that
+    /// is `null` or missing is empty.
     pub fn document(self, options: &DocumentOptions) -> Result<Document> {
         let Record { path, line, content } = self;
         let position = || format!("{}:{line}", path.display());
@@ -127,15 +130,15 @@ impl Record {
             Content::Table { row, header } => header.parse(&row, options, position),
             Content::Warc { bytes, header_bytes } => warc::parse(&bytes, header_bytes, options),
             Content::Text(bytes) => path_id(&path).map(|id| {
-                let (text, replaced) = encoding::decode_text(bytes, options.encoding, None);
-                Parsed { id, text, replaced, extra: None }
+                let ((text, replaced), guessed) = encoding::decode_text(bytes, options.encoding, None);
+                Parsed { id, text, replaced, extra: None, guessed }
             }),
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => row.parse(options, position),
         };
         match parsed {
-            Ok(Parsed { id, text, replaced, extra }) => {
-                Ok(Document { id, text, path, line, replaced, extra })
+            Ok(Parsed { id, text, replaced, extra, guessed }) => {
+                Ok(Document { id, text, path, line, replaced, extra, guessed })
             }
             Err(reason) => Err(Error::BadInput { path: path.to_path_buf(), line, reason }),
         }
@@ -154,12 +157,13 @@ fn path_id(path: &Path) -> Result<DocumentId, String> {
 /// Items are [`Error::BadInput`] for a document longer than [`max_bytes`](DocumentOptions::max_bytes); for what
 /// else is, and for what ends the iteration, see [`documents`](crate::corpus::documents).
 pub fn records(paths: &[PathBuf], options: &DocumentOptions) -> Records {
+    let progress = Arc::default();
     Records {
-        files: Files::new(paths, options),
+        files: Files::new(paths, options, &progress),
         open: None,
         options: options.clone(),
         is_projected: false,
-        progress: Arc::default(),
+        progress,
         failed: false,
     }
 }
@@ -177,95 +181,6 @@ pub struct Records {
     failed: bool,
 }
 
-/// An open file of documents. After an error it goes on with what can still be read.
-#[derive(Debug)]
-enum File {
-    Jsonl {
-        input: Input,
-        is_first: bool,
-    },
-    Table(Box<csv::Rows>),
-    Warc(warc::Pages),
-    Text(Input),
-    #[cfg(feature = "parquet")]
-    Parquet(parquet::Rows),
-    Ended,
-}
-
-impl File {
-    fn open(
-        path: &Path,
-        format: DocumentFormat,
-        options: &DocumentOptions,
-        #[cfg_attr(
-            not(feature = "parquet"),
-            expect(unused_variables, reason = "only Parquet has columns apart")
-        )]
-        is_projected: bool,
-        progress: &Arc<ReadProgress>,
-    ) -> Result<File> {
-        let lines = || Input::open(path, progress)?.into_lines(options.encoding);
-        let table = |delimiter| {
-            Ok(csv::Rows::open(lines()?, delimiter, options)?
-                .map_or(File::Ended, |rows| File::Table(Box::new(rows))))
-        };
-        match format {
-            DocumentFormat::Jsonl => Ok(File::Jsonl { input: lines()?, is_first: true }),
-            DocumentFormat::Csv => table(b','),
-            DocumentFormat::Tsv => table(b'\t'),
-            DocumentFormat::Warc => {
-                Ok(File::Warc(warc::Pages::new(Input::open(path, progress)?, options.max_bytes)))
-            }
-            DocumentFormat::Text => Ok(File::Text(Input::open(path, progress)?)),
-            #[cfg(feature = "parquet")]
-            DocumentFormat::Parquet => {
-                Ok(File::Parquet(parquet::Rows::open(path, options, is_projected, progress)?))
-            }
-            #[cfg(not(feature = "parquet"))]
-            DocumentFormat::Parquet => Err(Error::BadArgument(format!(
-                "{}: this simstore reads no Parquet; build it with the feature `parquet`",
-                path.display()
-            ))),
-        }
-    }
-
-    fn next(&mut self, max_bytes: usize) -> Result<Option<Record>> {
-        match self {
-            File::Jsonl { input, is_first } => {
-                let mut line = Vec::new();
-                if !input.read_line(&mut line, max_bytes)? {
-                    return Ok(None);
-                }
-                if std::mem::take(is_first)
-                    && let Some(reason) = json::is_no_line(&line)
-                {
-                    input.end();
-                    return Err(input.bad(reason.to_owned()));
-                }
-                let content = Content::Jsonl { line, encoding: input.encoding() };
-                Ok(Some(Record::new(input.path(), input.line(), content)))
-            }
-            File::Table(rows) => Ok(rows.read()?.map(|(line, row)| {
-                Record::new(rows.path(), line, Content::Table { row, header: Arc::clone(rows.header()) })
-            })),
-            File::Warc(pages) => Ok(pages.read()?.map(|page| {
-                let Page { number, bytes, header_bytes } = page;
-                Record::new(pages.path(), number, Content::Warc { bytes, header_bytes })
-            })),
-            File::Text(_) => {
-                let File::Text(mut input) = std::mem::replace(self, File::Ended) else { return Ok(None) };
-                let bytes = input.read_all(max_bytes)?;
-                Ok(Some(Record::new(input.path(), 1, Content::Text(bytes))))
-            }
-            #[cfg(feature = "parquet")]
-            File::Parquet(rows) => {
-                Ok(rows.read()?.map(|(number, row)| Record::new(rows.path(), number, Content::Parquet(row))))
-            }
-            File::Ended => Ok(None),
-        }
-    }
-}
-
 impl Records {
     /// Reads only the columns that documents consist of: rows cannot be written again.
     pub(crate) fn projected(self, is_projected: bool) -> Self {
@@ -281,17 +196,18 @@ impl Records {
     fn advance(&mut self) -> Result<Option<Record>> {
         loop {
             if let Some(file) = &mut self.open {
-                if let Some(record) = file.next(self.options.max_bytes)? {
+                if let Some(record) = file.next()? {
                     return Ok(Some(record));
                 }
                 self.open = None;
                 self.progress.add_file();
             }
             let Some(file) = self.files.next() else { return Ok(None) };
-            let (path, format) = file?;
+            let Found { path, format, compression } = file?;
             // What cannot be opened has been read as far as it can be.
             self.open = Some(File::Ended);
-            self.open = Some(File::open(&path, format, &self.options, self.is_projected, &self.progress)?);
+            let (options, projected) = (&self.options, self.is_projected);
+            self.open = Some(File::open(&path, format, compression, options, projected, &self.progress)?);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Files as lines in an encoding that lines can be told apart in.
 
+use std::fmt;
 use std::io::{self, Read};
 
 use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8};
 
-use crate::corpus::encoding::Encoding;
+use crate::corpus::encoding::{self, Encoding};
 
 /// What stands for malformed bytes between a [`Utf8Reader`] and the decoding of a line: no UTF-8 holds it.
 const MALFORMED: u8 = 0xff;
@@ -18,7 +19,7 @@ pub(crate) struct Lines {
     pub(crate) is_marked: bool,
 }
 
-/// Reads the lines of a file.
+/// Reads the lines of a file. What is not asked for is UTF-8, and fails with [`NotUtf8`] where it is not.
 pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encoding) -> io::Result<Lines> {
     let mut start = Vec::new();
     (&mut file).take(3).read_to_end(&mut start)?;
@@ -28,11 +29,92 @@ pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encodi
     };
     let file = io::Cursor::new(start.split_off(mark)).chain(file);
     let is_marked = mark > 0;
+    if !is_marked && encoding == Encoding::AUTO {
+        let reader = Box::new(Watched::new(file));
+        return Ok(Lines { reader, encoding: Encoding(Some(UTF_8)), is_marked });
+    }
     Ok(if charset.is_ascii_compatible() {
         Lines { reader: Box::new(file), encoding: Encoding(Some(charset)), is_marked }
     } else {
         Lines { reader: Box::new(Utf8Reader::new(file, charset)), encoding: Encoding(Some(UTF_8)), is_marked }
     })
+}
+
+/// Lines are in another encoding than UTF-8.
+#[derive(Debug)]
+pub(crate) struct NotUtf8(pub(crate) Encoding);
+
+impl fmt::Display for NotUtf8 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.to_string().to_lowercase();
+        write!(
+            f,
+            "not UTF-8 from here on, it looks like {name}: --encoding {name} reads it so, and --encoding utf-8 replaces what is \
+             malformed"
+        )
+    }
+}
+
+impl std::error::Error for NotUtf8 {}
+
+/// Bytes from the first that is not ASCII, by which an encoding is judged.
+const SAMPLE_BYTES: u64 = 1 << 16;
+
+/// A stream that fails with [`NotUtf8`] where the first characters that are not ASCII are in another encoding.
+struct Watched<R> {
+    inner: R,
+    /// Bytes of ASCII that have been read.
+    before: u64,
+    is_judged: bool,
+    /// What the judgement rests on, to be handed out, and how the stream fails behind it.
+    sample: io::Cursor<Vec<u8>>,
+    failure: Option<io::Error>,
+}
+
+impl<R> Watched<R> {
+    fn new(inner: R) -> Self {
+        Watched { inner, before: 0, is_judged: false, sample: io::Cursor::default(), failure: None }
+    }
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.sample.read(buffer)?;
+        if read > 0 || buffer.is_empty() {
+            return Ok(read);
+        }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let read = self.inner.read(buffer)?;
+        if self.is_judged {
+            return Ok(read);
+        }
+        let ascii = buffer[..read].iter().take_while(|byte| byte.is_ascii()).count();
+        self.before += ascii as u64;
+        if ascii == read {
+            return Ok(read);
+        }
+        self.is_judged = true;
+        let mut sample = buffer[ascii..read].to_vec();
+        let more = SAMPLE_BYTES.saturating_sub(sample.len() as u64);
+        self.failure = (&mut self.inner).take(more).read_to_end(&mut sample).err();
+        match encoding::other_than_utf8(&sample, self.before) {
+            Some(other) => self.failure = Some(io::Error::new(io::ErrorKind::InvalidData, NotUtf8(other))),
+            None => self.sample = io::Cursor::new(sample),
+        }
+        // The lines before come first.
+        if ascii > 0 { Ok(ascii) } else { self.read(buffer) }
+    }
+}
+
+/// Makes UTF-8 of a stream in an encoding.
+pub(crate) fn utf8_reader(file: impl Read + Send + 'static, encoding: Encoding) -> Box<dyn Read + Send> {
+    match encoding.0 {
+        None => Box::new(file),
+        Some(charset) if charset == UTF_8 => Box::new(file),
+        Some(charset) => Box::new(Utf8Reader::new(file, charset)),
+    }
 }
 
 /// Makes UTF-8 of a stream; what is malformed becomes [`MALFORMED`], so that it is replaced and counted where it is

@@ -47,7 +47,11 @@ fn a_name_after_numbers_is_malformed() {
     assert_eq!(folder.names(), ["a.tsv"]);
 
     let run = folder.run(&["build", "store", "a.tsv", "--skip-bad", "--json"]);
-    assert!(run.stderr.contains("a.tsv:3:") && run.stderr.contains("1 line malformed"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("a.tsv:3:") && run.stderr.contains("1 line or file malformed"),
+        "{}",
+        run.stderr
+    );
     let summary = &run.json()[0];
     assert_eq!((&summary["documents"], &summary["bad"]), (&json!(2), &json!(1)));
 
@@ -84,7 +88,7 @@ fn malformed_lines() {
     assert_eq!(folder.names(), ["a.jsonl"]);
     let run = folder.run(&["build", "store", "a.jsonl", "--skip-bad"]);
     assert_eq!(run.stderr.matches("a.jsonl:").count(), 10, "{}", run.stderr);
-    assert!(run.stderr.contains("19 lines malformed, skipped"), "{}", run.stderr);
+    assert!(run.stderr.contains("19 documents or files malformed, skipped"), "{}", run.stderr);
     run.ok();
     assert!(folder.run(&["dump", "store"]).ok().ends_with("\t3\n"));
 }

@@ -9,11 +9,11 @@ fn lines_of_fingerprints() {
     let folder = Folder::new();
     folder.write(
         "a.jsonl",
-        "{\"url\": \"u\", \"title\": \"A rose\", \"body\": \"is a rose\"}\n{\"url\": \"v\"}\n",
+        "{\"url\": \"u\", \"title\": \"A rose\", \"body\": \"is a rose\"}\n{\"url\": \"v\", \"body\": 7}\n",
     );
     let args =
         ["fingerprint", "a.jsonl", "--id-field", "url", "--text-field", "title", "--text-field", "body"];
-    folder.run(&args).fails(1, "a.jsonl:2: no text field `title`, `body`");
+    folder.run(&args).fails(1, "a.jsonl:2: the text field `body` is not a string");
     let line = folder.run(&[&args, &["--skip-bad"][..]].concat()).ok();
     assert!(line.len() == 19 && line.ends_with("\tu\n"), "{line}");
     let wide = folder.run(&[&args, &["--skip-bad", "--bits", "128"][..]].concat()).ok();

@@ -37,7 +37,7 @@ fn stops_or_is_skipped(folder: &Folder, bad: &str, options: &[&str], message: &s
     folder.run(&args).fails(1, message);
     let skipping = folder.run(&[&args, &["--skip-bad"][..]].concat());
     assert!(skipping.stderr.contains(message), "{}", skipping.stderr);
-    assert!(skipping.stderr.contains("1 line malformed, skipped"), "{}", skipping.stderr);
+    assert!(skipping.stderr.contains("1 document or file malformed, skipped"), "{}", skipping.stderr);
     let ids = ids(skipping);
     assert!(ids.ends_with(&["1".to_owned(), "2".to_owned()]), "{ids:?}");
 }
@@ -56,7 +56,7 @@ fn bad_input() {
             "broken.jsonl:2: EOF while parsing",
         ),
         ("missing.jsonl", b"{\"id\": 7}\n".to_vec(), &[], "missing.jsonl:1: no text field `text`"),
-        ("array.json", b"[{\"text\": \"a\"}]".to_vec(), &[], "array.json:1: a JSON array, expected"),
+        ("array.json", b"[{\"text\": \"a\"}".to_vec(), &[], "array.json:2: the file ends within the array"),
         (
             "cut.jsonl.gz",
             cut(gzip(lines.as_bytes())),
@@ -204,7 +204,114 @@ fn encodings() {
     assert_eq!(folder.run(&["fingerprint", "gbk.jsonl", "--encoding", "gb18030"]).ok(), expected);
     let detected = folder.run(&["fingerprint", "gbk.txt"]).ok();
     assert_eq!(detected[..16], expected[..16]);
-    let replaced = folder.run(&["fingerprint", "gbk.jsonl"]);
+    let message =
+        "gbk.jsonl:1: not UTF-8 from here on, it looks like gb18030: --encoding gb18030 reads it so";
+    folder.run(&["fingerprint", "gbk.jsonl"]).fails(1, message);
+    let replaced = folder.run(&["fingerprint", "gbk.jsonl", "--encoding", "utf-8"]);
     assert!(replaced.stderr.contains("not in the encoding of the input"), "{}", replaced.stderr);
     assert_ne!(replaced.ok(), expected);
+}
+
+fn zip_of(name: &str, text: &str) -> Vec<u8> {
+    let packed = text.as_bytes();
+    let mut common = [20_u16, 1 << 11, 0, 0, 0x21].map(u16::to_le_bytes).concat();
+    common.extend(crc32fast::hash(packed).to_le_bytes());
+    common.extend([(packed.len() as u32).to_le_bytes(), (packed.len() as u32).to_le_bytes()].concat());
+    common.extend([(name.len() as u16).to_le_bytes(), [0; 2]].concat());
+    let member = [b"PK\x03\x04", &*common, name.as_bytes(), packed].concat();
+    let directory = [b"PK\x01\x02\x14\0", &*common, &[0; 14], name.as_bytes()].concat();
+    let lengths = [(directory.len() as u32).to_le_bytes(), (member.len() as u32).to_le_bytes()].concat();
+    [&member, &directory, &b"PK\x05\x06\0\0\0\0\x01\0\x01\0"[..], &lengths, &[0; 2]].concat()
+}
+
+#[test]
+fn what_is_passed_over_is_told() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("prints")).unwrap();
+    folder.write("prints/a.hex", "0123456789abcdef\n");
+    folder.write("prints/image.png", "x");
+    let run = folder.run(&["add", "store", "prints"]);
+    assert_eq!(run.code, Some(0));
+    for said in [
+        "1 file passed over, by their names no documents",
+        "1 file of fingerprints passed over; name them to read them",
+        "warning: there is nothing in the inputs that could be read",
+    ] {
+        assert!(run.stderr.contains(said), "{}", run.stderr);
+    }
+    let warc = "WARC/1.0\r\nWARC-Type: request\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
+    folder.write("a.warc", warc.repeat(3));
+    let run = folder.run(&["dedup", "a.warc", "--output", "left.warc"]);
+    assert!(run.stderr.contains("3 WARC records of type request without text passed over"), "{}", run.stderr);
+    folder.write("a.csv", "id;text\n1;a\n");
+    let run = folder.run(&["fingerprint", "a.csv"]);
+    assert!(
+        run.stderr.contains("1 table with ';' between the fields, as the columns show"),
+        "{}",
+        run.stderr
+    );
+    folder.run(&["fingerprint", "a.csv", "--delimiter", "tab"]).fails(1, "no text column `text`");
+    folder.run(&["fingerprint", "a.csv", "--delimiter", "ab"]).fails(2, "expected one character of ASCII");
+    folder.write("b.txt", encoding_rs::GB18030.encode(&"相似的文档具有相似的指纹。".repeat(5)).0);
+    let run = folder.run(&["fingerprint", "b.txt"]);
+    assert!(
+        run.stderr.contains("warning: 1 text not in UTF-8, read as GBK by what they look like"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn archives_through_all_commands() {
+    let folder = Folder::new();
+    folder.write("a.zip", zip_of("in/pages.jsonl", GOOD));
+    folder.write("b.zip", zip_of("copy.jsonl", GOOD));
+    let expected = ids(folder.run(&["fingerprint", "a.zip"]));
+    assert_eq!(expected, ["1", "2"]);
+    let plain = folder.run(&["dedup", "a.zip", "b.zip", "--skip-bad", "--output", "-"]).ok();
+    for _ in 0..2 {
+        let args = ["dedup", "a.zip", "b.zip", "--skip-bad", "--resume", "work", "--output", "-"];
+        assert_eq!(folder.run(&args).ok(), plain);
+    }
+    assert_eq!(plain, GOOD);
+    folder.run(&["dedup", "a.zip", "--output", "left.jsonl"]).ok();
+    assert_eq!(folder.read("left.jsonl"), GOOD);
+    assert_eq!(folder.run(&["dedup", "a.zip", "--output", "left.csv"]).code, Some(2));
+    folder.run(&["add", "store", "a.zip"]).ok();
+    let again = folder.run(&["add", "store", "a.zip", "--json"]).json();
+    assert_eq!(again[0]["added"], 0);
+    folder.write("a.xlsx", zip_of("[Content_Types].xml", "<x/>"));
+    folder.run(&["fingerprint", "a.xlsx"]).fails(1, "a.xlsx: looks like a document of an office program");
+    folder.write("a.pdf", b"%PDF-1.4\0");
+    stops_or_is_skipped(&folder, "a.pdf", &[], "a.pdf: looks like a PDF document, which is not read");
+}
+
+#[test]
+fn a_query_reads_what_build_reads() {
+    let folder = Folder::new();
+    let text = "相似的文档具有相似的指纹，功能的许多差异在这里都会被发现。";
+    folder.write("a.txt", text);
+    folder.write("b.txt", encoding_rs::GB18030.encode(text).0);
+    folder.write("c.txt.gz", gzip(text.as_bytes()));
+    folder.run(&["build", "store", "a.txt"]).ok();
+    for file in ["a.txt", "b.txt", "c.txt.gz"] {
+        let found = folder.run(&["query", "store", "--file", file]).ok();
+        assert!(found.starts_with("0\t"), "{file}: {found}");
+    }
+    let found = folder.run_with_input(&["query", "store", "--file", "-"], text).ok();
+    assert!(found.starts_with("0\t"), "{found}");
+    folder.write("d.zip", zip_of("a.txt", text));
+    assert!(folder.run(&["query", "store", "--file", "d.zip"]).ok().starts_with("0\t"));
+}
+
+/// `zstd --long=31`.
+#[test]
+fn a_long_window() {
+    let folder = Folder::new();
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.long_distance_matching(true).unwrap();
+    encoder.window_log(29).unwrap();
+    encoder.write_all(GOOD.as_bytes()).unwrap();
+    folder.write("a.jsonl.zst", encoder.finish().unwrap());
+    assert_eq!(ids(folder.run(&["fingerprint", "a.jsonl.zst"])), ["1", "2"]);
 }

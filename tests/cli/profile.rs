@@ -99,7 +99,7 @@ fn inverse_document_frequencies() {
     let folder = Folder::new();
     folder.write(
         "a.jsonl",
-        "{\"id\": 1, \"text\": \"a rose\"}\n{\"id\": 2, \"text\": \"a tree\"}\n{\"id\": 3}\n{\"id\": 4, \"text\": \"a rose\"}\n",
+        "{\"id\": 1, \"text\": \"a rose\"}\n{\"id\": 2, \"text\": \"a tree\"}\n{\"id\": 3, \"text\": 5}\n{\"id\": 4, \"text\": \"a rose\"}\n",
     );
     folder.run(&["idf", "a.jsonl", "--profile", "words-1"]).fails(1, "a.jsonl:3:");
     let args = ["idf", "a.jsonl", "--profile", "words-1", "--skip-bad"];
@@ -145,4 +145,30 @@ fn presets() {
     folder
         .run(&["fingerprint", "a.jsonl", "--profile", "pypi-simhash,strip-html"])
         .fails(2, "takes no options");
+}
+
+/// What a wrong name lists is what the help explains.
+#[test]
+fn the_help_explains_profiles() {
+    let folder = Folder::new();
+    let help = folder.run(&["fingerprint", "--help"]).ok();
+    folder.write("x.jsonl", "");
+    let mut explained = 0;
+    for wrong in ["nothing", "auto,nothing", "auto,weights=x", "auto,hash=x"] {
+        let run = folder.run(&["fingerprint", "x.jsonl", "--profile", wrong]);
+        assert_eq!(run.code, Some(2));
+        for name in run.stderr.split('`').skip(1).step_by(2) {
+            let name = name.split(['-', '=']).next().unwrap();
+            if !["nothing", "x", "auto,nothing", "auto,weights", "auto,hash", "weights", "hash"]
+                .contains(&name)
+            {
+                assert!(help.contains(name), "{name}: {}", run.stderr);
+                explained += 1;
+            }
+        }
+    }
+    assert!(explained > 25, "{explained}");
+    for field in ["WARC-Record-ID", "WARC-Target-URI", "pages.zip/a/b.txt", "--delimiter"] {
+        assert!(help.contains(field), "{field}");
+    }
 }

@@ -107,7 +107,7 @@ fn texts_are_fingerprinted_as_the_documents_were() {
         assert_eq!((&found[0]["name"], &found[0]["id"]), (&json!("the text"), &json!(0)));
     }
     folder.run(&["query", "store", "--text", "?!"]).fails(1, "no letter and no digit");
-    folder.run(&["query", "store", "--file", "none.txt"]).fails(1, "none.txt: cannot read");
+    folder.run(&["query", "store", "--file", "none.txt"]).fails(1, "none.txt: cannot open");
 }
 
 #[test]

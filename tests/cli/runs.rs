@@ -198,9 +198,9 @@ fn malformed_documents_keep_their_places() {
     let lines = [
         "no JSON",
         "{\"id\": \"a\", \"text\": \"one two three\"}",
-        "{\"id\": \"b\"}",
+        "{\"id\": \"b\", \"text\": 7}",
         "{\"id\": \"c\", \"text\": \"one two three\"}",
-        "{}",
+        "[]",
     ];
     folder.write("a.jsonl", lines.join("\n"));
     folder.write("b.jsonl", lines[1].replace("\"a\"", "\"d\"") + "\n");
@@ -209,7 +209,7 @@ fn malformed_documents_keep_their_places() {
     assert_eq!(plain.lines().count(), 3);
     for _ in 0..2 {
         let run = folder.run(&[&args[..], &["--resume", "work"]].concat());
-        assert!(run.stderr.contains("3 lines malformed"), "{}", run.stderr);
+        assert!(run.stderr.contains("3 documents or files malformed"), "{}", run.stderr);
         assert_eq!(run.ok(), plain);
     }
 }

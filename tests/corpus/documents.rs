@@ -4,12 +4,12 @@ use std::path::Path;
 
 use simstore::Fingerprint;
 use simstore::corpus::{
-    Document, DocumentId, DocumentOptions, InputKind, MAX_NAME_BYTES, documents, fingerprint_documents,
-    fingerprints, records,
+    Document, DocumentId, DocumentOptions, InputKind, MAX_NAME_BYTES, Record, documents,
+    fingerprint_documents, fingerprints, records,
 };
 use simstore::text::Profile;
 
-use crate::{COMPRESSIONS, Folder, TWO_LINES, bad_line, ids_and_texts, read};
+use crate::{COMPRESSIONS, Folder, TWO_LINES, bad_line, gzip, ids_and_texts, read};
 
 #[test]
 fn json_lines_plain_and_compressed() {
@@ -40,12 +40,13 @@ fn json_lines_plain_and_compressed() {
 fn malformed_lines_do_not_end_the_reading() {
     let folder = Folder::new();
     let long = "x".repeat(200);
-    let mut bytes = b"{\"text\": \"a\"}\n\nnot json\n{\"text\": \"\xff\"}\n".to_vec();
+    let mut bytes = b"{\"text\": \"\xc3\xa9\xc3\xa8\"}\n\nnot json\n{\"text\": \"\xff\"}\n".to_vec();
     bytes.extend(format!("{{\"text\": \"{long}\"}}\n{{\"text\": \"b\"}}\n{{}}").bytes());
     let path = folder.file("a.jsonl", bytes);
     let options = DocumentOptions { max_bytes: 100, ..DocumentOptions::default() };
     let read: Vec<_> = documents(std::slice::from_ref(&path), &options).collect();
-    assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, Some(3), None, Some(5), None, Some(7)]);
+    assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, Some(3), None, Some(5), None, None]);
+    assert_eq!(read[5].as_ref().unwrap().text, "");
     let replaced = read[2].as_ref().unwrap();
     assert_eq!((&*replaced.text, replaced.replaced), ("\u{fffd}", 1));
     let last_good = read[4].as_ref().unwrap();
@@ -58,7 +59,7 @@ fn malformed_lines_do_not_end_the_reading() {
     let fingerprinted: Vec<_> =
         fingerprint_documents::<u64>(&[path], &options, &Profile::default()).collect();
     assert_eq!(fingerprinted.len(), 6);
-    assert_eq!(bad_line(&fingerprinted[5]), Some(7));
+    assert_eq!(fingerprinted[5].as_ref().unwrap().simhash, None);
     assert_eq!(fingerprinted[4].as_ref().unwrap().ordinal, 4);
 }
 
@@ -93,7 +94,9 @@ fn fields() {
     let read: Vec<_> = documents(&[path], &options).collect();
     let first = read[0].as_ref().unwrap();
     assert_eq!((&first.id, &first.text[..]), (&DocumentId::Name("u".to_owned()), "t\nb"));
-    assert!(read[1].as_ref().unwrap_err().to_string().ends_with(":2: no id field `url`"));
+    assert!(
+        read[1].as_ref().unwrap_err().to_string().ends_with(":2: no id field `url`; the document has `body`")
+    );
     assert!(read[2].as_ref().unwrap_err().to_string().contains("`url` comes twice"));
 }
 
@@ -196,12 +199,13 @@ fn texts_in_other_encodings() {
 #[test]
 fn what_is_handed_out_beside_fingerprints() {
     let folder = Folder::new();
-    let path = folder.file("a.jsonl", b"{\"text\": \"\xffab\", \"date\": \"2024\"}\n{\"text\": \"c\"}");
+    let path = folder
+        .file("a.jsonl", b"{\"text\": \"\xffab\", \"date\": \"2024\"}\n{\"text\": \"\xc3\xa9\xc3\xa8\"}");
     let options = DocumentOptions { extra_field: Some("date".to_owned()), ..DocumentOptions::default() };
     let reading = || fingerprint_documents::<u64>(std::slice::from_ref(&path), &options, &Profile::default());
     let read: Vec<_> = reading().with_texts().map(Result::unwrap).collect();
     assert_eq!((read[0].replaced, read[0].text_bytes, read[0].extra.as_deref()), (1, 5, Some("2024")));
-    assert_eq!((read[1].replaced, read[1].text_bytes, read[1].extra.as_deref()), (0, 1, None));
+    assert_eq!((read[1].replaced, read[1].text_bytes, read[1].extra.as_deref()), (0, 4, None));
     assert_eq!(read[0].text.as_deref(), Some("\u{fffd}ab"));
     assert!(reading().all(|document| document.unwrap().text.is_none()));
 }
@@ -240,4 +244,144 @@ fn documents_that_were_read_before_get_no_fingerprint() {
     assert!(last[..2].iter().all(|document| document.simhash.is_none()));
     assert_eq!((&last[2], last.len()), (&all[2], 3));
     assert!(all.iter().all(|document| document.simhash.is_some()));
+}
+
+/// The texts of a file's documents, or what is said of them.
+fn texts(path: &Path, options: &DocumentOptions) -> Vec<Result<String, String>> {
+    let texts = documents(&[path.to_path_buf()], options);
+    texts.map(|document| document.map(|document| document.text).map_err(|error| error.to_string())).collect()
+}
+
+#[test]
+fn null_and_missing_texts_are_empty() {
+    let folder = Folder::new();
+    let ok = |text: &str| Ok(text.to_owned());
+    let lines = "{\"text\": null}\n{\"id\": 7}\n{\"text\": \"a\"}\n{}\n";
+    let read = texts(&folder.file("a.jsonl", lines), &DocumentOptions::default());
+    assert_eq!(read, [ok(""), ok(""), ok("a"), ok("")]);
+    // The first may well be one without.
+    let late = "{}\n".repeat(999) + "{\"text\": \"a\"}\n";
+    assert!(texts(&folder.file("a.jsonl", late), &DocumentOptions::default()).iter().all(Result::is_ok));
+}
+
+#[test]
+fn a_text_field_that_no_document_has() {
+    let folder = Folder::new();
+    let line = "{\"id\": 7, \"txt\": \"a\", \"meta\": {\"url\": \"u\"}}\n";
+    let there = "this one has `id`, `meta.url`, `txt`: --text-field names one";
+    for (count, said) in [
+        (1, format!("a.jsonl:2: no text field `text` in the one document of the file; {there}")),
+        (999, format!("a.jsonl:2: no text field `text` in the 999 documents of the file; {there}")),
+        (
+            3000,
+            format!(
+                "a.jsonl:2: no text field `text` in the first 1000 documents of the file; {there}; the rest of the file \
+                 is left out"
+            ),
+        ),
+    ] {
+        let path = folder.file("a.jsonl", format!("\n{}", line.repeat(count)));
+        let read = texts(&path, &DocumentOptions::default());
+        let (last, before) = read.split_last().unwrap();
+        assert!(before.len() == count.min(1000) && before.iter().all(|text| text.as_deref() == Ok("")));
+        assert!(last.as_ref().unwrap_err().ends_with(&said), "{last:?}");
+        // Another file is another matter.
+        let good = folder.file("b.jsonl", TWO_LINES);
+        assert!(documents(&[path, good], &DocumentOptions::default()).last().unwrap().is_ok());
+    }
+}
+
+#[test]
+fn fields_of_objects_in_objects() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "a.jsonl",
+        "{\"meta\": {\"url\": \"u\", \"date\": 7}, \"body\": {\"text\": \"t\"}}\n\
+         {\"meta\": {\"url\": \"v\"}, \"body.text\": \"own\", \"body\": {\"text\": \"t\"}}\n\
+         {\"meta\": {}, \"body\": null}\n",
+    );
+    let options = DocumentOptions {
+        id_field: Some("meta.url".to_owned()),
+        text_fields: vec!["body.text".to_owned()],
+        extra_field: Some("meta.date".to_owned()),
+        ..DocumentOptions::default()
+    };
+    let read: Vec<_> = documents(&[path], &options).collect();
+    let found = |at: usize| {
+        let document: &Document = read[at].as_ref().unwrap();
+        (document.id.to_string(), document.text.clone(), document.extra.clone())
+    };
+    assert_eq!(found(0), ("u".to_owned(), "t".to_owned(), Some("7".to_owned())));
+    assert_eq!(found(1), ("v".to_owned(), "own".to_owned(), None));
+    let message = read[2].as_ref().unwrap_err().to_string();
+    assert!(message.ends_with(":3: no id field `meta.url`; the document has `body`, `meta`"), "{message}");
+}
+
+#[test]
+fn arrays_of_objects() {
+    let folder = Folder::new();
+    let options = DocumentOptions { max_bytes: 60, ..DocumentOptions::default() };
+    let array = "[\n  {\n    \"id\": 1,\n    \"text\": \"許功蓋, \\\"a\\\" ]}\"\n  },\n\
+                 {\"text\": \"b\", \"n\": [1, [2]]}, 7, {\"text\": null},\n\
+                 {\"text\": \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}, {\"text\": \"last\"}]\n";
+    let bytes: Vec<&str> = vec![
+        "{\"id\": 1,\"text\": \"許功蓋, \\\"a\\\" ]}\"}",
+        "{\"text\": \"b\", \"n\": [1, [2]]}",
+        "7",
+        "{\"text\": null}",
+        "{\"text\": \"last\"}",
+    ];
+    for (name, encoding, contents) in [
+        ("a.json", "auto", array.as_bytes().to_vec()),
+        ("a.jsonl", "auto", format!("\u{feff}\n {array}").into_bytes()),
+        ("a.json.gz", "auto", gzip(array.as_bytes())),
+        ("unknown", "auto", array.as_bytes().to_vec()),
+        // Second bytes of these characters are brackets and backslashes.
+        ("a.json", "big5", encoding_rs::BIG5.encode(array).0.into_owned()),
+        ("a.json", "utf-16le", array.encode_utf16().flat_map(u16::to_le_bytes).collect()),
+    ] {
+        let path = folder.file(name, contents);
+        let options = DocumentOptions { encoding: encoding.parse().unwrap(), ..options.clone() };
+        let read: Vec<_> = records(std::slice::from_ref(&path), &options).collect();
+        let found: Vec<&str> = read
+            .iter()
+            .flatten()
+            .map(|record| std::str::from_utf8(record.bytes().unwrap()).unwrap())
+            .collect();
+        assert_eq!(found, bytes, "{name} {encoding}");
+        let lines: Vec<u64> = read.iter().flatten().map(Record::line).collect();
+        assert_eq!(lines, [1, 2, 3, 4, 6]);
+        assert_eq!(bad_line(&read[4]), Some(5));
+        let read: Vec<_> = documents(&[path], &options).collect();
+        let id = |at: usize| read[at].as_ref().unwrap().id.to_string();
+        assert_eq!(id(0), "1");
+        assert!(id(5).ends_with(":6"), "{}", id(5));
+        assert_eq!(read[0].as_ref().unwrap().text, "許功蓋, \"a\" ]}");
+        let message = read[2].as_ref().unwrap_err().to_string();
+        assert!(message.contains(":3: ") && message.contains("expected a JSON object"), "{message}");
+    }
+    assert!(texts(&folder.file("a.json", " [ ]\n"), &options).is_empty());
+}
+
+#[test]
+fn arrays_that_are_none() {
+    let folder = Folder::new();
+    for (array, line, reason) in [
+        ("[", 1, "the file ends within the array"),
+        ("[{\"text\": \"a\"}", 2, "the file ends within the array"),
+        ("[{\"text\": \"a\"", 1, "the file ends within this element of the array"),
+        ("[{\"text\": \"a\"},]", 2, "expected an element of the array"),
+        (
+            "[{\"text\": \"a\"} {\"text\": \"b\"}]",
+            2,
+            "expected a comma or `]` after the element before this one",
+        ),
+        ("[{\"text\": \"a\"}] {}", 2, "there is more after the end of the array"),
+    ] {
+        let path = folder.file("a.json", array);
+        let read = texts(&path, &DocumentOptions::default());
+        let last = read.last().unwrap().as_ref().unwrap_err();
+        assert!(last.contains(&format!("a.json:{line}: {reason}")), "{last}");
+        assert_eq!(read.iter().filter(|text| text.is_err()).count(), 1, "{array}");
+    }
 }

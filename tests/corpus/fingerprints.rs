@@ -60,7 +60,7 @@ fn raw_fingerprints() {
 }
 
 fn read_one(folder: &Folder, name: &str) -> Result<Document> {
-    documents(&[folder.file(name, [0; 8])], &DocumentOptions::default()).next().unwrap()
+    documents(&[folder.file(name, "0123456789abcdef")], &DocumentOptions::default()).next().unwrap()
 }
 
 #[test]
@@ -69,4 +69,17 @@ fn documents_are_no_fingerprints() {
     let path = folder.file("a.jsonl", TWO_LINES);
     assert!(matches!(fingerprints::<u64>(&[path]).next(), Some(Err(Error::BadArgument(_)))));
     assert!(matches!(read_one(&folder, "a.hex"), Err(Error::BadArgument(_))));
+}
+
+#[test]
+fn lines_in_utf16() {
+    let folder = Folder::new();
+    for (mark, order) in
+        [("\u{feff}", u16::to_le_bytes as fn(u16) -> [u8; 2]), ("", u16::to_le_bytes), ("", u16::to_be_bytes)]
+    {
+        let lines = format!("{mark}0000000000000001\ta\n0000000000000002\tb\n");
+        let path = folder.file("a.hex", lines.encode_utf16().flat_map(order).collect::<Vec<u8>>());
+        let read: Vec<_> = fingerprints::<u64>(&[path]).map(|record| record.unwrap().fingerprint).collect();
+        assert_eq!(read, [1, 2]);
+    }
 }

@@ -1,8 +1,10 @@
 //! Reading documents and fingerprints from files.
 #![cfg(feature = "corpus")]
 
+mod archives;
 mod bad_input;
 mod documents;
+mod encodings;
 mod files;
 mod fingerprints;
 #[cfg(feature = "parquet")]

@@ -7,8 +7,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array,
-    LargeStringArray, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array,
+    LargeStringArray, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray, UInt64Array,
 };
+use arrow_schema::{Field, Fields};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
@@ -111,9 +112,9 @@ fn rows_that_are_no_documents() {
     let path = folder.file("a.parquet", parquet(&[("id", id), ("text", text)], 10));
     let options = DocumentOptions { max_bytes: 10, ..DocumentOptions::default() };
     let read = read(&path, &options);
-    assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, Some(2), Some(3), Some(4)]);
+    assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, None, Some(3), Some(4)]);
     let message = |at: usize| read[at].as_ref().unwrap_err().to_string();
-    assert!(message(1).ends_with("the text column `text` is null"), "{}", message(1));
+    assert_eq!(read[1].as_ref().unwrap().text, "");
     assert!(
         message(2).ends_with("the id column `id` is not an integer from 0 to 2^64 - 1"),
         "{}",
@@ -127,7 +128,8 @@ fn files_without_the_columns() {
     let folder = Folder::new();
     let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1]));
     let bytes = parquet(&[("id", Arc::clone(&numbers)), ("body", numbers)], 10);
-    let paths = [folder.file("a.parquet", &bytes), folder.file("good.jsonl", TWO_LINES)];
+    let good = "{\"url\": \"u\", \"text\": \"a\", \"body\": \"b\"}\n".repeat(2);
+    let paths = [folder.file("a.parquet", &bytes), folder.file("good.jsonl", good)];
     let with = |text: &str, id: Option<&str>, extra: Option<&str>| DocumentOptions {
         text_fields: vec![text.to_owned()],
         id_field: id.map(str::to_owned),
@@ -280,4 +282,43 @@ fn checksums_are_those_of_the_columns_that_are_asked_for() {
     let (before, after) = (checksums(&["x", "y"], &["a", "b"]), checksums(&["x", "z"], &["a", "c"]));
     assert!(before[0] == after[0] && before[1] != after[1]);
     assert_eq!(before, checksums(&["", ""], &["a", "b"]));
+}
+
+#[test]
+fn columns_in_structs() {
+    let folder = Folder::new();
+    let text: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("hidden"), Some("d")]));
+    let other: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+    let field = |name: &str, array: &ArrayRef| Arc::new(Field::new(name, array.data_type().clone(), true));
+    let inner = Fields::from(vec![field("n", &other), field("text", &text)]);
+    // The third has no body at all.
+    let valid = Some(vec![true, true, false, true].into());
+    let body: ArrayRef = Arc::new(StructArray::new(inner, vec![Arc::clone(&other), text], valid));
+    let own: ArrayRef = Arc::new(StringArray::from(vec!["1", "2", "3", "4"]));
+    let options = DocumentOptions { text_fields: vec!["body.text".to_owned()], ..DocumentOptions::default() };
+    let with_id = DocumentOptions { id_field: Some("body.n".to_owned()), ..options.clone() };
+    let path =
+        folder.file("a.parquet", parquet(&[("id", Arc::clone(&own)), ("body", Arc::clone(&body))], 10));
+    let texts = |path: &Path, options: &DocumentOptions| -> Vec<(String, String)> {
+        let read = read(path, options).into_iter().map(Result::unwrap);
+        read.map(|document| (document.id.to_string(), document.text)).collect()
+    };
+    let expected =
+        [("1", "a"), ("2", ""), ("3", ""), ("4", "d")].map(|(id, text)| (id.to_owned(), text.to_owned()));
+    assert_eq!(texts(&path, &options), expected);
+    let message = read(&path, &with_id)[2].as_ref().unwrap_err().to_string();
+    assert!(message.ends_with("the id column `body.n` is null"), "{message}");
+    // Read as a whole, rows are what they are projected.
+    let whole = records(std::slice::from_ref(&path), &options)
+        .map(|record| record.unwrap().document(&options).unwrap());
+    assert_eq!(whole.map(|document| (document.id.to_string(), document.text)).collect::<Vec<_>>(), expected);
+    // A column of this very name comes first.
+    let path = folder.file("b.parquet", parquet(&[("body", body), ("body.text", own)], 10));
+    let found: Vec<String> = texts(&path, &options).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(found, ["1", "2", "3", "4"]);
+    let message = read(&path, &DocumentOptions::default())[0].as_ref().unwrap_err().to_string();
+    assert!(
+        message.ends_with("no text column `text`; the columns are `body.n`, `body.text`, `body.text`"),
+        "{message}"
+    );
 }

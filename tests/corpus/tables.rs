@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use simstore::corpus::{DocumentFormat, DocumentOptions, documents, records};
+use simstore::corpus::{DocumentFormat, DocumentOptions, ReadNote, documents, records};
 
 use crate::{Folder, Random, bad_line, ids_and_texts};
 
@@ -150,4 +150,38 @@ fn other_encodings() {
     let record =
         records(&[folder.file("a.csv", "text\n a \n")], &DocumentOptions::default()).next().unwrap().unwrap();
     assert_eq!((record.format(), record.line(), record.bytes()), (DocumentFormat::Csv, 2, Some(&b" a "[..])));
+}
+
+#[test]
+fn other_delimiters() {
+    let folder = Folder::new();
+    let with = |delimiter| DocumentOptions { delimiter, ..DocumentOptions::default() };
+    let expected = [("7".to_owned(), "a, \"b;\nc\"".to_owned(), 2), ("x".to_owned(), "y|z\t".to_owned(), 4)];
+    for delimiter in [b';', b'|', b'\t', b','] {
+        let sign = char::from(delimiter).to_string();
+        let table = "id;text;n\n7;\"a, \"\"b;\nc\"\"\";1\nx;\"y|z\t\";2\n";
+        // Within quotes it is what it is.
+        let table = table.replace(";t", &format!("{sign}t")).replace(";n", &format!("{sign}n"));
+        let table = table.replace("7;", &format!("7{sign}")).replace("\";", &format!("\"{sign}"));
+        let table = table.replace("x;", &format!("x{sign}"));
+        for name in ["a.csv", "a.tsv", "a"] {
+            let path = folder.file(name, &table);
+            assert_eq!(read(&path, &DocumentOptions::default()), expected, "{name} {sign}");
+            assert_eq!(read(&path, &with(Some(delimiter))), expected, "{name} {sign}");
+            let mut records = records(std::slice::from_ref(&path), &DocumentOptions::default());
+            let progress = records.progress();
+            assert!(records.by_ref().all(|record| record.is_ok()));
+            let usual = if name == "a.tsv" { b'\t' } else { b',' };
+            let is_said = progress.notes().contains_key(&ReadNote::Delimiter(sign.chars().next().unwrap()));
+            assert_eq!(is_said, delimiter != usual && (name, delimiter) != ("a", b'\t'), "{name} {sign}");
+        }
+    }
+    // What is asked for is not judged, and what is there is told by what is most frequent.
+    let path = folder.file("a.csv", "id;body;a,b\n1;2;3\n");
+    let message = |delimiter| {
+        let read = documents(std::slice::from_ref(&path), &with(delimiter)).next().unwrap();
+        read.unwrap_err().to_string()
+    };
+    assert!(message(None).ends_with("no text column `text`; the columns are `id`, `body`, `a,b`"));
+    assert!(message(Some(b',')).ends_with("no text column `text`; the columns are `id;body;a`, `b`"));
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use simstore::Result;
-use simstore::corpus::{Document, DocumentFormat, DocumentOptions, documents, records};
+use simstore::corpus::{Document, DocumentFormat, DocumentOptions, ReadNote, documents, records};
 
-use crate::{COMPRESSIONS, Folder, bad_line};
+use crate::{COMPRESSIONS, Folder, bad_line, gzip};
 
 /// A record of a web archive.
 fn record(kind: &str, uri: &str, content_type: &str, block: &[u8]) -> Vec<u8> {
@@ -142,38 +142,96 @@ fn malformed_records() {
     let folder = Folder::new();
     let good = record("conversion", "http://a/", "text/plain", b"a");
     let options = DocumentOptions { max_bytes: 1000, ..DocumentOptions::default() };
-    for (bad, reason, goes_on) in [
+    for (bad, reason, passed) in [
         (
             record("conversion", "http://b/", "text/plain", &[b'x'; 1001]),
             "longer than the limit of 1000 bytes",
-            true,
+            None,
         ),
         (
             record("response", "http://b/", "application/http", b"no response"),
             "expected a response of HTTP",
-            true,
+            None,
         ),
         (
             b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 0\r\n\r\n".to_vec(),
-            "no id header `WARC-Target-URI`",
-            true,
+            "no id header `WARC-Target-URI`; the record has `WARC-Type`, `Content-Length`",
+            None,
         ),
         (
             b"WARC/1.0\r\nWARC-Type: conversion\r\n\r\n".to_vec(),
             "without Content-Length; it starts at byte",
-            false,
+            Some(35),
         ),
-        (b"<html>\r\n\r\n".to_vec(), "expected the headers of a WARC record", false),
+        (b"<html>\r\n\r\nmore\n".to_vec(), "expected the headers of a WARC record", Some(15)),
         (
-            b"WARC/1.0\r\nContent-Length: 18446744073709551615\r\n\r\n".to_vec(),
-            "the file ends within this record",
-            false,
+            [b"x".repeat(1 << 17), b"\n".to_vec()].concat(),
+            "expected the headers of a WARC record",
+            Some((1 << 17) + 1),
         ),
-        (vec![b'x'; 1 << 17], "expected the headers of a WARC record", false),
     ] {
-        let read = read(folder.file("a.warc", [&good[..], &bad, &good].concat()), &options);
-        assert_eq!(read.len(), if goes_on { 3 } else { 2 }, "{reason}");
-        let message = read[1].as_ref().unwrap_err().to_string();
-        assert!(message.contains("a.warc:2: ") && message.contains(reason), "{message}");
+        let bytes = [&good[..], &bad, &good].concat();
+        for (name, bytes) in [("a.warc", bytes.clone()), ("a.warc.gz", gzip(&bytes))] {
+            let read = read(folder.file(name, bytes), &options);
+            assert_eq!(read.len(), 3, "{reason}");
+            assert!(read[0].is_ok() && read[2].is_ok());
+            let message = read[1].as_ref().unwrap_err().to_string();
+            assert!(message.contains(&format!("{name}:2: ")) && message.contains(reason), "{message}");
+            if let Some(passed) = passed {
+                let passed = format!(", and {passed} bytes from there are left out, up to the next record");
+                assert!(message.ends_with(&passed), "{message}");
+            }
+        }
     }
+    // A length that is no length takes all that follows.
+    let bad = b"WARC/1.0\r\nContent-Length: 18446744073709551615\r\n\r\n";
+    let read = read(folder.file("a.warc", [&good[..], bad, &good].concat()), &options);
+    let message = read[1].as_ref().unwrap_err().to_string();
+    assert!(read.len() == 2 && message.contains("the file ends within this record"), "{message}");
+    assert!(message.ends_with("left out, up to the end of the file"), "{message}");
+}
+
+/// What Common Crawl does: each record is a member of its own.
+#[test]
+fn a_damaged_member_is_one_record() {
+    let folder = Folder::new();
+    let options = DocumentOptions::default();
+    let uris: Vec<String> = (0..20).map(|i| format!("http://{i}/")).collect();
+    let mut random = crate::Random(7);
+    let body = |i: usize| format!("{i} ").repeat(500 + i).into_bytes();
+    let members: Vec<Vec<u8>> =
+        (0..20).map(|i| gzip(&record("conversion", &uris[i], "text/plain", &body(i)))).collect();
+    for damaged in [0, 7, 19] {
+        for _ in 0..20 {
+            let mut members = members.clone();
+            // Not the first bytes, without which there is no member.
+            let at = 10 + random.below(members[damaged].len() - 10);
+            members[damaged][at] ^= 1 << random.below(8);
+            let read = read(folder.file("a.warc.gz", members.concat()), &options);
+            let bad: Vec<_> = read.iter().filter_map(|document| document.as_ref().err()).collect();
+            // What can be made out of it may be malformed, before its checksum tells.
+            assert!((1..=2).contains(&bad.len()), "{damaged} {at}: {bad:?}");
+            let message = bad[bad.len() - 1].to_string();
+            assert!(message.contains(" bytes from there are left out, up to the "), "{message}");
+            // All but the damaged one, which may come before its checksum, and one that its bytes reach into.
+            let ids: Vec<String> = read.iter().flatten().map(|document| document.id.to_string()).collect();
+            let missing = uris.iter().enumerate().filter(|(_, uri)| !ids.contains(uri));
+            let missing: Vec<usize> = missing.map(|(at, _)| at).collect();
+            assert!(
+                missing.iter().all(|at| (damaged..=damaged + 1).contains(at)),
+                "{damaged} {at}: {missing:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn records_without_text_are_counted() {
+    let folder = Folder::new();
+    let mut records = records(&[folder.file("a.warc", archive().0)], &DocumentOptions::default());
+    let progress = records.progress();
+    assert_eq!(records.by_ref().filter(Result::is_ok).count(), 5);
+    let expected = [("metadata", 1), ("request", 1), ("response", 3), ("revisit", 1), ("warcinfo", 1)];
+    let notes: Vec<_> = progress.notes().into_iter().collect();
+    assert_eq!(notes, expected.map(|(kind, count)| (ReadNote::WarcRecord(kind), count)));
 }

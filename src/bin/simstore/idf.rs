@@ -9,7 +9,7 @@ use simstore::corpus::{self, InputKind};
 use simstore::text::DocumentFrequencies;
 
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{BadLines, DocumentArgs, count_of};
+use crate::inputs::{BadLines, Counts, DocumentArgs, count_of};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -85,6 +85,7 @@ fn count(args: &IdfArgs, progress: &Progress) -> Outcome<DocumentFrequencies> {
     let mut counter = progress.counter("documents");
     let mut bad = BadLines::new(args.documents.skip_bad);
     let mut parts = vec![DocumentFrequencies::default(); rayon::current_num_threads()];
+    let mut counts = Counts::default();
     let mut documents = corpus::documents(&args.inputs, &args.documents.options());
     loop {
         let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -94,6 +95,7 @@ fn count(args: &IdfArgs, progress: &Progress) -> Outcome<DocumentFrequencies> {
             match document {
                 Ok(document) => {
                     bytes += document.text.len();
+                    (counts.read, counts.replaced) = (counts.read + 1, counts.replaced + document.replaced);
                     batch.push(document.text);
                 }
                 Err(error) => bad.take(error.into())?,
@@ -108,6 +110,8 @@ fn count(args: &IdfArgs, progress: &Progress) -> Outcome<DocumentFrequencies> {
         });
         counter.add(batch.len() as u64);
     }
+    counts.bad = bad.count();
+    counts.warn(InputKind::Documents, progress);
     let mut all = DocumentFrequencies::default();
     parts.into_iter().for_each(|part| all.merge(part));
     Ok(all)

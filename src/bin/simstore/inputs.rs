@@ -8,11 +8,12 @@ use simstore::corpus::{
     self, DocumentFormat, DocumentId, DocumentOptions, Encoding, FingerprintRecord, FingerprintedDocuments,
     InputKind, Records, fingerprint_documents, input_files,
 };
-use simstore::text::{Profile, SHORT_TEXT_FEATURES};
+use simstore::text::Profile;
 use simstore::{Error, Fingerprint};
 
+pub(crate) use crate::counts::{Counts, count_of};
 use crate::failure::{Failure, Outcome, complain};
-use crate::numbers::{grouped, parse_bytes};
+use crate::numbers::parse_bytes;
 use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::{Counter, Progress};
 
@@ -21,11 +22,13 @@ const BAD_LINES_SHOWN: u64 = 10;
 
 /// What inputs are, for the long help of commands that read documents and fingerprints.
 pub(crate) const INPUTS_HELP: &str = "\
-Inputs are documents (.jsonl, .ndjson, .json: one JSON object a line; .csv, .tsv: tables whose first row names the \
-columns; .parquet; .warc, .wet: web archives; .txt, .md, .html: one text each; folders of these, hidden files left \
-out, links followed; patterns like 'corpus/**/*.csv') or fingerprints (.hex, .tsv: lines HEX or HEX<TAB>ID; .u64, \
-.u128: raw, little-endian), not both at once. .gz, .zst, .bz2 and .xz are decompressed. `-` is standard input; it \
-and other files are judged by their first bytes.";
+Inputs are documents (.jsonl, .ndjson, .json: one JSON object a line, or one array of objects; .csv, .tsv: tables whose \
+first row names the columns; .parquet; .warc, .wet: web archives; .txt, .md, .html: one text each; .zip, .tar, also \
+.tar.gz and the like: archives of these; folders of these, hidden files left out, links followed; patterns like \
+'corpus/**/*.csv') or fingerprints (.hex, .tsv: lines HEX or HEX<TAB>ID; .u64, .u128: raw, little-endian), not both at \
+once. .gz, .zst, .bz2 and .xz are decompressed. `-` is standard input; it and other files are judged by their first \
+bytes. What is no text, such as PDF, is refused, whatever it is called. Documents are written again, as by `dedup \
+--output`, as they stand; the elements of a JSON array as lines of JSON.";
 
 /// Which parts of which documents are read, and how they become fingerprints.
 #[derive(Debug, Args)]
@@ -34,17 +37,32 @@ pub(crate) struct DocumentArgs {
     #[command(flatten)]
     pub(crate) profile: ProfileArgs,
     /// The field or column that holds a document's id [default: `id`, or FILE:LINE where there is none]
+    ///
+    /// a.b is the field b of the object, or of the struct of Parquet, a, unless there is a field of the name a.b. Of a
+    /// record of a web archive, fields are its headers: WARC-Target-URI, the default, WARC-Record-ID, WARC-Date,
+    /// WARC-Payload-Digest, WARC-IP-Address and what else stands there. The id of a text file is its path, of a member of an
+    /// archive that of the archive and its own: pages.zip/a/b.txt.
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
     /// The field or column that holds the text; repeatable, fields are joined [default: `text`]
+    ///
+    /// A document in which it is null or missing has an empty text. A file in which no document has it is an error that
+    /// says which fields there are. a.b is as in --id-field.
     #[arg(long = "text-field", value_name = "FIELD")]
     text_fields: Vec<String>,
-    /// Read all files as jsonl, csv, tsv, parquet, warc or text, whatever they are called; of folders, all
+    /// Read all files as jsonl, csv, tsv, parquet, warc or text, whatever they are called; of folders and archives, all
     /// files that are not hidden [default: by name and content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<DocumentFormat>,
-    /// The encoding of texts: utf-8, gb18030, big5, ...; auto is UTF-8, and texts and web pages that are not
-    /// nearly that are judged by what they declare and hold. What is malformed is replaced
+    /// What stands between the fields of .csv and .tsv: one character, or tab [default: a comma or a tab; or what else gives
+    /// the columns that are asked for]
+    #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
+    delimiter: Option<u8>,
+    /// The encoding of texts: utf-8, gb18030, big5, ...; auto is UTF-8. What is malformed is replaced
+    ///
+    /// With auto, texts and web pages that are not nearly UTF-8 are read as what they declare, or else as what they look
+    /// like, which is told. Lines and tables that are not nearly UTF-8 are an error, that names the encoding that they look
+    /// like. A byte order mark comes before all.
     #[arg(long, value_name = "NAME", default_value = "auto")]
     encoding: Encoding,
     /// The longest document that is read: a line, a row, a text
@@ -61,6 +79,7 @@ impl DocumentArgs {
         let mut options = DocumentOptions {
             id_field: self.id_field.clone(),
             format: self.format,
+            delimiter: self.delimiter,
             encoding: self.encoding,
             max_bytes: usize::try_from(self.max_document).unwrap_or(usize::MAX),
             ..DocumentOptions::default()
@@ -76,7 +95,15 @@ impl DocumentArgs {
         if self.format.is_some() {
             return check_read_once(inputs).map(|()| InputKind::Documents);
         }
-        detect_kind(inputs)
+        detect_kind(inputs, self.skip_bad)
+    }
+}
+
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        &[byte] if byte == b'\t' || byte.is_ascii_punctuation() && byte != b'"' || byte == b' ' => Ok(byte),
+        _ => Err("expected one character of ASCII, such as `;` or `|`, or tab".to_owned()),
     }
 }
 
@@ -101,13 +128,17 @@ fn check_read_once(inputs: &[PathBuf]) -> Outcome {
     Ok(())
 }
 
-/// What all inputs hold. What cannot be opened has no say; the reading will complain of it.
-fn detect_kind(inputs: &[PathBuf]) -> Outcome<InputKind> {
+/// What all inputs hold. What cannot be read has no say, as long as something else has; the reading will complain of it.
+fn detect_kind(inputs: &[PathBuf], skip_bad: bool) -> Outcome<InputKind> {
     check_read_once(inputs)?;
     let mut first: Option<(&Path, InputKind)> = None;
+    let mut unread = None;
     for input in inputs {
         let kind = match InputKind::detect(input) {
-            Err(Error::BadInput { .. }) => continue,
+            Err(error @ Error::BadInput { .. }) => {
+                unread.get_or_insert(error);
+                continue;
+            }
             kind => kind?,
         };
         match first {
@@ -127,7 +158,11 @@ fn detect_kind(inputs: &[PathBuf]) -> Outcome<InputKind> {
             }
         }
     }
-    Ok(first.map_or(InputKind::Documents, |(_, kind)| kind))
+    match (first, unread) {
+        (Some((_, kind)), _) => Ok(kind),
+        (None, Some(error)) if !skip_bad => Err(error.into()),
+        (None, _) => Ok(InputKind::Documents),
+    }
 }
 
 /// A document or a fingerprint of an input.
@@ -198,69 +233,6 @@ impl<F: Fingerprint> Item<F> {
     }
 }
 
-/// How many items of which kind were read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    /// All that were not malformed.
-    pub(crate) read: u64,
-    pub(crate) empty: u64,
-    pub(crate) short: u64,
-    pub(crate) bad: u64,
-    pub(crate) replaced: u64,
-    pub(crate) text_bytes: u64,
-}
-
-impl Counts {
-    /// Counts an item that is not malformed.
-    pub(crate) fn count<F>(&mut self, item: &Item<F>) {
-        self.read += 1;
-        self.empty += u64::from(item.fingerprint.is_none());
-        self.short += u64::from(item.features.is_some_and(|features| features < SHORT_TEXT_FEATURES));
-        self.replaced += item.replaced;
-        self.text_bytes += item.text_bytes;
-    }
-
-    /// Adds the counts of other items.
-    pub(crate) fn add(&mut self, other: Counts) {
-        self.read += other.read;
-        self.empty += other.empty;
-        self.short += other.short;
-        self.bad += other.bad;
-        self.replaced += other.replaced;
-        self.text_bytes += other.text_bytes;
-    }
-
-    /// Says what a person should know about the texts.
-    pub(crate) fn warn(&self, kind: InputKind, progress: &Progress) {
-        if self.bad > 0 {
-            complain(&format!("warning: {} malformed, skipped", count_of(self.bad, "line")));
-        }
-        if kind == InputKind::Documents && self.empty > 0 {
-            progress.say(&format!(
-                "{} without text: they get no fingerprint and match nothing",
-                count_of(self.empty, "document")
-            ));
-        }
-        if self.replaced > 0 {
-            complain(&format!(
-                "warning: {} not in the encoding of the input, replaced by U+FFFD; `--encoding` names another",
-                count_of(self.replaced, "character")
-            ));
-        }
-        if self.short > 0 {
-            complain(&format!(
-                "warning: {} so short that the fingerprints are unreliable",
-                count_of(self.short, "document")
-            ));
-        }
-    }
-}
-
-/// A count and what is counted: `1 line`, `2 lines`.
-pub(crate) fn count_of(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
-
 /// Lets documents be read a second time that can be read only once: they are put aside on disk.
 pub(crate) fn put_aside(inputs: &[PathBuf]) -> Outcome {
     for input in inputs.iter().filter(|input| is_read_once(input)) {
@@ -295,7 +267,7 @@ impl BadLines {
                     complain(&error.to_string());
                 }
                 if self.count == BAD_LINES_SHOWN + 1 {
-                    complain("more malformed lines follow, they are only counted");
+                    complain("more that is malformed follows, it is only counted");
                 }
                 Ok(())
             }
@@ -359,8 +331,9 @@ fn visit_made<F: Fingerprint>(
     visitor: impl FnMut(Item<F>) -> Outcome,
 ) -> Outcome<Counts> {
     check_bits::<F>(profile)?;
-    let counter = progress.reading("documents", documents.progress(), || total_bytes(inputs, options));
-    visit_each(documents, counter, skip_bad, visitor, |_, document| Item {
+    let read = documents.progress();
+    let counter = progress.reading("documents", Arc::clone(&read), || total_bytes(inputs, options));
+    let counts = visit_each(documents, counter, skip_bad, visitor, |_, document| Item {
         id: document.id,
         fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
         features: document.simhash.map(|simhash| simhash.features),
@@ -372,7 +345,9 @@ fn visit_made<F: Fingerprint>(
         line: document.line,
         checksum: document.checksum,
         has_id: true,
-    })
+    })?;
+    progress.note(&read);
+    Ok(counts)
 }
 
 /// Shows how far documents have been read once more.

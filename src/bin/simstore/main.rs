@@ -13,6 +13,7 @@ mod build;
 mod compact;
 mod compression;
 mod contents;
+mod counts;
 mod dedup;
 mod delete;
 mod dump;

@@ -1,11 +1,12 @@
 //! Progress on a terminal, and the words for people beside the output.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use simstore::corpus::ReadProgress;
+use simstore::corpus::{ReadNote, ReadProgress};
 
 use crate::numbers::grouped;
 
@@ -15,11 +16,27 @@ pub(crate) struct Progress {
     quiet: bool,
     shown: bool,
     started: Instant,
+    /// What is still to be said of what was read.
+    notes: Mutex<BTreeMap<ReadNote, u64>>,
 }
 
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Self {
-        Progress { quiet, shown: !quiet && io::stderr().is_terminal(), started: Instant::now() }
+        let shown = !quiet && io::stderr().is_terminal();
+        Progress { quiet, shown, started: Instant::now(), notes: Mutex::default() }
+    }
+
+    /// Keeps what there is to say of a reading that has ended.
+    pub(crate) fn note(&self, read: &ReadProgress) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        for (note, count) in read.notes() {
+            *notes.entry(note).or_default() += count;
+        }
+    }
+
+    /// What there is to say, once.
+    pub(crate) fn take_notes(&self) -> BTreeMap<ReadNote, u64> {
+        std::mem::take(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A line that counts up, of something whose end is not known.

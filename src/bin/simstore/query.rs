@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
+use simstore::corpus::{DocumentFormat, DocumentOptions, documents};
 use simstore::text::Profile;
 use simstore::{BatchMatch, BatchMethod, Fingerprint, Match, Snapshot};
 
@@ -154,13 +155,14 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
     answers.output.finish()
 }
 
+/// The text of a file, however it is compressed and encoded.
 fn read_text(path: &Path) -> Outcome<String> {
-    let read = if path.as_os_str() == "-" {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(path)
-    };
-    read.map_err(|error| Failure::Failed(format!("{}: cannot read: {error}", path.display())))
+    let options = DocumentOptions { format: Some(DocumentFormat::Text), ..DocumentOptions::default() };
+    let mut texts = documents(&[path.to_path_buf()], &options);
+    match (texts.next(), texts.next()) {
+        (Some(text), None) => Ok(text?.text),
+        _ => Err(Failure::Usage(format!("{}: holds several texts, expected one", path.display()))),
+    }
 }
 
 /// How texts become fingerprints: as those of the store's documents, or as is asked for if it does not tell.

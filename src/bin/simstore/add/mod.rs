@@ -125,7 +125,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let profile = profile.unwrap_or_default();
 
     let mut bad = BadLines::new(args.documents.skip_bad);
-    let sources = Arc::new(Sources::find(args, kind, &store.snapshot(), &mut bad)?);
+    let sources = Arc::new(Sources::find(args, kind, &store.snapshot(), &mut bad, progress)?);
     let mut adding = Adding::new(&store, args, &sources, bad);
     let inputs: Vec<PathBuf> = sources.to_read.iter().map(|source| source.path.clone()).collect();
     let of_files = Arc::clone(&sources);

@@ -12,6 +12,7 @@ use super::AddArgs;
 use super::trail::{Point, Trail};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{BadLines, is_read_once};
+use crate::progress::Progress;
 
 /// The longest path that is kept as it is; of a longer one, and one that is no Unicode, a hash is.
 const LONGEST_PATH: usize = 4000;
@@ -123,18 +124,21 @@ impl Sources {
         kind: InputKind,
         store: &Snapshot<F>,
         bad: &mut BadLines,
+        progress: &Progress,
     ) -> Outcome<Sources> {
         let options = args.documents.options();
         let paths = match kind {
             InputKind::Fingerprints => matching_paths(&args.inputs)?,
             InputKind::Documents => {
                 let mut paths = Vec::new();
-                for file in input_files(&args.inputs, &options) {
+                let mut files = input_files(&args.inputs, &options);
+                for file in files.by_ref() {
                     match file {
                         Ok(file) => paths.push(file.path),
                         Err(error) => bad.take(error.into())?,
                     }
                 }
+                progress.note(&files.progress());
                 paths
             }
         };

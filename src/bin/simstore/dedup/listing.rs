@@ -76,16 +76,18 @@ impl Listing {
         }
     }
 
-    /// The format of all files, if they have one.
+    /// The format of all files, if they have one; what is in archives is not known before they are read.
     pub(super) fn format(&self) -> Option<DocumentFormat> {
         let first = self.files.first()?.format;
-        self.files.iter().all(|file| file.format == first).then_some(first)
+        let is_known = first != DocumentFormat::Archive;
+        (is_known && self.files.iter().all(|file| file.format == first)).then_some(first)
     }
 
     /// Two files of different formats.
     pub(super) fn mixed(&self) -> Option<[(&Path, DocumentFormat); 2]> {
-        let first = self.files.first()?;
-        let other = self.files.iter().find(|file| file.format != first.format)?;
+        let mut known = self.files.iter().filter(|file| file.format != DocumentFormat::Archive);
+        let first = known.next()?;
+        let other = known.find(|file| file.format != first.format)?;
         Some([(&first.path, first.format), (&other.path, other.format)])
     }
 

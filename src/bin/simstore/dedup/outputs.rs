@@ -139,7 +139,7 @@ impl OutputArgs {
 
 /// Refuses the name of a file of documents that says another format than these have, which is `None` for fingerprints
 /// and `Some(None)` where there are no documents.
-fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Outcome {
+pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Outcome {
     let named = output_name::format(path);
     let said = match (named, format) {
         (NamedFormat::None, _) | (_, Some(None)) => return Ok(()),

@@ -35,6 +35,8 @@ pub(super) struct Header {
     pub(super) text_fields: Vec<String>,
     pub(super) extra_field: Option<String>,
     pub(super) format: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) delimiter: Option<char>,
     pub(super) encoding: String,
     pub(super) max_bytes: usize,
     pub(super) skip_bad: bool,

@@ -75,7 +75,9 @@ impl Parts<'_> {
         std::fs::create_dir_all(self.folder).map_err(Failure::write(self.folder))?;
         let (mut counts, mut tally) = (Counts::default(), Tally::default());
         let mut position = 0;
-        let units = units(input_files(inputs, self.options));
+        let mut listed = input_files(inputs, self.options);
+        let units = units(listed.by_ref());
+        progress.note(&listed.progress());
         for (number, files) in units.into_iter().enumerate() {
             let files = match files {
                 Ok(files) => files,
@@ -119,7 +121,7 @@ impl Parts<'_> {
             })
         };
         // Whatever changes how documents are read makes another part: no option is left out.
-        let DocumentOptions { id_field, text_fields, extra_field, format, encoding, max_bytes } =
+        let DocumentOptions { id_field, text_fields, extra_field, format, delimiter, encoding, max_bytes } =
             self.options.clone();
         Ok(Header {
             part: part::VERSION,
@@ -129,6 +131,7 @@ impl Parts<'_> {
             text_fields,
             extra_field,
             format: format.map(|format| format.to_string()),
+            delimiter: delimiter.map(char::from),
             encoding: encoding.to_string(),
             max_bytes,
             skip_bad: self.skip_bad,
@@ -206,8 +209,8 @@ impl Parts<'_> {
             progress,
             |mut item: Item<F>| {
                 writer.push_bad(item.position)?;
-                // Documents come in the order of their files.
-                file += paths[file..].iter().position(|path| **path == *item.path).unwrap_or_default();
+                // Documents come in the order of their files; members of an archive are below its path.
+                file += paths[file..].iter().position(|path| item.path.starts_with(path)).unwrap_or_default();
                 writer.push_document(&item, file)?;
                 item.position += first;
                 if self.shard.is_some() { Ok(()) } else { visitor(item) }

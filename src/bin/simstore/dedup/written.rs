@@ -9,6 +9,7 @@ use simstore::corpus::{Annotation, DocumentFormat, DocumentOptions, DocumentWrit
 use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::listing::changed;
+use super::outputs::check_format;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::reading;
 use crate::output::{Complete, Output};
@@ -117,12 +118,17 @@ impl Documents<'_> {
         let records = records(self.inputs, self.options);
         let mut counter = reading("documents written", self.inputs, self.options, &records, self.progress);
         let mut records = (0..).zip(records);
+        let mut is_first = true;
         for (document, annotation) in documents {
             let position = corpus.names.position(document);
             let Some((_, record)) = records.find(|(at, _)| *at == position) else {
                 return Err(changed(&corpus.names.place(document)));
             };
             let record = record?;
+            // What is in an archive is known only now.
+            if std::mem::take(&mut is_first) {
+                check_format(path, Some(Some(record.format())))?;
+            }
             corpus.check_unchanged(document, &record, self.options)?;
             writer.write(&record, annotation.as_ref()).map_err(Failure::of_output(path))?;
             if record.format() == DocumentFormat::Warc

@@ -161,7 +161,9 @@ impl<F: Fingerprint> Pairs<F> {
         let mut pairs = Pairs { pairs: Vec::new(), fingerprints, groups: Groups::default(), bad: 0 };
         let mut unread = Texts::default();
         let mut are_labelled = None;
-        let options = DocumentOptions { format: Some(DocumentFormat::Jsonl), ..DocumentOptions::default() };
+        let (format, text_fields) = (Some(DocumentFormat::Jsonl), Vec::new());
+        let encoding = "utf-8".parse()?;
+        let options = DocumentOptions { format, text_fields, encoding, ..DocumentOptions::default() };
         for record in records(inputs, &options) {
             let line = record.map_err(Failure::from).and_then(|record| {
                 let line = args.parse(&record)?;
