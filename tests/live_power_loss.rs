@@ -16,6 +16,9 @@ use simulated::{Choice, Counted, Failure, Fault, Kind, Random, SimulatedDisk};
 
 type Model = BTreeSet<(u64, u64)>;
 
+/// In a model, the mark that batches set: this, and the id of the first pair of the last batch.
+const MARK: u64 = 0x6d61_726b;
+
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u64, u64, Durability),
@@ -50,6 +53,20 @@ fn scripted() -> Vec<Step> {
     steps.extend([Step::Flush, Step::Insert(fingerprint(61), 61, sync), Step::Compact]);
     steps.push(Step::Insert(fingerprint(62), 62, Durability::Group(Duration::from_micros(1))));
     steps
+}
+
+/// Short calls, as of a program that is run often: the logs that they leave become segments.
+fn calls() -> Vec<Step> {
+    let call = |i: u64| {
+        let write = match i % 4 {
+            0 => Step::Batch(vec![(fingerprint(i), i, false)], Durability::Sync),
+            1 => Step::Delete(fingerprint(i - 1), i - 1, Durability::Os),
+            2 => Step::Insert(fingerprint(i), i, Durability::Os),
+            _ => Step::Sync,
+        };
+        [write, Step::Reopen]
+    };
+    (0..32).flat_map(call).collect()
 }
 
 fn random(seed: u64) -> Vec<Step> {
@@ -131,6 +148,11 @@ fn step(
                     batch.insert(x, id);
                     model.insert((x, id));
                 }
+            }
+            if let Some((_, id, _)) = pairs.first() {
+                batch.mark("last", &id.to_le_bytes())?;
+                model.retain(|&(x, _)| x != MARK);
+                model.insert((MARK, *id));
             }
             batch.commit(*durability)?;
             *durability != Durability::Os
@@ -217,7 +239,7 @@ fn found(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<Model>, String
         Err(error) => return Err(error.to_string()),
     };
     let entries = snapshot.iter().map(|entry| entry.map(|entry| (entry.fingerprint, entry.id.unwrap())));
-    let model: Model = entries.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let mut model: Model = entries.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     // Queries say the same as the listing.
     for &(query, _) in model.iter().step_by(7) {
         let expected = model.iter().filter(|(x, _)| (x ^ query).count_ones() <= 3).count();
@@ -226,6 +248,8 @@ fn found(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<Model>, String
             return Err(format!("{query:x}: {} matches instead of {expected}", matches.len()));
         }
     }
+    let mark = snapshot.mark("last").map_err(|error| error.to_string())?;
+    model.extend(mark.map(|id| (MARK, u64::from_le_bytes(id.try_into().unwrap()))));
     Ok(Some(model))
 }
 
@@ -312,7 +336,11 @@ fn power_is_lost_after_any_operation() {
     while images < wanted() {
         // Memtables that are flushed by every write, now and then, and never.
         let memtable = [1, 1 << 20, 64 << 20][round as usize % 3];
-        let steps = if round < 3 { scripted() } else { random(round) };
+        let steps = match round {
+            0..3 => scripted(),
+            3..5 => calls(),
+            _ => random(round),
+        };
         images += lose_power(&steps, memtable, round % 2 == 0, 0..12);
         round += 1;
     }
@@ -360,7 +388,7 @@ fn any_operation_fails() {
                     failed.fetch_add(1, Ordering::Relaxed);
                     let Some(store) = &store else { break };
                     // What was there before is still found.
-                    for &(x, id) in before.iter().step_by(5) {
+                    for &(x, id) in before.iter().step_by(5).filter(|pair| pair.0 != MARK) {
                         let found = store.query(x, 0).unwrap();
                         let is_there = found.iter().any(|m| m.id == Some(id));
                         // The step that failed may have deleted it.

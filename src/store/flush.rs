@@ -9,16 +9,20 @@ use crate::fingerprint::Fingerprint;
 use crate::manifest::SegmentEntry;
 use crate::segment::{Segment, SegmentBuilder};
 
-/// Flushes memtables that take no more, until the store is closed or a write fails.
+/// Flushes memtables that take no more, until the store is closed and none is left, or a write fails. Were they left to the
+/// next who opens the store, and closes it soon, logs would become ever more.
 pub(super) fn work<F: Fingerprint>(shared: &Shared<F>) {
     loop {
         let mut work = lock(&shared.work);
         loop {
-            if work.closing || work.failure.is_some() {
+            if work.failure.is_some() {
                 return;
             }
             if shared.view().memtables.len() > 1 {
                 break;
+            }
+            if work.closing {
+                return;
             }
             work = shared.changed.wait(work).unwrap_or_else(std::sync::PoisonError::into_inner);
         }

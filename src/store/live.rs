@@ -70,7 +70,11 @@ impl<F: Fingerprint> std::fmt::Debug for Store<F> {
 }
 
 impl<F: Fingerprint> Store<F> {
-    /// Opens a store to write to it, and makes it if there is none. What is in its log is recovered.
+    /// Opens a store to write to it, and makes it if there is none. What is in its logs is recovered; where these are many,
+    /// or long, it becomes a segment in the background.
+    ///
+    /// A program that opens a store for a short while, and often, calls [`Store::wait_for_background`] before it drops it:
+    /// a merge that is cut off begins again from its start.
     ///
     /// # Errors
     /// [`Error::Locked`] if another process has it, [`Error::Setting`] if the options ask for another setting than the
@@ -302,7 +306,8 @@ impl<F: Fingerprint> Store<F> {
 }
 
 impl<F: Fingerprint> Drop for Store<F> {
-    /// Stops the background work. What is not in segments is in the log, which is synced.
+    /// Stops merges where they are; memtables that are full become segments. What is not in segments is in the log, which
+    /// is synced.
     fn drop(&mut self) {
         lock(&self.shared.work).closing = true;
         self.shared.changed.notify_all();

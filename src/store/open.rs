@@ -1,11 +1,15 @@
 //! Opening a store to write to it: the lock, the manifest, what the logs say, a new log.
+//!
+//! A log is of one writer only, so that each call of a program that adds a little leaves one. They must not become many: a
+//! new log takes the place of one that nothing was written to, and when there are more than a few, what they say becomes a
+//! segment.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::recovery::{self, Logs, Replayed};
-use super::view::{Recent, View};
+use super::view::{LogInfo, Recent, View};
 use super::{LOCK, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -16,6 +20,9 @@ use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::wal::{LogWriter, PreviousLog};
+
+/// When there are more logs than this, what they say becomes a segment.
+const MOST_LOGS: usize = 8;
 
 /// A store that this process alone may write to.
 pub(super) struct Opened<F: Fingerprint> {
@@ -50,7 +57,7 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &Options) -> Result<Ope
     let mut view = recovery::segments::<F>(fs, path, &manifest, &[])?;
     let logs = Logs::find(&**fs, path, &manifest)?;
     let memtable = Memtable::new(manifest.settings.distance, options.memtable.max(logs.bytes));
-    let Replayed { sequence, logs: found, last } = logs.replay(path, &manifest, &memtable)?;
+    let Replayed { sequence, logs: found, last, before_last } = logs.replay(path, &manifest, &memtable)?;
     view.logs = found;
     let torn_end = view.logs.iter().find_map(|log| log.torn_end(path));
     // What was read may be only in the page cache: nothing is written after it before it is durable.
@@ -62,25 +69,44 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &Options) -> Result<Ope
     keep.extend(logs.numbers().map(log_name));
     remove_litter(&**fs, path, &keep)?;
 
-    if last.is_some_and(|last| last.len == log_header::LEN as u64) {
-        // Whoever made it may have been interrupted before its name was durable; the next log will ask for it.
-        fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
-    }
-    let next_number = manifest.next_number.max(logs.numbers().next_back().map_or(0, |last| last + 1));
-    let log = start_log(fs, path, next_number, sequence, last)?;
+    let mut numbers: Vec<u64> = logs.numbers().collect();
+    let mut next_number = manifest.next_number.max(numbers.last().map_or(0, |last| last + 1));
+    // One that is empty is of no use any more: the new one is the same.
+    let is_empty = |log: &mut LogInfo| log.bytes == log_header::LEN as u64;
+    let (number, previous) = match view.logs.pop_if(is_empty) {
+        Some(empty) => {
+            numbers.pop();
+            (empty.number, before_last)
+        }
+        None => {
+            if last.is_some_and(|last| last.len == log_header::LEN as u64) {
+                // Whoever made it may have been interrupted before its name was durable; the next log will ask for it.
+                fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
+            }
+            next_number += 1;
+            (next_number - 1, last)
+        }
+    };
+    let log = start_log(fs, path, number, sequence, previous)?;
     // That log says how much of them there was.
     view.logs.iter_mut().for_each(|log| log.ended = true);
-    let mut first = (manifest.first_log, manifest.sequence);
-    if first.0 == 0 {
+    if manifest.first_log == 0 {
         // The store was built in one go. Only with a first log in its manifest are logs looked for.
-        let manifest = Manifest { first_log: next_number, next_number: next_number + 1, ..manifest };
+        let manifest = Manifest { first_log: number, next_number, ..manifest };
         manifest.save(fs, path)?;
-        first = (next_number, sequence);
         view.manifest = manifest;
     }
-    let (first_log, sequence) = first;
-    view.memtables.push(Recent { memtable: Arc::new(memtable), first_log, sequence });
-    Ok(Opened { lock, view, log, next_number: next_number + 1, torn_end })
+    let is_full = numbers.len() > MOST_LOGS || memtable.bytes() >= options.memtable;
+    let (distance, first) = (view.manifest.settings.distance, view.manifest.sequence);
+    if is_full && !numbers.is_empty() {
+        view.memtables.push(Recent { memtable: Arc::new(memtable), logs: numbers, sequence: first });
+        let memtable = Arc::new(Memtable::new(distance, options.memtable));
+        view.memtables.push(Recent { memtable, logs: vec![number], sequence });
+    } else {
+        numbers.push(number);
+        view.memtables.push(Recent { memtable: Arc::new(memtable), logs: numbers, sequence: first });
+    }
+    Ok(Opened { lock, view, log, next_number, torn_end })
 }
 
 /// A new log, of which the header and the name are durable. So is what it says of the log before it.

@@ -27,8 +27,9 @@ pub(super) fn read<F: Fingerprint>(
     let logs = Logs::find(&**fs, path, manifest)?;
     let memtable = Memtable::new(manifest.settings.distance, logs.bytes);
     view.logs = logs.replay(path, manifest, &memtable)?.logs;
-    let Manifest { first_log, sequence, .. } = *manifest;
-    view.memtables.push(Recent { memtable: Arc::new(memtable), first_log, sequence });
+    let recent =
+        Recent { memtable: Arc::new(memtable), logs: logs.numbers().collect(), sequence: manifest.sequence };
+    view.memtables.push(recent);
     Ok(view)
 }
 
@@ -110,7 +111,8 @@ impl Logs {
         manifest: &Manifest,
         memtable: &Memtable<F>,
     ) -> Result<Replayed> {
-        let mut replayed = Replayed { sequence: manifest.sequence, logs: Vec::new(), last: None };
+        let sequence = manifest.sequence;
+        let mut replayed = Replayed { sequence, logs: Vec::new(), last: None, before_last: None };
         for (number, bytes) in &self.logs {
             let log = path.join(log_name(*number));
             let mut operations = 0;
@@ -141,6 +143,7 @@ impl Logs {
                 records: end.records(),
                 operations,
             });
+            replayed.before_last = end.start.previous;
             replayed.last = Some(PreviousLog { number: *number, len: end.sound_bytes });
             replayed.sequence = end.next_sequence;
         }
@@ -155,6 +158,8 @@ pub(super) struct Replayed {
     pub(super) logs: Vec<LogInfo>,
     /// What the next log will say of the last one.
     pub(super) last: Option<PreviousLog>,
+    /// What the last one says of the one before it.
+    pub(super) before_last: Option<PreviousLog>,
 }
 
 /// Checks what a log says of the one before it against what that one is.

@@ -233,15 +233,17 @@ impl<F: Fingerprint> Shared<F> {
             manifest.segments.insert(place, entry);
             segments.insert(place, segment);
         }
+        let mut logs = Vec::new();
         if change.flushed
-            && let [_, next, ..] = &view.memtables[..]
+            && let [first, next, ..] = &view.memtables[..]
+            && let [first_log, ..] = next.logs[..]
         {
-            (manifest.first_log, manifest.sequence) = (next.first_log, next.sequence);
+            (manifest.first_log, manifest.sequence) = (first_log, next.sequence);
+            logs.clone_from(&first.logs);
         }
         fs.sync_dir(&self.path).map_err(Error::io(&self.path, "sync"))?;
         manifest.save(fs, &self.path)?;
 
-        let logs = view.manifest.first_log..manifest.first_log;
         let mut current = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let flushed = usize::from(change.flushed);
         let memtables = current.memtables[flushed.min(current.memtables.len() - 1)..].to_vec();
@@ -251,7 +253,7 @@ impl<F: Fingerprint> Shared<F> {
         self.tell();
 
         // Readers have the files open; what cannot be removed now is removed when the store is opened next.
-        let files = gone.iter().flat_map(SegmentEntry::files).chain(logs.map(log_name));
+        let files = gone.iter().flat_map(SegmentEntry::files).chain(logs.into_iter().map(log_name));
         files.for_each(|name| drop(fs.remove(&self.path.join(name))));
         Ok(())
     }

@@ -60,8 +60,8 @@ pub(super) struct View<F> {
 #[derive(Clone, Debug)]
 pub(super) struct Recent<F> {
     pub(super) memtable: Arc<Memtable<F>>,
-    /// The number of its first log.
-    pub(super) first_log: u64,
-    /// The sequence number of that log's first record.
+    /// The numbers of its logs, ascending.
+    pub(super) logs: Vec<u64>,
+    /// The sequence number of the first record of the first of them.
     pub(super) sequence: u64,
 }

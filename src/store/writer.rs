@@ -230,7 +230,7 @@ impl<F: Fingerprint> Writer<F> {
         let previous = Some(log.log.as_previous());
         log.log = start_log(&options.fs, &self.shared.path, number, sequence, previous)?;
         let memtable = Arc::new(Memtable::new(log.distance, options.memtable));
-        self.shared.push_memtable(Recent { memtable, first_log: number, sequence });
+        self.shared.push_memtable(Recent { memtable, logs: vec![number], sequence });
         Ok(())
     }
 

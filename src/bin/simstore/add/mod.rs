@@ -136,6 +136,8 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         })?;
     let counts = adding.finish(visited.bad)?;
     store.sync()?;
+    // Whoever adds a little, often, would else never merge.
+    store.wait_for_background()?;
     counts.warn(kind, progress);
     adding.report(progress)
 }

@@ -107,6 +107,14 @@ impl<F: Fingerprint> Against<F> {
         }
     }
 
+    /// Waits for the merges that are due: whoever adds a little, often, would else never merge.
+    pub(super) fn settle(&self, made: Option<&Store<F>>) -> Outcome {
+        match self.store.as_ref().or(made) {
+            Some(store) => Ok(store.wait_for_background()?),
+            None => Ok(()),
+        }
+    }
+
     /// All that is kept, on its way into the store; and how many these are.
     pub(super) fn load<'a>(
         &'a self,

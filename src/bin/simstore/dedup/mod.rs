@@ -320,6 +320,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     for file in &aside {
         file.publish()?;
     }
+    against.settle(made.as_ref())?;
     args.say(&summary, distance, progress)
 }
 

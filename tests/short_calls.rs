@@ -1,0 +1,160 @@
+//! A store that is opened for a short while, again and again: the last call costs what the first ones did.
+
+mod simulated;
+
+use std::path::Path;
+
+use simstore::{Durability, Options, Snapshot, Store};
+use simulated::{Counted, Kind, SimulatedDisk};
+
+fn path() -> &'static Path {
+    Path::new("store")
+}
+
+fn options(disk: &SimulatedDisk) -> Options {
+    Options::default().fs(disk.as_fs()).memtable(1 << 20)
+}
+
+/// What a call cost, and left.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    syncs: usize,
+    changes: usize,
+    files: usize,
+    segments: usize,
+    logs: usize,
+    manifest: usize,
+}
+
+fn call(disk: &SimulatedDisk, work: impl FnOnce(&Store<u64>)) -> Cost {
+    let syncs = || disk.count(Counted::Of(Kind::SyncFile)) + disk.count(Counted::Of(Kind::SyncDir));
+    let (synced, changed) = (syncs(), disk.operations());
+    let store = Store::open(path(), options(disk)).unwrap();
+    work(&store);
+    drop(store);
+    let fs = disk.as_fs();
+    let names = fs.list(path()).unwrap();
+    assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{names:?}");
+    let snapshot = Snapshot::<u64>::open_on(&fs, path()).unwrap();
+    Cost {
+        syncs: syncs() - synced,
+        changes: disk.operations() - changed,
+        files: names.len(),
+        segments: snapshot.segments().len(),
+        logs: names.iter().filter(|name| name.ends_with(".log")).count(),
+        manifest: fs.map(&path().join("MANIFEST")).unwrap().as_ref().len(),
+    }
+}
+
+/// The largest of each.
+fn most(costs: &[Cost]) -> Cost {
+    let most = |of: fn(&Cost) -> usize| costs.iter().map(of).max().unwrap();
+    Cost {
+        syncs: most(|cost| cost.syncs),
+        changes: most(|cost| cost.changes),
+        files: most(|cost| cost.files),
+        segments: most(|cost| cost.segments),
+        logs: most(|cost| cost.logs),
+        manifest: most(|cost| cost.manifest),
+    }
+}
+
+fn fingerprint(i: u64) -> u64 {
+    i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Adds a few pairs and keeps a mark, as a program does that reads a file.
+fn add(store: &Store<u64>, i: u64) {
+    let mut batch = store.batch();
+    (0..1 + i % 5).for_each(|j| batch.insert(fingerprint(i * 5 + j), i * 5 + j));
+    batch.mark(&format!("/data/files/{i:05}.jsonl"), &i.to_le_bytes()).unwrap();
+    batch.commit(Durability::Sync).unwrap();
+}
+
+#[test]
+fn the_last_call_costs_what_the_first_did() {
+    let disk = SimulatedDisk::default();
+    let calls = 300;
+    let costs: Vec<Cost> = (0..calls)
+        .map(|i| {
+            call(&disk, |store| {
+                add(store, i);
+                store.wait_for_background().unwrap();
+            })
+        })
+        .collect();
+    // Each window holds flushes and merges.
+    let (early, late) = (most(&costs[20..100]), most(&costs[220..]));
+    println!("{early:?}\n{late:?}");
+    assert!(late.syncs <= early.syncs + 12 && late.changes <= early.changes + 60, "{early:?}, {late:?}");
+    assert!(late.segments <= early.segments + 4 && late.logs <= early.logs.max(9), "{early:?}, {late:?}");
+    assert!(late.files <= early.files + 24 && late.manifest <= early.manifest + 400, "{early:?}, {late:?}");
+    let sum = |costs: &[Cost]| costs.iter().map(|cost| cost.syncs).sum::<usize>();
+    assert!(sum(&costs[220..]) * 4 <= sum(&costs[20..100]) * 5, "{early:?}, {late:?}");
+
+    let store = Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap();
+    assert_eq!(store.verify(|error| panic!("{error}")), 0);
+    assert_eq!(store.iter().count() as u64, (0..calls).map(|i| 1 + i % 5).sum::<u64>());
+    for i in 0..calls {
+        let mark = store.mark(&format!("/data/files/{i:05}.jsonl")).unwrap();
+        assert_eq!(mark, Some(i.to_le_bytes().to_vec()), "{i}");
+    }
+}
+
+/// Nobody waits for the background: logs do not pile up all the same.
+#[test]
+fn logs_become_segments_of_themselves() {
+    let disk = SimulatedDisk::default();
+    for i in 0..60 {
+        let cost = call(&disk, |store| add(store, i));
+        assert!(cost.logs <= 10, "{i}: {cost:?}");
+    }
+    let store = Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap();
+    assert_eq!(store.iter().count(), 60 * 3);
+}
+
+#[test]
+fn a_call_that_writes_nothing_leaves_nothing() {
+    let disk = SimulatedDisk::default();
+    let first = call(&disk, |_| {});
+    let mut last = Cost::default();
+    for _ in 0..20 {
+        last = call(&disk, |store| store.wait_for_background().unwrap());
+    }
+    assert_eq!((first.logs, last.logs, last.files), (1, 1, first.files));
+    call(&disk, |store| add(store, 1));
+    let (one, ten) = (call(&disk, |_| {}), (0..10).map(|_| call(&disk, |_| {})).last().unwrap());
+    assert_eq!((one.logs, ten.logs), (2, 2));
+    assert_eq!(Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap().iter().count(), 2);
+}
+
+/// A memtable of marks alone becomes a segment, too, and merges keep the newest of each.
+#[test]
+fn marks_alone_are_kept() {
+    let disk = SimulatedDisk::default();
+    let store = Store::<u64>::open(path(), options(&disk).fanout(2)).unwrap();
+    for i in 0..40_u8 {
+        let mut batch = store.batch();
+        batch.mark(&format!("key {}", i % 7), &[i]).unwrap();
+        batch.commit(Durability::Os).unwrap();
+        store.flush().unwrap();
+        if i % 8 == 7 {
+            store.wait_for_background().unwrap();
+        }
+    }
+    let check = |store: &Snapshot<u64>| {
+        for key in 0..7_u8 {
+            let newest = (0..40).rfind(|i| i % 7 == key).map(|i| vec![i]);
+            assert_eq!(store.mark(&format!("key {key}")).unwrap(), newest);
+        }
+        assert_eq!(store.mark("key").unwrap(), None);
+    };
+    check(&store.snapshot());
+    store.compact().unwrap();
+    check(&store.snapshot());
+    drop(store);
+    let store = Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap();
+    check(&store);
+    assert_eq!((store.segments().len(), store.stats().marks, store.len()), (1, 7, 0));
+    assert_eq!(store.verify(|error| panic!("{error}")), 0);
+}
