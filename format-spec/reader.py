@@ -387,13 +387,14 @@ class Manifest(File):
         self.check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
         self.check(self.distance <= self.bits // 4, "distance %d" % self.distance)
         self.check(codec < 3, "codec number %d" % codec)
-        self.check(flags < 2, "flags %d" % flags)
-        self.codec, self.has_ids = CODECS[codec], flags == 1
+        self.check(flags < 4, "flags %d" % flags)
+        self.codec, self.has_ids, has_highest = CODECS[codec], flags & 1 > 0, flags & 2 > 0
         block_size, span, reserved = self.take("<IHH")
         self.check(block_size in [0] + [1 << i for i in range(8, 17)], "block size %d" % block_size)
         self.check(span <= 256, "span %d" % span)
         self.check(reserved == 0, "reserved bytes 22 and 23 are not zero")
         self.next_number, self.first_log, self.sequence, self.highest_id = self.take("<QQQQ")
+        self.check(has_highest or self.highest_id == 0, "highest id %d, and none was stored" % self.highest_id)
         self.check(1 <= self.next_number <= 1 << 48, "next number %d" % self.next_number)
         self.check(self.first_log < self.next_number, "first log %d" % self.first_log)
         segments, reserved = self.take("<II")

@@ -50,10 +50,8 @@ fn trapped(tiers: &[u32], fanout: usize) -> Option<Range<usize>> {
         if tiers[i] >= highest {
             highest = tiers[i];
             end = i;
-        } else if i == 0 || tiers[i - 1] >= highest {
-            if end - i >= fanout {
-                return Some(i..end);
-            }
+        } else if (i == 0 || tiers[i - 1] >= highest) && end - i >= fanout {
+            return Some(i..end);
         }
     }
     None
@@ -116,8 +114,8 @@ mod tests {
     #[test]
     fn segments_and_writing_stay_within_the_formula() {
         for fanout in [2, 3, 4, 8] {
-            for flushes in [1, 10, 100, 1000] {
-                let depth = (flushes as f64).log(fanout as f64);
+            for flushes in [1_u32, 10, 100, 1000] {
+                let depth = f64::from(flushes).log(fanout as f64);
                 let (segments, written) = run((0..flushes).map(|_| 100), fanout);
                 let most = (fanout - 1) as f64 * depth.ceil() + fanout as f64;
                 assert!(segments as f64 <= most, "{segments} segments, fanout {fanout}");
@@ -132,7 +130,7 @@ mod tests {
         let mut state = 1_u64;
         let mut random = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            1 << (state >> 33) % 21
+            1 << ((state >> 33) % 21)
         };
         let flushes: Vec<u64> = (0..10_000).map(|_| random()).collect();
         for fanout in [2, 4, 8] {

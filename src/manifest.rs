@@ -43,8 +43,8 @@ pub(crate) struct Manifest {
     pub(crate) first_log: u64,
     /// How many records came before the first log.
     pub(crate) sequence: u64,
-    /// The largest id that was ever stored in segments.
-    pub(crate) highest_id: u64,
+    /// The largest id that was ever stored in segments; it never goes down, so that no id is given twice.
+    pub(crate) highest_id: Option<u64>,
     /// The oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
@@ -79,6 +79,9 @@ const HAS_TOMBSTONES: u8 = 4;
 const HAS_MARKS: u8 = 8;
 /// In the flags of the store.
 const KEEPS_IDS: u8 = 1;
+const HAS_HIGHEST_ID: u8 = 2;
+/// Segments and logs have smaller numbers.
+const END_OF_NUMBERS: u64 = 1 << 48;
 /// The fields up to the profile.
 const FIXED_LEN: usize = 64;
 /// These, the lengths of two texts, checksum and magic.
@@ -121,10 +124,22 @@ pub(crate) fn log_name(number: u64) -> String {
     format!("{number:06}.log")
 }
 
+/// Every number of a segment or log has been given.
+fn no_number_left(path: &Path) -> Error {
+    let why =
+        "no number is left for another file of the store: make another store of it with `simstore salvage`";
+    Error::BadArgument(format!("{}: {why}", path.display()))
+}
+
+/// Refuses a number that no log can have: nobody would read it.
+pub(crate) fn check_log_number(path: &Path, number: u64) -> Result<()> {
+    if number < END_OF_NUMBERS { Ok(()) } else { Err(no_number_left(path)) }
+}
+
 /// The number of a log by its name.
 pub(crate) fn log_number(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".log")?.parse().ok()?;
-    (log_name(number) == name).then_some(number)
+    (log_name(number) == name && number < END_OF_NUMBERS).then_some(number)
 }
 
 /// Whether a file of a store's folder is one that simstore made: those may be removed when no manifest names
@@ -157,7 +172,8 @@ impl Manifest {
         let mut bytes = format::MANIFEST_MAGIC.to_vec();
         bytes.extend_from_slice(&format::VERSION.to_le_bytes());
         let settings = &self.settings;
-        let flags = u8::from(settings.ids) * KEEPS_IDS;
+        let has_highest = u8::from(self.highest_id.is_some()) * HAS_HIGHEST_ID;
+        let flags = (u8::from(settings.ids) * KEEPS_IDS) | has_highest;
         bytes.extend_from_slice(&[
             settings.bits as u8,
             settings.distance as u8,
@@ -166,7 +182,7 @@ impl Manifest {
         ]);
         bytes.extend_from_slice(&settings.block_size.unwrap_or(0).to_le_bytes());
         bytes.extend_from_slice(&u32::from(settings.span.unwrap_or(0)).to_le_bytes());
-        for field in [self.next_number, self.first_log, self.sequence, self.highest_id] {
+        for field in [self.next_number, self.first_log, self.sequence, self.highest_id.unwrap_or(0)] {
             bytes.extend_from_slice(&field.to_le_bytes());
         }
         bytes.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
@@ -220,8 +236,8 @@ impl Manifest {
             ));
         };
         let flags = u64::from(bytes[15]);
-        field(15, "flags", flags, "0 or 1", flags <= 1)?;
-        let keeps_ids = flags == u64::from(KEEPS_IDS);
+        field(15, "flags", flags, "0 to 3", flags <= 3)?;
+        let [keeps_ids, has_highest] = [KEEPS_IDS, HAS_HIGHEST_ID].map(|flag| bytes[15] & flag != 0);
         let block_size = LittleEndian::read_u32(&bytes[16..]);
         let block_size = (block_size > 0).then_some(block_size);
         let expected = "0, or a power of two from 256 to 65536";
@@ -232,9 +248,11 @@ impl Manifest {
         format::check_reserved(path, 22, &bytes[22..24])?;
         let [next_number, first_log, sequence, highest_id] =
             [24, 32, 40, 48].map(|at| LittleEndian::read_u64(&bytes[at..]));
+        field(48, "highest id", highest_id, "0 where no id was stored", has_highest || highest_id == 0)?;
+        let highest_id = has_highest.then_some(highest_id);
         let count = LittleEndian::read_u32(&bytes[56..]);
         format::check_reserved(path, 60, &bytes[60..FIXED_LEN])?;
-        field(24, "next number", next_number, "1 to 2^48", (1..=1 << 48).contains(&next_number))?;
+        field(24, "next number", next_number, "1 to 2^48", (1..=END_OF_NUMBERS).contains(&next_number))?;
         field(32, "first log", first_log, "less than the next number", first_log < next_number)?;
         let mut rest = Fields { path, bytes: &bytes[..footer], at: FIXED_LEN };
         let (profile, plan) = (rest.string()?, rest.string()?);
@@ -312,6 +330,9 @@ impl Manifest {
     /// Replaces the manifest of a store, all or nothing.
     pub(crate) fn save(&self, fs: &Arc<dyn Fs>, store: &Path) -> Result<()> {
         let path: PathBuf = store.join(MANIFEST);
+        if self.next_number > END_OF_NUMBERS {
+            return Err(no_number_left(&path));
+        }
         let mut file = NewFile::create(fs, &path)?;
         file.write_all(&self.encode()).map_err(Error::io(&path, "write"))?;
         file.commit()?;

@@ -450,3 +450,24 @@ fn one_of_many_is_new() {
     assert_eq!(inserted.load(Ordering::SeqCst), 500);
     assert_eq!(store.snapshot().iter().count(), 500);
 }
+
+#[test]
+fn marks_come_with_what_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    let load = |value: &[u8], fingerprint: Option<u64>| {
+        let mut load = store.load().unwrap();
+        load.mark("key", value).unwrap();
+        fingerprint.into_iter().for_each(|fingerprint| load.insert(fingerprint, 1).unwrap());
+        load.finish().unwrap();
+        store.snapshot().mark("key").unwrap()
+    };
+    // Nothing comes with nothing.
+    assert_eq!(load(b"first", None), None);
+    assert_eq!(load(b"second", Some(1)).as_deref(), Some(&b"second"[..]));
+    assert_eq!(load(b"third", Some(2)).as_deref(), Some(&b"third"[..]));
+    drop(store);
+    let mark = simstore::Snapshot::<u64>::open(&path).unwrap().mark("key").unwrap();
+    assert_eq!(mark.as_deref(), Some(&b"third"[..]));
+}

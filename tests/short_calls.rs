@@ -123,8 +123,9 @@ fn a_call_that_writes_nothing_leaves_nothing() {
     }
     assert_eq!((first.logs, last.logs, last.files), (1, 1, first.files));
     call(&disk, |store| add(store, 1));
-    let (one, ten) = (call(&disk, |_| {}), (0..10).map(|_| call(&disk, |_| {})).last().unwrap());
-    assert_eq!((one.logs, ten.logs), (2, 2));
+    for _ in 0..10 {
+        assert_eq!(call(&disk, |_| {}).logs, 2);
+    }
     assert_eq!(Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap().iter().count(), 2);
 }
 

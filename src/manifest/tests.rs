@@ -29,7 +29,7 @@ fn example() -> Manifest {
         next_number: 12,
         first_log: 11,
         sequence: 77,
-        highest_id: 5,
+        highest_id: Some(5),
         segments: vec![segment(1, "probe-2"), segment(9, "é")],
     }
 }

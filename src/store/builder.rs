@@ -23,7 +23,7 @@ pub struct Builder<F: Fingerprint> {
     /// Of the segment.
     number: u64,
     segment: Option<SegmentBuilder<F>>,
-    pub(super) highest_id: u64,
+    pub(super) highest_id: Option<u64>,
     /// Whether anything has been inserted.
     inserted: bool,
     /// The files that stay when what this build made is removed: those of the store that it replaces.
@@ -58,7 +58,7 @@ impl<F: Fingerprint> Builder<F> {
             options: options.clone(),
             number: 0,
             segment: None,
-            highest_id: 0,
+            highest_id: None,
             inserted: false,
             keep: Vec::new(),
             folder_is_new,
@@ -135,7 +135,7 @@ impl<F: Fingerprint> Builder<F> {
     /// [`Error::Io`] if a sorted run cannot be written.
     pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
         self.inserted = true;
-        self.highest_id = self.highest_id.max(id);
+        self.highest_id = self.highest_id.max(Some(id));
         match &mut self.segment {
             Some(segment) => segment.insert(fingerprint, id),
             None => Ok(()),

@@ -75,7 +75,7 @@ fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
         None => None,
     };
     let distance = view.manifest.settings.distance;
-    let highest_id = memtable.highest_id(version).unwrap_or(0);
+    let highest_id = memtable.highest_id(version);
     shared.change(Change { removed: Vec::new(), added, flushed: true, distance, highest_id })
 }
 

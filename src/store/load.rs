@@ -18,7 +18,7 @@ pub struct Load<'a, F: Fingerprint> {
     writer: &'a Writer<F>,
     builder: SegmentBuilder<F>,
     is_empty: bool,
-    highest_id: u64,
+    highest_id: Option<u64>,
 }
 
 impl<'a, F: Fingerprint> Load<'a, F> {
@@ -27,7 +27,7 @@ impl<'a, F: Fingerprint> Load<'a, F> {
         let view = shared.view();
         let options = shared.build_options(&view, view.manifest.settings.distance);
         let builder = SegmentBuilder::new(&shared.path, shared.take_number(), options);
-        Ok(Load { shared, writer, builder, is_empty: true, highest_id: 0 })
+        Ok(Load { shared, writer, builder, is_empty: true, highest_id: None })
     }
 
     /// Adds a fingerprint with an id.
@@ -36,7 +36,7 @@ impl<'a, F: Fingerprint> Load<'a, F> {
     /// [`Error::Io`](crate::Error::Io) if a sorted run cannot be written.
     pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
         self.is_empty = false;
-        self.highest_id = self.highest_id.max(id);
+        self.highest_id = self.highest_id.max(Some(id));
         self.builder.insert(fingerprint, id)
     }
 

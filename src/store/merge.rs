@@ -125,5 +125,5 @@ fn merge_here<F: Fingerprint>(
         written.compaction_bytes += segment.stats().bytes;
         Some((entry, segment))
     };
-    shared.change(Change { removed, added, flushed: false, distance, highest_id: 0 })
+    shared.change(Change { removed, added, flushed: false, distance, highest_id: None })
 }

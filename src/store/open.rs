@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::log_header;
 use crate::fs::{Fs, Lock, TEMPORARY};
-use crate::manifest::{MANIFEST, Manifest, Settings, is_store_file, log_name};
+use crate::manifest::{MANIFEST, Manifest, Settings, check_log_number, is_store_file, log_name};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::plan::Plan;
@@ -117,6 +117,7 @@ pub(super) fn start_log<F: Fingerprint>(
     sequence: u64,
     previous: Option<PreviousLog>,
 ) -> Result<LogWriter<F>> {
+    check_log_number(path, number)?;
     let log = LogWriter::create(fs, &path.join(log_name(number)), number, sequence, previous)?;
     fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
     Ok(log)
@@ -182,8 +183,14 @@ fn settings<F: Fingerprint>(options: &Options) -> Result<Settings> {
 
 /// Makes a store of nothing.
 fn create(fs: &Arc<dyn Fs>, path: &Path, settings: Settings) -> Result<()> {
-    let manifest =
-        Manifest { settings, next_number: 1, first_log: 0, sequence: 0, highest_id: 0, segments: Vec::new() };
+    let manifest = Manifest {
+        settings,
+        next_number: 1,
+        first_log: 0,
+        sequence: 0,
+        highest_id: None,
+        segments: Vec::new(),
+    };
     manifest.save(fs, path)
 }
 
@@ -201,7 +208,8 @@ fn check_settings<F: Fingerprint>(path: &Path, has: &Settings, asked: &Options) 
     differs("codec", has.codec.to_string(), asked.codec.map(|codec| codec.to_string()))?;
     differs("plan", has.plan.clone(), asked.plan.as_ref().map(ToString::to_string))?;
     differs("ids", has.ids.to_string(), asked.ids.map(|ids| ids.to_string()))?;
-    differs("profile", has.profile.clone(), asked.profile.clone())?;
+    let profile = |name: &str| if name.is_empty() { "none".to_string() } else { name.to_string() };
+    differs("profile", profile(&has.profile), asked.profile.as_deref().map(profile))?;
     differs("block size", text(has.block_size), asked.block_size.map(|size| text(Some(size))))?;
     let span = has.span.map(u32::from);
     differs("span", text(span), asked.span.map(|span| text(Some(u32::from(span)))))

@@ -29,7 +29,7 @@ pub(super) struct Wreck<F: Fingerprint> {
     /// Ids of pairs that were deleted.
     pub(super) deleted: HashSet<u64>,
     pub(super) marks: BTreeMap<String, Vec<u8>>,
-    pub(super) highest_id: u64,
+    pub(super) highest_id: Option<u64>,
     pub(super) findings: Vec<Finding>,
 }
 
@@ -115,8 +115,7 @@ impl<F: Fingerprint> Wreck<F> {
             marks.extend(segment.marks(&mut |error| findings.push(marks_lost(finding(&error, true)))));
         }
         marks.extend(memtable.marks(version));
-        let highest_id = manifest.map_or(0, |manifest| manifest.highest_id);
-        let highest_id = highest_id.max(memtable.highest_id(version).unwrap_or(0));
+        let highest_id = manifest.and_then(|manifest| manifest.highest_id).max(memtable.highest_id(version));
         let path = path.to_path_buf();
         Ok(Wreck { path, settings, segments, memtable, operations, deleted, marks, highest_id, findings })
     }

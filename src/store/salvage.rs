@@ -97,7 +97,13 @@ pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions
     // A third for each of the two sorters beside the builder.
     let memory = build.memory() / 3;
     let build = BuildOptions { memory: Some(memory), ..build };
-    let builder = Builder::<F>::create(new, build)?;
+    let builder = Builder::<F>::create(new, build).map_err(|error| match error {
+        Error::AlreadyExists { path, .. } => {
+            let reason = "there is something already; choose another path for the new store";
+            Error::AlreadyExists { path, reason }
+        }
+        other => other,
+    })?;
     let without_ids = Sorter::new(&fs, &new.join("000000.without"), memory);
     let mut rescue =
         Rescue { fs, new, memory, builder, without_ids, kept: HashSet::new(), result: Salvaged::default() };
@@ -222,9 +228,13 @@ impl<F: Fingerprint> Rescue<'_, F> {
         self.builder.highest_id = self.builder.highest_id.max(store.highest_id);
         if keep_without_ids && result.without_ids > 0 {
             let builder = &mut self.builder;
-            let mut next = builder.highest_id;
+            let mut highest = builder.highest_id;
             self.without_ids.finish()?.visit(|fingerprint| {
-                next = next.saturating_add(1);
+                let next = highest.map_or(Some(0), |id| id.checked_add(1)).ok_or_else(|| {
+                    let why = "no id is left after the highest one, 2^64 - 1: leave out what has lost its id";
+                    Error::BadArgument(format!("{}: {why}", store.path.display()))
+                })?;
+                highest = Some(next);
                 builder.insert(fingerprint, next)
             })?;
         }

@@ -88,7 +88,7 @@ pub(super) struct Change<F> {
     /// The largest distance that queries may ask for.
     pub(super) distance: u32,
     /// The largest id that came with it.
-    pub(super) highest_id: u64,
+    pub(super) highest_id: Option<u64>,
 }
 
 impl<F: Fingerprint> Shared<F> {

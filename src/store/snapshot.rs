@@ -299,10 +299,8 @@ impl<F: Fingerprint> Snapshot<F> {
     /// The largest id ever stored, also if it has been deleted; `None` if there was none. An ingest that numbers its
     /// documents carries on after it.
     pub fn highest_id(&self) -> Option<u64> {
-        let stored = self.keeps_ids() && self.view.segments.iter().any(|segment| segment.entry().ids > 0);
-        let stored = (stored || self.view.manifest.highest_id > 0).then_some(self.view.manifest.highest_id);
         let recent = self.memtables().filter_map(|(memtable, version)| memtable.highest_id(version)).max();
-        if self.keeps_ids() { stored.max(recent) } else { None }
+        if self.keeps_ids() { self.view.manifest.highest_id.max(recent) } else { None }
     }
 
     /// What a writer keeps under a key, see [`Batch::mark`](crate::Batch::mark).
