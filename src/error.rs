@@ -131,7 +131,7 @@ pub enum Error {
     /// A query asked for a larger distance than the store was built for.
     #[error(
         "{}: distance {asked} is more than this store can answer ({supported}); \
-         build it again with `--distance {asked}`",
+         raise it with `simstore compact --distance {asked}`",
         .path.display()
     )]
     Distance {

@@ -124,7 +124,17 @@ impl<F: Fingerprint> Segment<F> {
             tables.push(table);
         }
         let plans = tables.iter().map(|table| table.header().plan.clone()).collect();
-        let plan = Plan::new(&entry.plan, distance, plans)?;
+        let plan = Plan::new(&entry.plan, distance, plans).map_err(|error| {
+            let path = store.join(entry.table_name(0)).display().to_string();
+            match error {
+                Error::IncompletePlan { plan, distance, reason } => {
+                    let reason = format!("{reason}; its tables are {path} and those after it");
+                    Error::IncompletePlan { plan, distance, reason }
+                }
+                Error::BadArgument(reason) => Error::BadArgument(format!("{path}: {reason}")),
+                other => other,
+            }
+        })?;
         let ids = match entry.has_ids {
             true => {
                 let (path, bytes, footer) = map(entry.ids_name())?;

@@ -127,6 +127,9 @@ fn other_settings_are_refused() {
     let delete = ["delete", "store", "a.jsonl", "--profile", "words-2"];
     folder.run(&delete).fails(1, "the store has profile chars-4, not words-2");
     folder.run(&["delete", "nothing", "b.hex"]).fails(1, "nothing");
+    folder.run(&["add", "hex", "b.hex"]).ok();
+    let add = ["add", "hex", "b.hex", "--profile", "words-2"];
+    folder.run(&add).fails(1, "the store has profile none, not words-2");
     folder.run(&["add", "new", "b.hex", "--plan", "nope"]).fails(1, "nope");
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
 }
@@ -221,11 +224,15 @@ fn compact() {
     folder.run(&["add", "store", "b.tsv"]).ok();
     let before = folder.run(&["dump", "store"]).ok();
     assert_eq!(before.lines().count(), 2500);
+    let files = std::fs::read_dir(folder.path("store")).unwrap();
+    let whole: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     let compacted = summary(&folder, &["compact", "store"]);
+    // Logs count, too.
+    assert!(compacted["before"].as_u64().unwrap().abs_diff(whole) < 200, "{compacted}, {whole}");
     assert_eq!((&compacted["segments"], &compacted["ids"]), (&json!(1), &json!(2500)));
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
     let query = format!("{:016x}", fingerprints[2500]);
-    folder.run(&["query", "store", &query, "--distance", "5"]).fails(1, "distance 5 is more");
+    folder.run(&["query", "store", &query, "--distance", "5"]).fails(1, "simstore compact --distance 5");
     assert_eq!(summary(&folder, &["compact", "--distance", "5", "store"])["distance"], 5);
     folder.run(&["query", "store", &query, "--distance", "5"]).ok();
     folder.run(&["compact", "--distance", "4", "store"]).fails(2, "not lowered to 4");
@@ -300,7 +307,12 @@ fn inspect_and_verify_a_store_with_a_log() {
     }
     let shown = folder.run(&["inspect", "store"]).ok();
     assert!(shown.contains(" not in segments yet") && shown.contains("in memory: 200 pairs"), "{shown}");
-    assert!(folder.run(&["verify", "store"]).ok().starts_with("ok: "));
+    assert!(shown.lines().next().unwrap().contains(" 1,000 ids,"), "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.contains(".log")).count(), 1, "{shown}");
+    let verified = folder.run(&["verify", "store"]).ok();
+    assert!(verified.starts_with("ok: ") && verified.contains(" 1,000 ids"), "{verified}");
+    let summary = summary(&folder, &["verify", "store"]);
+    assert_eq!((&summary["ids"], &summary["logs"]), (&json!(1000), &json!(logs.len())));
 
     // A torn end is told, and is no problem.
     let number = logs[0]["number"].as_u64().unwrap();

@@ -87,7 +87,7 @@ fn several_queries_are_told_apart() {
     assert_eq!(query(&["q", "--skip-bad"]).ok(), "0000000000000000\t1\t0000000000000001\t0\n");
     query(&["123"]).fails(1, "123: neither a fingerprint (16 hexadecimal digits) nor a file");
     query(&["00000000000000000000000000000000"]).fails(1, "expected 16 hexadecimal digits");
-    query(&["0000000000000000", "-d", "4"]).fails(1, "build it again with `--distance 4`");
+    query(&["0000000000000000", "-d", "4"]).fails(1, "raise it with `simstore compact --distance 4`");
     query(&["-", "--file", "-"]).fails(2, "only once");
 }
 

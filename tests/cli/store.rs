@@ -107,7 +107,7 @@ fn verify() {
     let folder = with_store(&["--plan", "paper-4"]);
     assert!(folder.run(&["verify", "store"]).ok().starts_with("ok: "));
     let summary = &folder.run(&["verify", "store", "--json"]).json()[0];
-    assert_eq!(fields(summary), ["fingerprints", "ids", "ok", "problems", "tables"]);
+    assert_eq!(fields(summary), ["fingerprints", "ids", "logs", "ok", "problems", "tables"]);
     assert_eq!(summary["ok"], true);
 
     let table = folder.path("store").join("000001-01.table");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Fingerprint, Options};
+use simstore::{Fingerprint, Options, Snapshot};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
@@ -19,7 +19,8 @@ use crate::width::{Bits, by_width};
 /// answers queries up to a larger distance from then on.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --json, one object is printed at the end: store, segments, fingerprints, ids, bytes, distance, seconds.
+With --json, one object is printed at the end: store, segments, fingerprints, ids, bytes and before
+(of all files, logs too), distance, seconds.
 
 Examples:
   simstore compact pages.simstore
@@ -42,6 +43,7 @@ struct Compacted<'a> {
     fingerprints: u64,
     ids: u64,
     bytes: u64,
+    before: u64,
     distance: u32,
     seconds: f64,
 }
@@ -55,7 +57,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
         crate::width::check_distance::<F>(distance)?;
     }
     let store = crate::live::open::<F>(&args.store, Options::default().create(false).compaction(false))?;
-    let before = store.snapshot().stats().bytes;
+    let before = bytes_of(&store.snapshot());
     match args.distance {
         Some(distance) if distance < store.snapshot().distance() => {
             let has = store.snapshot().distance();
@@ -76,7 +78,8 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
             segments: stats.segments,
             fingerprints: stats.fingerprints,
             ids: stats.ids,
-            bytes: stats.bytes,
+            bytes: bytes_of(&snapshot),
+            before,
             distance: snapshot.distance(),
             seconds: rounded(progress.seconds()),
         })?;
@@ -87,9 +90,14 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
         args.store.display(),
         count_of(stats.fingerprints, "fingerprint"),
         count_of(stats.segments as u64, "segment"),
-        bytes(stats.bytes),
+        bytes(bytes_of(&snapshot)),
         bytes(before),
         progress.seconds()
     ));
     Ok(())
+}
+
+/// The size of all files of a store, logs too.
+fn bytes_of<F: Fingerprint>(store: &Snapshot<F>) -> u64 {
+    store.stats().bytes + store.logs().iter().map(|log| log.bytes).sum::<u64>()
 }

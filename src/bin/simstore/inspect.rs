@@ -16,7 +16,7 @@ use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
 With --json, a line is an object: the store, then one for each table. Of the store:
-  fingerprints, ids, names    what is stored; fingerprints are distinct
+  fingerprints, ids, names    what is stored, in segments and logs; an upper bound while some are in several
   bytes                       size of all files
   bits_per_fingerprint        the same for each fingerprint: all tables, ids and names
   floor_bits_per_fingerprint  of one copy of as many random fingerprints: log2 C(2^bits, n) / n
@@ -162,8 +162,8 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
 fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
     let stats = store.stats();
     output.json(&StoreLine {
-        fingerprints: stats.fingerprints,
-        ids: stats.ids,
+        fingerprints: store.len(),
+        ids: ids_of(store),
         names: stats.names,
         bytes: stats.bytes,
         bits_per_fingerprint: rounded(bits_each(stats.bytes, stats.fingerprints)),
@@ -196,6 +196,12 @@ fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outco
         }
     }
     Ok(())
+}
+
+/// Pairs in segments and logs; none where ids are not kept.
+pub(crate) fn ids_of<F: Fingerprint>(store: &Snapshot<F>) -> u64 {
+    let stats = store.stats();
+    if store.keeps_ids() { stats.ids.saturating_add(stats.memtable_entries) } else { 0 }
 }
 
 fn table_line<'a, F: Fingerprint>(
@@ -239,9 +245,9 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
     output.line(format_args!(
         "{}: {} of {} bits, {}, {}",
         store.path().display(),
-        count_of(stats.fingerprints, "fingerprint"),
+        count_of(store.len(), "fingerprint"),
         F::BITS,
-        count_of(stats.ids, "id"),
+        count_of(ids_of(store), "id"),
         count_of(stats.names, "name")
     ))?;
     output.line(format_args!(

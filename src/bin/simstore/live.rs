@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use simstore::{Fingerprint, Options, Snapshot, Store};
+use simstore::{Fingerprint, LogInfo, Options, Snapshot, Store};
 
 use crate::failure::{Outcome, complain};
 use crate::inputs::count_of;
@@ -95,22 +95,25 @@ pub(crate) fn print<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) ->
             segment.plan
         ))?;
     }
-    for log in store.logs() {
-        let torn = match (log.torn_bytes, log.ended) {
-            (0, _) => String::new(),
-            (torn, true) => format!(", the last {} cut off by a crash", count_of(torn, "byte")),
-            (torn, false) => format!(
-                ", the last {} cut off by a crash, being written, or damaged: that cannot be told",
-                count_of(torn, "byte")
-            ),
+    let logs = store.logs();
+    if let (Some(first), Some(last)) = (logs.first(), logs.last()) {
+        let sum = |of: fn(&LogInfo) -> u64| logs.iter().map(of).sum::<u64>();
+        let names = match logs.len() {
+            1 => first.file_name(),
+            _ => format!("{} to {}", first.file_name(), last.file_name()),
         };
         output.line(format_args!(
-            "log {}: {}, {} in {} not in segments yet{torn}",
-            log.number,
-            bytes(log.bytes),
-            count_of(log.operations, "operation"),
-            count_of(log.records, "record")
+            "{}, {names}: {}, {} in {} not in segments yet",
+            count_of(logs.len() as u64, "log"),
+            bytes(sum(|log| log.bytes)),
+            count_of(sum(|log| log.operations), "operation"),
+            count_of(sum(|log| log.records), "record")
         ))?;
+    }
+    for log in logs.iter().filter(|log| log.torn_bytes > 0) {
+        let (name, torn) = (log.file_name(), count_of(log.torn_bytes, "byte"));
+        let why = if log.ended { "" } else { ", being written, or damaged: that cannot be told" };
+        output.line(format_args!("  {name}: the last {torn} cut off by a crash{why}"))?;
     }
     let entries = store.stats().memtable_entries;
     if entries > 0 { output.line(format_args!("in memory: {}", count_of(entries, "pair"))) } else { Ok(()) }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Error, Fingerprint, LogInfo, Snapshot, Stats};
+use simstore::{Error, Fingerprint, LogInfo, Snapshot};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
+use crate::inspect::ids_of;
 use crate::output::Output;
 use crate::width::{Bits, by_width};
 
@@ -24,7 +25,8 @@ With --json, a line is an object: one for each problem or note, then a summary.
 and in the summary
   ok            true or false
   problems      their number
-  fingerprints, ids, tables   what the store holds; null where it cannot be opened
+  fingerprints, ids           what the store holds, in segments and logs; null where it cannot be opened
+  tables, logs                their numbers; null likewise
 
 Example:
   simstore verify en.simstore && echo intact";
@@ -78,6 +80,7 @@ struct Summary {
     fingerprints: Option<u64>,
     ids: Option<u64>,
     tables: Option<usize>,
+    logs: Option<usize>,
 }
 
 pub(crate) fn run(args: &VerifyArgs) -> Outcome {
@@ -130,7 +133,7 @@ fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
             print_note(&mut output, store.path(), log, args.json)?;
         }
     }
-    report(args, output, problems, opened.ok().map(|store| store.stats()))
+    report(args, output, problems, opened.ok().map(|store| Held::by(&store)))
 }
 
 /// Tells what a crash has left at the end of a log.
@@ -148,23 +151,40 @@ fn print(output: &mut Output, error: &Error, json: bool) -> Outcome {
     if json { output.json(&Problem::from(error)) } else { output.line(error) }
 }
 
-/// Prints the summary; `stats` of a store that could be opened.
-fn report(args: &VerifyArgs, mut output: Output, problems: u64, stats: Option<Stats>) -> Outcome {
+/// What a store holds, in segments and logs.
+struct Held {
+    fingerprints: u64,
+    ids: u64,
+    tables: usize,
+    logs: usize,
+}
+
+impl Held {
+    fn by<F: Fingerprint>(store: &Snapshot<F>) -> Held {
+        let (fingerprints, ids) = (store.len(), ids_of(store));
+        Held { fingerprints, ids, tables: store.stats().tables, logs: store.logs().len() }
+    }
+}
+
+/// Prints the summary; `held` by a store that could be opened.
+fn report(args: &VerifyArgs, mut output: Output, problems: u64, held: Option<Held>) -> Outcome {
     let ok = problems == 0;
     if args.json {
         output.json(&Summary {
             ok,
             problems,
-            fingerprints: stats.map(|stats| stats.fingerprints),
-            ids: stats.map(|stats| stats.ids),
-            tables: stats.map(|stats| stats.tables),
+            fingerprints: held.as_ref().map(|held| held.fingerprints),
+            ids: held.as_ref().map(|held| held.ids),
+            tables: held.as_ref().map(|held| held.tables),
+            logs: held.as_ref().map(|held| held.logs),
         })?;
-    } else if let (true, Some(stats)) = (ok, stats) {
+    } else if let (true, Some(held)) = (ok, held) {
         output.line(format_args!(
-            "ok: {} in {}, {}",
-            count_of(stats.fingerprints, "fingerprint"),
-            count_of(stats.tables as u64, "table"),
-            count_of(stats.ids, "id")
+            "ok: {} in {} and {}, {}",
+            count_of(held.fingerprints, "fingerprint"),
+            count_of(held.tables as u64, "table"),
+            count_of(held.logs as u64, "log"),
+            count_of(held.ids, "id")
         ))?;
     }
     output.finish()?;
