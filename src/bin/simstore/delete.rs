@@ -33,8 +33,8 @@ and before it, with --id and --ids, one for each that is missing
 
 Examples:
   simstore delete pages.simstore samples/zh.jsonl
-  simstore delete pages.simstore --id https://example.org/a --id 17
-  simstore dump pages.simstore | cut -f 2 | grep example.org | simstore delete pages.simstore --ids -
+  simstore delete pages.simstore --id desktop-src/AD/forests.md
+  simstore dump pages.simstore | cut -f 2 | grep AD/ | simstore delete pages.simstore --ids -
   echo 'c0ffee0123456789	17' | simstore delete pages.simstore -
   echo 'c0ffee0123456789' | simstore delete --all-ids pages.simstore -";
 

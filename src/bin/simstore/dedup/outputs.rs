@@ -90,7 +90,8 @@ impl OutputArgs {
             && let Some([(one, format), (other, another)]) = listing.mixed()
         {
             return Err(Failure::Usage(format!(
-                "documents are written as they stand, in one format: {} holds {format}, {} {another}; take the files of                  each format by themselves, or ask for --keep-list or --remove-list",
+                "documents are written as they stand, in one format: {} holds {format}, {} {another}; take the files of \
+                 each format by themselves, or ask for --keep-list or --remove-list",
                 one.display(),
                 other.display()
             )));
