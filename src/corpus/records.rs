@@ -105,7 +105,14 @@ impl Record {
 
     /// A checksum of what stands there: xxh3 of its bytes and, for a row, of the header. Of a row of Parquet, of the
     /// columns that these options ask for. It tells whether a document that is read again is still the same.
-    pub fn checksum(&self, options: &DocumentOptions) -> u64 {
+    pub fn checksum(
+        &self,
+        #[cfg_attr(
+            not(feature = "parquet"),
+            expect(unused_variables, reason = "only of Parquet are columns asked for")
+        )]
+        options: &DocumentOptions,
+    ) -> u64 {
         match &self.content {
             Content::Table { row, header } => xxh3_64_with_seed(row, header.checksum),
             #[cfg(feature = "parquet")]

@@ -22,7 +22,7 @@ const MEMORY_OF_A_FINGERPRINT: f64 = 3.5;
 /// Bytes of memory for an id that is no position, besides its own text.
 const MEMORY_OF_AN_ID: f64 = 12.0;
 /// Bytes of a document in a part.
-const DISK_OF_A_DOCUMENT: f64 = 45.0;
+const DISK_OF_A_DOCUMENT: f64 = 32.0;
 /// What is fingerprinted to see how much memory that takes: a few batches of the first file.
 const FINGERPRINTED_BYTES: u64 = 24 << 20;
 /// Memory for the program and what it reads, where the system does not tell.
