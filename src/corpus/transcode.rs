@@ -236,7 +236,11 @@ mod tests {
         // Half a surrogate pair, and half a character at the end.
         let bytes = b"\xff\xfea\0\0\xd8b\0c".to_vec();
         let mut read = Vec::new();
-        line_reader(Trickle(io::Cursor::new(bytes)), Encoding::AUTO).unwrap().reader.read_to_end(&mut read).unwrap();
+        line_reader(Trickle(io::Cursor::new(bytes)), Encoding::AUTO)
+            .unwrap()
+            .reader
+            .read_to_end(&mut read)
+            .unwrap();
         assert_eq!(decode_line(read, Encoding::AUTO), ("a\u{fffd}b\u{fffd}".to_owned(), 2));
     }
 }

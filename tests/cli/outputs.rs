@@ -163,3 +163,18 @@ fn a_limit_of_file_sizes_is_told() {
     crate::Run::new(command.output().unwrap()).fails(1, "kept.jsonl: cannot write: File too large");
     assert_eq!(folder.names(), Vec::<String>::new());
 }
+
+#[test]
+fn an_output_in_a_folder_that_is_read_is_told() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("in")).unwrap();
+    folder.write("in/a.jsonl", "{\"id\": 1, \"text\": \"some words\"}\n");
+    let warned = |output: &str| {
+        let run = folder.run(&["dedup", "in", "--output", output]);
+        let told = run.stderr.contains("is in a folder that is read");
+        run.ok();
+        told
+    };
+    assert!(!warned("out.jsonl"));
+    assert!(warned("in/out.jsonl"));
+}

@@ -187,6 +187,10 @@ fn shards_are_joined() {
         folder.run(&["dedup", "corpus", "--resume", "all", "--shard", shard]).fails(2, "like 1/4");
     }
     folder.run(&["dedup", "corpus", "--shard", "1/2"]).fails(2, "--resume");
+    for output in [&["--output", "o"][..], &["--keep-list", "o"], &["--against", "s"], &["--json"]] {
+        let args = [&["dedup", "corpus", "--resume", "all", "--shard", "1/2"], output].concat();
+        folder.run(&args).fails(2, "cannot be used with");
+    }
     folder.write("a.hex", "0000000000000000\n");
     folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume is for documents");
     folder.run(&["dedup", "a.hex", "--dry-run"]).fails(2, "--dry-run is for documents");

@@ -117,7 +117,8 @@ pub(crate) struct DedupArgs {
     /// How documents come together in clusters
     #[arg(long, value_enum, value_name = "SHAPE", default_value = "components")]
     cluster_by: Shape,
-    /// Which document of a cluster is kept: first, longest, smallest-id, or newest:FIELD, the greatest value of a field
+    /// Which document of a cluster is kept: first, longest, smallest-id, or newest:FIELD, the greatest value of a field: numbers by
+    /// value, texts as ISO 8601 dates of one time zone are in order
     #[arg(long, value_name = "RULE", default_value = "first")]
     keep: Rule,
     /// Documents are alike only if their texts are too: if of all features of the two, as the profile makes them, at
@@ -140,7 +141,14 @@ pub(crate) struct DedupArgs {
     resume: Option<PathBuf>,
     /// Only make this share of the parts in the folder of --resume: shard I of N. When all shards are made, on any
     /// machine, and their parts are in one folder, a run without it joins them
-    #[arg(long, value_name = "I/N", requires = "resume")]
+    #[arg(
+        long,
+        value_name = "I/N",
+        requires = "resume",
+        conflicts_with_all = [
+            "output", "annotated", "clusters", "pairs", "keep_list", "remove_list", "against", "verify_text", "json",
+        ]
+    )]
     shard: Option<Shard>,
     /// Stop with a message before fingerprints and ids take more memory than this, like 8G
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -417,7 +425,10 @@ fn make_shard<F: Fingerprint>(args: &DedupArgs, folder: &Path, progress: &Progre
     let skip_bad = args.documents.skip_bad;
     let parts = Parts { folder, shard: args.shard, options: &options, profile: &profile, skip_bad };
     let (counts, tally) = parts.visit::<F>(&args.inputs, progress, |_| Ok(()))?;
-    counts.warn(InputKind::Documents, progress);
+    // Of what is left to others nothing was read.
+    if tally.left == 0 || counts.read + counts.bad > 0 {
+        counts.warn(InputKind::Documents, progress);
+    }
     progress.say(&format!(
         "{} were there, {} made, {} left to others; when all are in one folder, run this without --shard",
         count_of(tally.found, "part"),
@@ -477,6 +488,7 @@ impl DedupArgs {
         match listing {
             Some(listing) => {
                 listing.check_each_is_named_once()?;
+                self.outputs.warn_of_folders(&self.inputs);
                 self.outputs.check_with_inputs(listing.paths(), Some(listing), self.add)
             }
             None => self.outputs.check_with_inputs(self.inputs.iter().map(PathBuf::as_path), None, self.add),

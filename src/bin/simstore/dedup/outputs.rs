@@ -11,7 +11,7 @@ use super::listing::Listing;
 use super::similarity::Texts;
 use super::tables::Found;
 use super::written::{Clustered, Documents};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, complain};
 use crate::output::{Complete, Output, place_of};
 use crate::output_name::{self, NamedFormat};
 use crate::rows::{self, Column, Rows};
@@ -20,8 +20,8 @@ use crate::rows::{self, Column, Rows};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output files (`-` is standard output; each appears when it is complete)")]
 pub(super) struct OutputArgs {
-    /// The input without its duplicates, in its own format, byte for byte; of text files, their paths; of
-    /// fingerprints, HEX<TAB>ID. A name that ends in .gz, .zst, .bz2 or .xz is compressed
+    /// The input without its duplicates, in its own format, byte for byte (but UTF-16 as UTF-8, and Parquet by the
+    /// types of Parquet); of text files, their paths; of fingerprints, HEX<TAB>ID. A name that ends in .gz, .zst, .bz2 or .xz is compressed
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The whole input, each document with the number of its cluster: in a field or column
@@ -60,6 +60,20 @@ impl OutputArgs {
 
     fn documents(&self) -> impl Iterator<Item = &Path> {
         [&self.output, &self.annotated].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// Warns of outputs that the next run on the same folders would read.
+    pub(super) fn warn_of_folders(&self, inputs: &[PathBuf]) {
+        let folders =
+            inputs.iter().filter(|input| input.is_dir()).filter_map(|input| input.canonicalize().ok());
+        for folder in folders {
+            for output in self.all().filter(|output| place_of(output).starts_with(&folder)) {
+                complain(&format!(
+                    "warning: {}: is in a folder that is read, the next run reads it too; write it elsewhere",
+                    output.display()
+                ));
+            }
+        }
     }
 
     /// Refuses what cannot be written.

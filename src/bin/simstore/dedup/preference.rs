@@ -112,16 +112,28 @@ impl Preference<'_> {
     }
 }
 
-/// The order of two moments: none first, then numbers by value, then texts, as ISO 8601 dates are in order.
+/// The order of two moments: none first, then numbers by value, then texts, as ISO 8601 dates of one time zone are in
+/// order.
 fn compare_moments(a: &str, b: &str) -> Ordering {
-    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
-    match (number(a), number(b)) {
-        _ if a.is_empty() || b.is_empty() => b.is_empty().cmp(&a.is_empty()),
-        (Some(a), Some(b)) => a.total_cmp(&b),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => a.cmp(b),
-    }
+    let key = |text: &str| {
+        let number = text.parse::<f64>().ok();
+        let rank = match number {
+            _ if text.is_empty() => 0,
+            // What is no number is no moment either.
+            Some(number) if number.is_nan() => 0,
+            Some(number) if number.is_finite() => 1,
+            _ => 2,
+        };
+        (rank, number.filter(|_| rank == 1))
+    };
+    let ((rank_a, number_a), (rank_b, number_b)) = (key(a), key(b));
+    // Integers that are equal as floats need not be equal.
+    let integer = |text: &str| text.parse::<i128>().ok();
+    rank_a.cmp(&rank_b).then_with(|| match (number_a, number_b) {
+        (Some(x), Some(y)) => x.total_cmp(&y).then_with(|| integer(a).cmp(&integer(b))),
+        _ if rank_a == 0 => Ordering::Equal,
+        _ => a.cmp(b),
+    })
 }
 
 #[cfg(test)]
@@ -130,13 +142,25 @@ mod tests {
 
     #[test]
     fn moments_are_in_order() {
-        let ascending =
-            ["", "-5", "9", "10", "1e3", "2007-05-08", "2007-05-08T10:00:00Z", "2026-01-01", "soon"];
+        let ascending = [
+            "",
+            "-5",
+            "9",
+            "10",
+            "1e3",
+            "1234567890123456788",
+            "1234567890123456789",
+            "2007-05-08",
+            "2007-05-08T10:00:00Z",
+            "2026-01-01",
+            "soon",
+        ];
         for (i, a) in ascending.iter().enumerate() {
             for (j, b) in ascending.iter().enumerate() {
                 assert_eq!(compare_moments(a, b), i.cmp(&j), "{a} {b}");
             }
         }
+        assert_eq!(compare_moments("NaN", ""), Ordering::Equal);
     }
 
     #[test]
