@@ -92,7 +92,10 @@ impl<F: Fingerprint> Wreck<F> {
         }
         let mut settings = match &manifest {
             Some(manifest) => manifest.settings.clone(),
-            None => settings_of(&segments, names.iter().any(|name| name.ends_with(".ids"))),
+            // Before there is a segment, only the logs have ids: there are, unless a file says otherwise.
+            None => {
+                settings_of(&segments, segments.is_empty() || names.iter().any(|name| name.ends_with(".ids")))
+            }
         };
         settings.distance = distance.unwrap_or(settings.distance);
 

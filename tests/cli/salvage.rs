@@ -191,3 +191,18 @@ fn wide_fingerprints_without_ids() {
     let (code, lines) = salvage(&folder, &["--distance", "3"]);
     assert_eq!((code, &lines.last().unwrap()["fingerprints"]), (1, &json!(3000)));
 }
+
+#[test]
+fn ids_and_names_of_a_log_alone() {
+    let folder = Folder::new();
+    folder.run_with_input(&["add", "numbers", "-"], "0123456789abcdef\t5\nfedcba9876543210\t77\n").ok();
+    folder.run_with_input(&["add", "names", "-"], "0123456789abcdef\tone\nfedcba9876543210\ttwo\n").ok();
+    for store in ["numbers", "names"] {
+        let whole = folder.run(&["dump", store]).ok();
+        std::fs::remove_file(folder.path(store).join("MANIFEST")).unwrap();
+        let run = folder.run(&["salvage", store, "rescued"]);
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        assert_eq!(folder.run(&["dump", "rescued"]).ok(), whole);
+        std::fs::remove_dir_all(folder.path("rescued")).unwrap();
+    }
+}

@@ -17,7 +17,7 @@ use crate::width::{Bits, by_width};
 const EXAMPLES: &str = "\
 With --json, a line is an object: the store, then one for each table. Of the store:
   fingerprints, ids, names    what is stored, in segments and logs; an upper bound while some are in several
-  bytes                       size of all files
+  bytes                       size of all files of segments, and of the manifest
   bits_per_fingerprint        the same for each fingerprint: all tables, ids and names
   floor_bits_per_fingerprint  of one copy of as many random fingerprints: log2 C(2^bits, n) / n
   table_bytes, id_bytes, name_bytes, tombstone_bytes, mark_bytes  parts of bytes; logs are not

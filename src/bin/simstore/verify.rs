@@ -25,7 +25,8 @@ With --json, a line is an object: one for each problem or note, then a summary.
 and in the summary
   ok            true or false
   problems      their number
-  fingerprints, ids           what the store holds, in segments and logs; null where it cannot be opened
+  fingerprints, ids           what segments and logs hold, at the most: what was deleted counts until
+                              it is merged away; null where it cannot be opened
   tables, logs                their numbers; null likewise
 
 Example:

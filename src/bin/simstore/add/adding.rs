@@ -47,6 +47,8 @@ pub(super) struct Adding<'a, F: Fingerprint> {
     known: Known<F>,
     /// Documents whose ids are still to be looked for.
     queue: Vec<Item<F>>,
+    /// A document could not be taken.
+    has_failed: bool,
     naming: Naming,
     /// For a document that has a name; none is left after 2^64 - 1.
     next_id: Option<u64>,
@@ -76,6 +78,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
             trails: BTreeMap::new(),
             known: Known::new(store.snapshot()),
             queue: Vec::new(),
+            has_failed: false,
             naming: if args.names { Naming::Names } else { of_store },
             next_id,
             output: Some(Output::stdout()),
@@ -98,6 +101,13 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
 
     /// Takes a document: each comes with all those before it in its file.
     pub(super) fn take(&mut self, item: Item<F>) -> Outcome {
+        self.has_failed = true;
+        self.take_whole(item)?;
+        self.has_failed = false;
+        Ok(())
+    }
+
+    fn take_whole(&mut self, item: Item<F>) -> Outcome {
         if !self.is_new(&item)? {
             self.counts.read += 1;
             self.carried_on += 1;
@@ -309,6 +319,12 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
         batch.commit(self.durability())?;
         self.added += std::mem::take(&mut self.in_batch);
         Ok(())
+    }
+
+    /// Writes what was taken before something could not be read. Where a document could not be taken, nothing is known of
+    /// those that came with it.
+    pub(super) fn keep(&mut self) -> Outcome {
+        if self.has_failed { Ok(()) } else { self.write() }
     }
 
     /// Writes the rest. `bad` malformed documents were found while reading.

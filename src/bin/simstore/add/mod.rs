@@ -60,7 +60,7 @@ enum DurabilityArg {
 /// was when it is started again with the same inputs. For each file, also of a folder or a pattern, the store keeps how
 /// many documents were read and a checksum of them. As long as these stand there, only what comes after them is added, so
 /// that a file that has grown gives what is new. If the last of them is another now, such as a line that was not yet
-/// complete, that is read again; if others are, all of the file is. A document with the id and the fingerprint of one
+/// complete, that is read again, and what it was as a fragment stays; if others are, all of the file is. A document with the id and the fingerprint of one
 /// that is stored changes nothing; for one with the id and another fingerprint see --same-id.
 ///
 /// Ids are numbers or names, as in the store; a new store decides by the first document. Names, and fingerprints
@@ -133,8 +133,15 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let visited =
         inputs::visit_wanted::<F>(&inputs, kind, &args.documents, &profile, progress, wanted, |item| {
             adding.take(item)
-        })?;
-    let counts = adding.finish(visited.bad)?;
+        });
+    let counts = match visited {
+        Ok(visited) => adding.finish(visited.bad)?,
+        Err(failure) => {
+            adding.keep()?;
+            store.sync()?;
+            return Err(failure);
+        }
+    };
     store.sync()?;
     // Whoever adds a little, often, would else never merge.
     store.wait_for_background()?;
