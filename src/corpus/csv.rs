@@ -37,6 +37,7 @@ impl PartialEq for Header {
 
 impl Header {
     fn new(row: Vec<u8>, delimiter: u8, encoding: Encoding, mark: &'static [u8]) -> Result<Header, String> {
+        check_quotes(&row, delimiter, 1)?;
         let most = row.iter().filter(|&&byte| byte == delimiter).count() + 1;
         let cells = Cells::parse(&row, delimiter, most)?;
         let columns = (0..cells.ends.len()).map(|at| cells.decoded(at, encoding).0).collect();
@@ -80,18 +81,24 @@ impl Header {
         Ok(())
     }
 
-    /// Parses a row; a reason if it is malformed. `position` names a document that has no id.
+    /// Parses a row that starts on this line; a reason if it is malformed. `position` names a document that has no id.
     pub(crate) fn parse(
         &self,
         row: &[u8],
+        line: u64,
         options: &DocumentOptions,
         position: impl FnOnce() -> String,
     ) -> Result<Parsed, String> {
         self.check(options)?;
-        let cells = Cells::parse(row, self.delimiter, self.columns.len())?;
+        check_quotes(row, self.delimiter, line)?;
+        let spanned = |reason| match newlines(row) {
+            0 => reason,
+            more => format!("{reason}; the row covers {}", lines(line, line + more)),
+        };
+        let cells = Cells::parse(row, self.delimiter, self.columns.len()).map_err(spanned)?;
         if cells.ends.len() < self.columns.len() {
             let (found, expected) = (cells.ends.len(), self.columns.len());
-            return Err(format!("a row of {found} fields, but the header has {expected}"));
+            return Err(spanned(format!("a row of {found} fields, but the header has {expected}")));
         }
         let mut replaced = 0;
         let mut value = |name: &str| {
@@ -191,8 +198,8 @@ impl Rows {
     /// Reads the next row as it stands, without the newline at its end; with it the line that it starts on.
     ///
     /// # Errors
-    /// [`Error::BadInput`](crate::Error::BadInput) for a row that is too long, one that ends within quotes, and for
-    /// what cannot be read.
+    /// [`Error::BadInput`](crate::Error::BadInput) for a row that is too long, after which the next one follows, for one
+    /// whose quotes are not closed before the end of the file, and for what cannot be read.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut row = Vec::new();
         let is_there = self.splitter.read(&mut self.input, &mut row)?;
@@ -234,6 +241,7 @@ impl Splitter {
         // What the fields are is of no interest here.
         let (mut fields, mut ends) = ([0; 1 << 14], [0; 256]);
         let mut length = 0;
+        let mut is_ended = false;
         loop {
             input.set_line(self.lines);
             let bytes = input.fill()?;
@@ -246,13 +254,19 @@ impl Splitter {
                 let (result, ..) = self.reader.read_record(b"\n", &mut fields, &mut ends);
                 if result != ReadRecordResult::Record {
                     self.reader.reset();
-                    return Err(input.bad("the file ends within quotes that this row opens".to_owned()));
+                    let last_line = self.lines + u64::from(!is_ended);
+                    return Err(input.bad(format!(
+                        "the file ends within quotes that this row opens; the row covers {} up to the end: close \
+                         its quotes, and {TWICE}",
+                        lines(first_line, last_line)
+                    )));
                 }
                 break;
             }
             let (result, read, ..) = self.reader.read_record(bytes, &mut fields, &mut ends);
             self.lines += newlines(&bytes[..read]);
             length += read;
+            is_ended = bytes[..read].last() == Some(&b'\n');
             // Room for what ends the row.
             if length <= self.max_bytes.saturating_add(2) {
                 row.extend_from_slice(&bytes[..read]);
@@ -268,9 +282,57 @@ impl Splitter {
             length -= 1;
         }
         if length > self.max_bytes {
-            return Err(input.too_long(self.max_bytes));
+            let last_line = self.lines + u64::from(!is_ended);
+            return Err(match last_line > first_line {
+                true => input.bad(format!(
+                    "a row that covers {} is longer than the limit of {} bytes: its quotes may not be closed",
+                    lines(first_line, last_line),
+                    self.max_bytes
+                )),
+                false => input.too_long(self.max_bytes),
+            });
         }
         Ok(true)
+    }
+}
+
+const TWICE: &str = "write each quote within quotes twice";
+
+/// A reason if text follows a closing quote, against RFC 4180. Such a quote has as a rule been opened by mistake, rows
+/// before, and what seems to be one row is several.
+fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String> {
+    let after =
+        |at: usize, wanted: u8| row[at..].iter().position(|&byte| byte == wanted).map(|found| at + found + 1);
+    let mut field = Some(0);
+    while let Some(mut at) = field {
+        if row.get(at) == Some(&b'"') {
+            loop {
+                // Two quotes are one in the text.
+                let Some(closed) = after(at + 1, b'"') else { return Ok(()) };
+                at = closed;
+                if row.get(at) != Some(&b'"') {
+                    break;
+                }
+            }
+            if row.get(at).is_some_and(|&byte| byte != delimiter && !matches!(byte, b'\r' | b'\n')) {
+                let (line, last) = (first_line + newlines(&row[..at]), first_line + newlines(row));
+                return Err(format!(
+                    "text after a closing quote on line {line}; the row covers {}: {TWICE}, and none elsewhere in a \
+                     field that begins with one",
+                    lines(first_line, last)
+                ));
+            }
+        }
+        field = after(at, delimiter);
+    }
+    Ok(())
+}
+
+/// From one line to another one, and how many they are.
+fn lines(first: u64, last: u64) -> String {
+    match last.saturating_sub(first) {
+        0 => format!("line {first}"),
+        more => format!("lines {first} to {last} ({} lines)", more + 1),
     }
 }
 

@@ -134,7 +134,7 @@ impl Record {
         let position = || format!("{}:{line}", path.display());
         let parsed = match content {
             Content::Jsonl { line, encoding } => json::parse(line, encoding, options, position),
-            Content::Table { row, header } => header.parse(&row, options, position),
+            Content::Table { row, header } => header.parse(&row, line, options, position),
             Content::Warc { bytes, header_bytes } => warc::parse(&bytes, header_bytes, options),
             Content::Text(bytes) => path_id(&path).map(|id| {
                 let ((text, replaced), guessed) = encoding::decode_text(bytes, options.encoding, None);

@@ -109,8 +109,56 @@ fn malformed_rows_are_left_out() {
     let message = |at: usize| read[at].as_ref().unwrap_err().to_string();
     assert!(message(1).ends_with("a.csv:3: a row of 1 fields, but the header has 2"), "{}", message(1));
     assert!(message(2).ends_with("a row of more than 2 fields, but the header has 2"), "{}", message(2));
-    assert!(message(3).ends_with("longer than the limit of 40 bytes"), "{}", message(3));
-    assert!(message(5).ends_with("the file ends within quotes that this row opens"), "{}", message(5));
+    assert!(
+        message(3)
+            .contains("a.csv:5: a row that covers lines 5 to 6 (2 lines) is longer than the limit of 40"),
+        "{}",
+        message(3)
+    );
+    let expected =
+        "a.csv:8: the file ends within quotes that this row opens; the row covers lines 8 to 9 (2 lines) up";
+    assert!(message(5).contains(expected), "{}", message(5));
+}
+
+#[test]
+fn a_stray_quote_merges_no_rows() {
+    let folder = Folder::new();
+    let table = "id,text\n0,a\n1,\"a\n2,unique\n3,\" \n4,b \"c\" d\"\n\"5\"x,a\n\"6\",\"\"\n7,\"\"\"\"\n8,\"x\n\"\"y\"\"\n\"\n\
+                 9,\"a\n10,\"b,c\"\n11,\"a\n12,\"\n13,\"end\"";
+    for newline in ["\n", "\r\n"] {
+        for name in ["a.csv", "a.tsv"] {
+            let bytes = table.replace('\n', newline);
+            let bytes = if name == "a.tsv" { bytes.replace(',', "\t") } else { bytes };
+            let path = folder.file(name, bytes);
+            let read: Vec<_> = documents(std::slice::from_ref(&path), &DocumentOptions::default()).collect();
+            let ids: Vec<_> = read.iter().flatten().map(|document| document.id.to_string()).collect();
+            assert_eq!(ids, ["0", "4", "6", "7", "8", "11", "13"]);
+            assert_eq!(read[2].as_ref().unwrap().text, "b \"c\" d\"");
+            let said: Vec<_> =
+                read.iter().filter_map(|document| Some(document.as_ref().err()?.to_string())).collect();
+            let expected = [
+                "3: text after a closing quote on line 5; the row covers lines 3 to 5 (3 lines): write each quote within",
+                "7: text after a closing quote on line 7; the row covers line 7: write",
+                "13: text after a closing quote on line 14; the row covers lines 13 to 14 (2 lines): write",
+            ];
+            assert_eq!(said.len(), expected.len(), "{said:?}");
+            for (said, expected) in said.iter().zip(expected) {
+                assert!(said.contains(&format!("{name}:{expected}")), "{said}");
+            }
+        }
+    }
+    // A header too, and a row of another number of fields says what it covers.
+    for (table, expected) in [
+        ("id,\"text\"s\n1,a\n", "a.csv:1: text after a closing quote on line 1; the row covers line 1: "),
+        (
+            "id,text\n1,\"a\n2,\",b\n",
+            "a.csv:2: a row of more than 2 fields, but the header has 2; the row covers lines 2 to 3 (2 lines)",
+        ),
+    ] {
+        let read: Vec<_> = documents(&[folder.file("a.csv", table)], &DocumentOptions::default()).collect();
+        let message = read[0].as_ref().unwrap_err().to_string();
+        assert!(message.contains(expected) && read.len() == 1, "{message}");
+    }
 }
 
 #[test]
