@@ -246,6 +246,8 @@ impl TarStream {
             }
         }
         if block.iter().all(|&byte| byte == 0) {
+            // What compressed the archive may have a checksum of all of it at its end.
+            io::copy(&mut self.reader, &mut io::sink()).map_err(|error| self.cannot_read(&error))?;
             return Ok(None);
         }
         header_of(&block).map(Some).ok_or_else(|| "a header of a member is damaged".to_owned())
@@ -298,6 +300,13 @@ fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
         .map_err(|error| bad(format!("a zip file that is damaged or cut off: {error}")))?;
     if let Some(what) = document_of(&archive) {
         return Err(bad(format!("looks like {what}")));
+    }
+    // Where the directory is cut off, that of an archive within this one may be found.
+    if archive.offset() > 0 {
+        return Err(bad(format!(
+            "a zip file that is damaged or cut off: {} bytes stand before what its directory lists",
+            archive.offset()
+        )));
     }
     if archive.has_duplicate_names() {
         return Err(bad(

@@ -178,3 +178,24 @@ fn an_output_in_a_folder_that_is_read_is_told() {
     assert!(!warned("out.jsonl"));
     assert!(warned("in/out.jsonl"));
 }
+
+#[test]
+fn the_files_of_a_store_are_its_own() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", LINES);
+    folder.run(&["build", "store", "a.jsonl"]).ok();
+    for name in ["store/MANIFEST", "store/000001.ids", "store/other"] {
+        folder.run(&["dedup", "a.jsonl", "--output", name]).fails(2, "is inside a store");
+        folder.run(&["dump", "store", "--output", name]).fails(2, "is inside a store");
+    }
+    folder.run(&["verify", "store"]).ok();
+}
+
+#[test]
+fn names_do_nothing_to_the_terminal() {
+    let folder = Folder::new();
+    folder.write("e\u{1b}]0;x\u{7}.jsonl", "not json\n");
+    let run = folder.run(&["dedup", "e\u{1b}]0;x\u{7}.jsonl"]);
+    assert!(!run.stderr.contains('\u{1b}'), "{}", run.stderr);
+    run.fails(1, "e\\u{1b}]0;x\\u{7}.jsonl:1");
+}

@@ -297,3 +297,32 @@ fn archives_damaged_anywhere() {
         }
     }
 }
+
+#[test]
+fn a_checksum_behind_the_last_member_counts() {
+    let folder = Folder::new();
+    let whole = gzip(&tar(&[("a.txt", b"some words".to_vec())]));
+    let mut flipped = whole.clone();
+    let at = flipped.len() - 8;
+    flipped[at] ^= 1;
+    for (name, bytes, sound) in [
+        ("a.tar.gz", &whole[..], true),
+        ("b.tar.gz", &flipped, false),
+        ("c.tar.gz", &whole[..whole.len() - 4], false),
+    ] {
+        let read = read(&folder.file(name, bytes));
+        assert_eq!(read.iter().all(Result::is_ok), sound, "{name}: {read:?}");
+    }
+}
+
+#[test]
+fn an_archive_within_one_that_is_cut_off_is_not_taken_for_it() {
+    let folder = Folder::new();
+    let inner = zip(&[("word.txt", b"an attachment".to_vec())], 0);
+    let outer = zip(&[("corpus.txt", b"some words".to_vec()), ("attached.zip", inner)], 0);
+    for cut in 1..80 {
+        let path = folder.file("cut.zip", &outer[..outer.len() - cut]);
+        let read = read(&path);
+        assert!(!read.is_empty() && read.iter().all(Result::is_err), "{cut} bytes: {read:?}");
+    }
+}

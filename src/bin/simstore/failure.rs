@@ -62,7 +62,11 @@ impl From<Error> for Failure {
     }
 }
 
-/// Prints a message to standard error; a closed one is no reason to stop.
+/// Prints a message to standard error; a closed one is no reason to stop. What a file's name or a document would do to the
+/// terminal is escaped.
 pub(crate) fn complain(message: &str) {
+    let is_escaped = |c: char| c.is_control() && c != '\n';
+    let escape = |c: char| if is_escaped(c) { c.escape_default().to_string() } else { c.to_string() };
+    let message: String = message.chars().map(escape).collect();
     let _ = writeln!(io::stderr().lock(), "simstore: {message}");
 }

@@ -108,6 +108,13 @@ impl Output {
     }
 
     fn create_with(path: &Path, compression: Compression) -> Outcome<Self> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        if simstore::stored_bits(folder).is_ok() {
+            return Err(Failure::Usage(format!(
+                "{}: is inside a store, whose files are its own; write it elsewhere",
+                path.display()
+            )));
+        }
         let target = Target::File(TemporaryFile::create(path)?);
         let compressor = Compressor::new(compression, target).map_err(Failure::write(path))?;
         Ok(Output { path: path.to_path_buf(), writer: BufWriter::with_capacity(1 << 16, compressor) })
