@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use crate::corpus::encoding::{self, Encoding};
 use crate::corpus::input::{Input, cannot_open};
-use crate::corpus::progress::{Counted, ReadProgress};
+use crate::corpus::progress::{Counted, ReadNote, ReadProgress};
 use crate::error::{Error, Result};
 
 /// The unit of a tar file.
@@ -93,7 +93,7 @@ impl Archive {
         Ok(Archive { path, progress: Arc::clone(progress), form })
     }
 
-    /// The next member that is a file and not hidden.
+    /// The next member that is a file and not hidden. Links before it are counted.
     ///
     /// # Errors
     /// [`Error::BadInput`] for a member that cannot be read, after which the next follows, and where the archive is
@@ -135,7 +135,10 @@ impl Archive {
                 Form::Ended => return Ok(None),
             };
             if is_shown(&name) {
-                return Ok(Some(Member { path: self.path.join(name), reader }));
+                match reader {
+                    Some(reader) => return Ok(Some(Member { path: self.path.join(name), reader })),
+                    None => self.progress.note(ReadNote::Link),
+                }
             }
         }
     }
@@ -187,10 +190,11 @@ impl Read for TarMember {
     }
 }
 
-type TarFound = (PathBuf, Box<dyn Read + Send>);
+/// A member and its reader; a link has none.
+type TarFound = (PathBuf, Option<Box<dyn Read + Send>>);
 
 impl TarStream {
-    /// Goes to the next member that is a file; a reason if there is none although the archive has no end here.
+    /// Goes to the next member that is a file or a link; a reason if there is none although the archive has no end here.
     fn next(shared: &Arc<Mutex<TarStream>>) -> Result<Option<TarFound>, String> {
         let mut stream = shared.lock().unwrap_or_else(PoisonError::into_inner);
         // What stands before a header that says more about it.
@@ -226,7 +230,11 @@ impl TarStream {
                 (long_name, pax_name) = (None, None);
                 // Very old ones call a folder a file whose name ends so.
                 if (kind.is_file() || kind.is_contiguous()) && !name.ends_with(b"/") {
-                    return Ok(Some((path_of(&name), Box::new(TarMember(Arc::clone(shared))))));
+                    let reader = Box::new(TarMember(Arc::clone(shared)));
+                    return Ok(Some((path_of(&name), Some(reader))));
+                }
+                if kind.is_symlink() || kind.is_hard_link() {
+                    return Ok(Some((path_of(&name), None)));
                 }
             }
         }
@@ -333,9 +341,9 @@ fn document_of(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str> {
     is_document.then_some("an OpenDocument file or a book (.odt, .ods, .epub), which is not read: save its text as .txt or .csv")
 }
 
-type ZipFound = (PathBuf, Result<Box<dyn Read + Send>, String>);
+type ZipFound = (PathBuf, Result<Option<Box<dyn Read + Send>>, String>);
 
-/// A member of a zip file, and its reader or why there is none; `None` for what is no file.
+/// A member of a zip file, and its reader or why there is none; a link has none, and a folder is `None`.
 fn zip_member(
     archive: &mut ZipArchive<BufReader<File>>,
     at: usize,
@@ -347,10 +355,13 @@ fn zip_member(
         Ok(member) => member,
         Err(error) => return Some((PathBuf::from(format!("member {}", at + 1)), Err(damaged(&error)))),
     };
-    if !member.is_file() {
+    if member.is_dir() {
         return None;
     }
     let name = path_of(member.name_raw());
+    if member.is_symlink() {
+        return Some((name, Ok(None)));
+    }
     let reader = || {
         if member.encrypted() {
             return Err("is encrypted, and cannot be read: unpack the archive first".to_owned());
@@ -372,7 +383,8 @@ fn zip_member(
             }
         };
         let hash = crc32fast::Hasher::new();
-        Ok(Box::new(Checked { reader, hash, expected: member.crc32() }) as Box<dyn Read + Send>)
+        let reader: Box<dyn Read + Send> = Box::new(Checked { reader, hash, expected: member.crc32() });
+        Ok(Some(reader))
     };
     Some((name, reader()))
 }

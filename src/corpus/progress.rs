@@ -12,6 +12,8 @@ pub enum ReadNote {
     UnknownFile,
     /// A file of fingerprints in a folder of documents was passed over.
     FingerprintFile,
+    /// A symbolic or hard link in an archive was passed over.
+    Link,
     /// A record of a web archive with this `WARC-Type` was passed over: it holds no text.
     WarcRecord(&'static str),
     /// A table has this between its fields, which was not asked for and is not what its name says.

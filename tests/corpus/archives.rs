@@ -156,6 +156,42 @@ fn archives_stand_among_other_files() {
 }
 
 #[test]
+fn links_are_counted() {
+    let folder = Folder::new();
+    let mut tar = tar::Builder::new(Vec::new());
+    let long = format!("{}/c.txt", "folder/".repeat(60));
+    for (kind, name) in [
+        (tar::EntryType::Directory, "folder/"),
+        (tar::EntryType::Symlink, "a.txt"),
+        (tar::EntryType::Link, "b"),
+        (tar::EntryType::Symlink, &*long),
+        (tar::EntryType::Symlink, ".hidden.txt"),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(0);
+        tar.append_link(&mut header, name, "z.txt").unwrap();
+    }
+    let mut header = tar::Header::new_gnu();
+    header.set_size(4);
+    tar.append_data(&mut header, "z.txt", &b"good"[..]).unwrap();
+    let tar = tar.into_inner().unwrap();
+    let mut zip = zip(&[("a.txt", b"z.txt".to_vec()), ("z.txt", b"good".to_vec())], 0);
+    let directory = zip.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
+    // Made on Unix, and the kind of file that it is there.
+    zip[directory + 5] = 3;
+    zip[directory + 40..directory + 42].copy_from_slice(&0o120_777_u16.to_le_bytes());
+    for (name, bytes, links) in [("a.tar", &tar, 3), ("a.tar.gz", &gzip(&tar), 3), ("a.zip", &zip, 1)] {
+        let mut records = records(&[folder.file(name, bytes)], &DocumentOptions::default());
+        let progress = records.progress();
+        let texts: Vec<_> =
+            records.by_ref().map(|record| record.unwrap().bytes().unwrap().to_vec()).collect();
+        assert_eq!(texts, [b"good"], "{name}");
+        assert_eq!(progress.notes().into_iter().collect::<Vec<_>>(), [(ReadNote::Link, links)], "{name}");
+    }
+}
+
+#[test]
 fn a_format_is_that_of_all_members() {
     let folder = Folder::new();
     let path = folder.file("a.zip", zip(&[("a.dat", TWO_LINES.into()), ("b", TWO_LINES.into())], 8));

@@ -93,6 +93,9 @@ fn said(note: &ReadNote, count: u64) -> String {
         ReadNote::FingerprintFile => {
             format!("{} of fingerprints passed over; name them to read them", count_of(count, "file"))
         }
+        ReadNote::Link => {
+            format!("{} in archives passed over; unpack the archive to follow them", count_of(count, "link"))
+        }
         ReadNote::WarcRecord(kind) => {
             format!("{} of type {kind} without text passed over", count_of(count, "WARC record"))
         }
