@@ -30,9 +30,9 @@
 //! disk. Members come in the order of the archive, hidden ones and those with unknown extensions left out.
 //!
 //! Everything streams: no input is held in memory as a whole, except for a text file. Blank lines and a byte order mark
-//! at the start are ignored. Malformed characters are replaced and counted. A malformed document, or a file that
-//! cannot be read or read on, is one [`Error::BadInput`], and the reading goes on after it; any other error
-//! is the last item.
+//! at the start are ignored. Malformed characters are replaced and counted. A malformed document, the
+//! rest of a damaged row group of Parquet, or a file that cannot be read or read on, is one [`Error::BadInput`], and the
+//! reading goes on after it; any other error is the last item.
 //!
 //! [`DocumentWriter`] writes documents again as they stand.
 //!

@@ -10,10 +10,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, types};
 use arrow_schema::{DataType, Fields, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::corpus::encoding::{self, Decoded, Encoding};
@@ -28,19 +29,26 @@ use crate::error::{Error, Result};
 const BATCH_BYTES: u64 = 8 << 20;
 const BATCH_ROWS: u64 = 8192;
 
-/// The rows of a file, one after the other.
+/// The rows of a file, one after the other. Row groups are read each by itself, so that damage stays in its group.
 pub(crate) struct Rows {
     path: Arc<Path>,
-    reader: ParquetRecordBatchReader,
+    file: File,
+    footer: ArrowReaderMetadata,
+    mask: ProjectionMask,
+    batch_rows: usize,
+    /// The group that is being read, once it is open, and the number of its last row.
+    reader: Option<ParquetRecordBatchReader>,
+    group_end: u64,
+    /// The group after it.
+    next_group: usize,
     /// The batch that is being handed out, and how far.
     batch: Arc<RecordBatch>,
     next: usize,
     /// What a row of it takes in memory.
     row_bytes: usize,
-    /// Rows handed out, and of how many.
+    /// Rows handed out or lost, and of how many.
     row: u64,
     rows: u64,
-    has_failed: bool,
     /// What other programs keep beside the columns.
     metadata: HashMap<String, String>,
     progress: Arc<ReadProgress>,
@@ -91,43 +99,42 @@ impl Rows {
         let bytes = file.metadata().map_err(cannot_open(path))?.len();
         // The types of Parquet itself; those that Arrow keeps beside them would only be more ways to say the same.
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, plain)
-            .map_err(|error| damaged(&error))?;
-        check_ranges(builder.metadata(), bytes).map_err(|reason| damaged(&reason))?;
-        let schema = Arc::clone(builder.schema());
+        let footer = ArrowReaderMetadata::load(&file, plain).map_err(|error| damaged(&error))?;
+        check_ranges(footer.metadata(), bytes).map_err(|reason| damaged(&reason))?;
+        let rows = count_rows(footer.metadata()).map_err(|reason| damaged(&reason))?;
+        let schema = Arc::clone(footer.schema());
         check_columns(&schema, options).map_err(bad)?;
-        let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         let mask = if is_projected {
             let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
             let wanted = wanted.chain(options.extra_field.as_deref());
             let wanted: Vec<Vec<&str>> =
                 wanted.filter_map(|name| Some(names_to(schema.fields(), name)?.0)).collect();
-            let columns = builder.parquet_schema().columns().iter().enumerate();
+            let columns = footer.parquet_schema().columns().iter().enumerate();
             let leaves = columns.filter(|(_, column)| {
                 wanted.iter().any(|names| column.path().parts().iter().take(names.len()).eq(names))
             });
-            ProjectionMask::leaves(builder.parquet_schema(), leaves.map(|(at, _)| at))
+            ProjectionMask::leaves(footer.parquet_schema(), leaves.map(|(at, _)| at))
         } else {
             ProjectionMask::all()
         };
-        let metadata = builder.metadata().file_metadata().key_value_metadata().into_iter().flatten();
+        let metadata = footer.metadata().file_metadata().key_value_metadata().into_iter().flatten();
         let metadata = metadata.filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);
         let metadata = metadata.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
-        let batch_rows = (BATCH_BYTES / row_bytes(builder.metadata(), &mask)).clamp(1, BATCH_ROWS);
-        let reader = builder
-            .with_projection(mask)
-            .with_batch_size(batch_rows as usize)
-            .build()
-            .map_err(|error| damaged(&error))?;
+        let batch_rows = (BATCH_BYTES / row_bytes(footer.metadata(), &mask)).clamp(1, BATCH_ROWS);
         Ok(Rows {
             path: path.into(),
-            reader,
+            file,
+            footer,
+            mask,
+            batch_rows: batch_rows as usize,
+            reader: None,
+            group_end: 0,
+            next_group: 0,
             batch: Arc::new(RecordBatch::new_empty(Arc::new(Schema::empty()))),
             next: 0,
             row_bytes: 0,
             row: 0,
             rows,
-            has_failed: false,
             metadata,
             progress: Arc::clone(progress),
             bytes,
@@ -141,37 +148,32 @@ impl Rows {
     /// The next row, with its number from 1.
     ///
     /// # Errors
-    /// [`Error::BadInput`] where the file is damaged; there is no row after it.
+    /// [`Error::BadInput`] for the rest of a row group that is damaged; the rows of the next one follow.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Row)>> {
         while self.next == self.batch.num_rows() {
-            if self.has_failed {
-                return Ok(None);
+            if self.row == self.group_end {
+                let Some(group) = self.footer.metadata().row_groups().get(self.next_group) else {
+                    return Ok(None);
+                };
+                self.group_end += rows_of(group);
+                self.next_group += 1;
+                self.reader = None;
+                continue;
             }
-            let batch = self.reader.next().map(|batch| {
-                let batch = batch?;
-                let schema = Schema::clone(&batch.schema()).with_metadata(self.metadata.clone());
-                batch.with_schema(Arc::new(schema))
-            });
-            match batch {
-                Some(Ok(batch)) => {
+            match self.read_batch() {
+                Ok(batch) => {
                     self.row_bytes = batch.get_array_memory_size() / batch.num_rows().max(1);
+                    self.add_progress(self.row + batch.num_rows() as u64);
                     self.batch = Arc::new(batch);
                     self.next = 0;
-                    // Columns are read from several places at a time: the share of the rows tells more.
-                    let before = self.row.min(self.rows) * self.bytes / self.rows.max(1);
-                    let after = (self.row + self.batch.num_rows() as u64).min(self.rows);
-                    self.progress.add_bytes(after * self.bytes / self.rows.max(1) - before);
                 }
-                Some(Err(error)) => {
-                    self.has_failed = true;
-                    let reason = format!("damaged from here on, or near it: {error}");
-                    return Err(Error::BadInput {
-                        path: self.path.to_path_buf(),
-                        line: self.row + 1,
-                        reason,
-                    });
+                Err(error) => {
+                    let (first, last) = (self.row + 1, self.group_end);
+                    let reason = format!("rows {first} to {last} cannot be read: {error}");
+                    self.add_progress(last);
+                    self.row = last;
+                    return Err(Error::BadInput { path: self.path.to_path_buf(), line: first, reason });
                 }
-                None => return Ok(None),
             }
         }
         let at = self.next;
@@ -179,6 +181,47 @@ impl Rows {
         self.row += 1;
         Ok(Some((self.row, Row { batch: Arc::clone(&self.batch), at, bytes: self.row_bytes })))
     }
+
+    /// The next batch of the group.
+    fn read_batch(&mut self) -> Result<RecordBatch, ParquetError> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => {
+                let file = self.file.try_clone()?;
+                let group = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.footer.clone())
+                    .with_row_groups(vec![self.next_group - 1])
+                    .with_projection(self.mask.clone())
+                    .with_batch_size(self.batch_rows);
+                none.insert(group.build()?)
+            }
+        };
+        let left = self.group_end - self.row;
+        let batch = reader.next().transpose()?;
+        let batch = batch.filter(|batch| (1..=left).contains(&(batch.num_rows() as u64)));
+        let batch =
+            batch.ok_or_else(|| ParquetError::General("more or fewer than the footer says".to_owned()))?;
+        let schema = Schema::clone(&batch.schema()).with_metadata(self.metadata.clone());
+        Ok(batch.with_schema(Arc::new(schema))?)
+    }
+
+    /// Counts the bytes up to a row. Columns are read from several places at a time: the share of the rows tells more.
+    fn add_progress(&self, to: u64) {
+        let bytes_to = |row: u64| u128::from(row) * u128::from(self.bytes) / u128::from(self.rows.max(1));
+        self.progress.add_bytes((bytes_to(to) - bytes_to(self.row)) as u64);
+    }
+}
+
+/// The rows of all groups; a reason if these are not those of the file.
+fn count_rows(metadata: &ParquetMetaData) -> Result<u64, String> {
+    let said = metadata.file_metadata().num_rows();
+    let groups = metadata.row_groups().iter();
+    let sum = groups.map(rows_of).try_fold(0_u64, u64::checked_add);
+    let rows = sum.filter(|rows| i64::try_from(*rows) == Ok(said));
+    rows.ok_or_else(|| format!("the row groups have not the {said} rows that the file is said to have"))
+}
+
+fn rows_of(group: &RowGroupMetaData) -> u64 {
+    u64::try_from(group.num_rows()).unwrap_or(0)
 }
 
 /// Checks that the columns lie in the file: the reader trusts these lengths.
@@ -197,7 +240,7 @@ fn check_ranges(metadata: &ParquetMetaData, bytes: u64) -> Result<(), String> {
 fn row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u64 {
     let (mut bytes, mut rows) = (0_u64, 0_u64);
     for group in metadata.row_groups() {
-        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
+        rows = rows.saturating_add(rows_of(group));
         for (leaf, column) in group.columns().iter().enumerate() {
             if mask.leaf_included(leaf) {
                 bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));

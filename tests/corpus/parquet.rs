@@ -14,8 +14,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
 use simstore::corpus::{
-    Annotation, Document, DocumentFormat, DocumentOptions, DocumentWriter, documents, fingerprint_documents,
-    records,
+    Annotation, Document, DocumentFormat, DocumentId, DocumentOptions, DocumentWriter, documents,
+    fingerprint_documents, records,
 };
 use simstore::text::Profile;
 use simstore::{Error, Result};
@@ -177,7 +177,7 @@ fn damaged_files() {
         );
         assert_eq!(read.len(), 3);
     }
-    // Bits flipped anywhere: no panic, and at most one error.
+    // Bits flipped anywhere: no panic, and at most one error for each of the five row groups.
     let mut random = Random(6);
     let footer = bytes.len() - 3000;
     for round in 0..400 {
@@ -189,6 +189,44 @@ fn damaged_files() {
         let rows = &read[..read.len() - 2];
         assert!(read[rows.len()..].iter().all(Result::is_ok));
         assert!(rows.len() <= 30_001, "{at}");
+    }
+}
+
+#[test]
+fn damage_stays_in_its_row_group() {
+    let folder = Folder::new();
+    let whole = large();
+    let options = DocumentOptions::default();
+    let file = folder.file("whole.parquet", &whole);
+    let builder = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(file).unwrap()).unwrap();
+    for group in 0..5 {
+        let mut bytes = whole.clone();
+        // The first page of the texts.
+        let at = builder.metadata().row_group(group).column(1).byte_range().0 as usize;
+        bytes[at..at + 20].fill(0xff);
+        let paths = [folder.file("a.parquet", bytes)];
+        let (first, last) = (group as u64 * 7000 + 1, (group as u64 * 7000 + 7000).min(30_000));
+        let expected: Vec<u64> = (1..=30_000).filter(|row| !(first..=last).contains(row)).collect();
+        let check = |read: Vec<Result<u64>>| {
+            let (rows, errors): (Vec<_>, Vec<_>) = read.into_iter().partition(Result::is_ok);
+            assert!(rows.into_iter().map(Result::unwrap).eq(expected.iter().copied()), "{errors:?}");
+            assert_eq!(errors.iter().map(bad_line).collect::<Vec<_>>(), [Some(first)]);
+            let message = errors[0].as_ref().unwrap_err().to_string();
+            let start = format!("{}:{first}: rows {first} to {last} cannot be read: ", paths[0].display());
+            assert!(message.starts_with(&start), "{message}");
+        };
+        let number = |id: &DocumentId| id.to_string().parse::<u64>().unwrap() + 1;
+        let all = records(&paths, &options).map(|record| {
+            let record = record?;
+            let line = record.line();
+            assert_eq!(number(&record.document(&options)?.id), line);
+            Ok(line)
+        });
+        check(all.collect());
+        let projected = fingerprint_documents::<u64>(&paths, &options, &Profile::default());
+        let progress = projected.progress();
+        check(projected.map(|document| Ok(number(&document?.id))).collect());
+        assert_eq!(progress.bytes(), paths[0].metadata().unwrap().len());
     }
 }
 
