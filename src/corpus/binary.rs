@@ -83,7 +83,8 @@ pub(crate) fn refusal(head: &[u8], is_said_to_be_text: bool) -> Option<String> {
         };
         return Some(format!("looks like {what}{advice}"));
     }
-    if is_said_to_be_text || controls * 1000 <= head.len() * CONTROLS_OF_1000 {
+    // One alone, in a short text, is a slip.
+    if is_said_to_be_text || controls <= 1 || controls * 1000 <= head.len() * CONTROLS_OF_1000 {
         return None;
     }
     Some(format!(

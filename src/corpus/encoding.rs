@@ -134,7 +134,7 @@ pub(crate) fn utf8_head(head: &[u8]) -> Option<Vec<u8>> {
 /// In which order the bytes of UTF-16 without a mark are; `None` if it is not that. Without any ASCII, and so without a
 /// single zero, it cannot be told.
 fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
-    if !bytes.contains(&0) {
+    if !bytes.contains(&0) || is_utf8_with_zeros(bytes) {
         return None;
     }
     // Characters, and those of them that are ASCII, if nothing is there that no text has.
@@ -159,6 +159,17 @@ fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
         (little, big) if little >= big => Some(UTF_16LE),
         _ => Some(UTF_16BE),
     }
+}
+
+/// Whether the zeros are control characters in UTF-8: less than a fifth of the bytes at even and at odd places.
+fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
+    let zeros = |first| bytes.iter().skip(first).step_by(2).filter(|&&byte| byte == 0).count();
+    let is_utf8 = || match std::str::from_utf8(bytes) {
+        Ok(_) => true,
+        // The last character may have been cut off.
+        Err(error) => error.error_len().is_none() || is_nearly_utf8(bytes),
+    };
+    10 * zeros(0).max(zeros(1)) < bytes.len() && is_utf8()
 }
 
 /// The encoding that the bytes of lines look like, whose first malformed or other non-ASCII character is at the start of

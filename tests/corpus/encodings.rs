@@ -72,6 +72,29 @@ fn lines_in_another_encoding_are_named() {
 }
 
 #[test]
+fn a_zero_in_utf8_is_a_control_character() {
+    let folder = Folder::new();
+    for (name, bytes, text) in [
+        ("a.csv", &b"id,text\n1,a\0b words\n2,more\n"[..], "a\0b words"),
+        ("a.csv", b"id,text\n1,\0ab words\n2,more\n", "\0ab words"),
+        ("a.tsv", "id\ttext\n1\t相似的\0文档\n2\tmore\n".as_bytes(), "相似的\0文档"),
+        ("a.txt", b"To be, or\0not to be", "To be, or\0not to be"),
+    ] {
+        let read = texts(&folder.file(name, bytes), "auto");
+        assert_eq!(read[0].as_deref(), Ok(text));
+        assert!(name == "a.txt" || read[1].as_deref() == Ok("more"), "{read:?}");
+    }
+    // The same tables in UTF-16 have many.
+    for label in ["utf-16le", "utf-16be"] {
+        let read = texts(&folder.file("a.csv", encoded("id,text\n1,a\n", label)), "auto");
+        assert!(
+            read[0].as_ref().is_err_and(|error| error.contains(&format!("it looks like {label}"))),
+            "{read:?}"
+        );
+    }
+}
+
+#[test]
 fn a_few_malformed_characters_are_no_other_encoding() {
     let folder = Folder::new();
     for line in ["x".repeat(20_000), "é".to_owned()] {
