@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -196,7 +197,9 @@ impl Rows {
             }
         };
         let left = self.group_end - self.row;
-        let batch = reader.next().transpose()?;
+        // Pages that contradict one another can make the crate panic; the reader is not used after that.
+        let batch = catch_unwind(AssertUnwindSafe(|| reader.next().transpose()))
+            .map_err(|_| ParquetError::General("its pages contradict one another".to_owned()))??;
         let batch = batch.filter(|batch| (1..=left).contains(&(batch.num_rows() as u64)));
         let batch =
             batch.ok_or_else(|| ParquetError::General("more or fewer than the footer says".to_owned()))?;

@@ -360,3 +360,13 @@ fn columns_in_structs() {
         "{message}"
     );
 }
+
+#[test]
+fn pages_that_contradict_one_another() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/contradictory.parquet");
+    let read = read(&path, &DocumentOptions::default());
+    assert!(read.iter().any(Result::is_err), "{read:?}");
+    let fingerprinted =
+        fingerprint_documents::<u64>(&[path], &DocumentOptions::default(), &Profile::default());
+    assert!(fingerprinted.into_iter().any(|document| document.is_err()));
+}
