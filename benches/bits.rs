@@ -1,6 +1,6 @@
 //! Bits assigned from a sample against contiguous blocks of bits: candidates, bytes and time; prints Markdown.
 //!
-//! `cargo bench --no-default-features --bench bits -- FILE.u64 ...` takes raw little-endian files; it always takes
+//! `cargo bench --bench bits -- FILE.u64 ...` takes raw little-endian files; it always takes
 //! 1,000,000 fingerprints that share their first 40 bits, too. `--plans=probe-2,auto` and `--codecs=gap` take other
 //! plans and codecs than those below. Stores go to the folder that TMPDIR names, and are removed.
 

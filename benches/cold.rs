@@ -1,7 +1,7 @@
 //! Queries of a store of which nothing is in memory, against what a random read of the same files costs; prints
 //! Markdown. Linux, as root: the page cache is dropped through /proc/sys/vm/drop_caches.
 //!
-//! `cargo bench --no-default-features --bench cold -- 100000000` takes the number of fingerprints; `--plans=probe-2`
+//! `cargo bench --bench cold -- 100000000` takes the number of fingerprints; `--plans=probe-2`
 //! and `--codecs=elias-fano` other plans and codecs. Stores go to the folder that TMPDIR names, and are removed.
 
 mod random;

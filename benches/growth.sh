@@ -8,7 +8,7 @@ counts=("$@")
 if ((${#counts[@]} == 0)); then counts=(100000 1000000 10000000 100000000); fi
 
 measure() {
-    cargo bench --quiet --no-default-features --bench model -- "${counts[@]}" "$@"
+    cargo bench --quiet --bench model -- "${counts[@]}" "$@"
 }
 {
     measure --plans=probe-2 --codecs=first-difference

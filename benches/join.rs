@@ -1,6 +1,6 @@
 //! All pairs of near fingerprints inside one set: time, memory, pairs; prints Markdown.
 //!
-//! `cargo bench --no-default-features --bench join -- COUNT...` (default: 1000000). Sets: random; random in 24 bits,
+//! `cargo bench --bench join -- COUNT...` (default: 1000000). Sets: random; random in 24 bits,
 //! the others equal; and clustered: groups of 10, each within 3 bits of its first.
 
 mod random;

@@ -1,7 +1,7 @@
 //! The cost model against the clock: stores of random fingerprints, what a query takes and what
 //! `simstore::plan::estimate` says it takes; prints Markdown.
 //!
-//! `cargo bench --no-default-features --bench model -- 1000000 10000000` takes numbers of fingerprints (default:
+//! `cargo bench --bench model -- 1000000 10000000` takes numbers of fingerprints (default:
 //! 1000000); `--plans=probe-2,auto` and `--codecs=gap` other plans and codecs than those below. With `--check` it
 //! fails if fewer than nine out of ten predictions are within 30%. Stores go to the folder that TMPDIR names, and are
 //! removed.

@@ -178,7 +178,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
+    /// Makes an [`Error::Io`] of what the operating system says: `file.read(..).map_err(Error::io(path, "read"))`.
+    pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
         move |source| Error::Io { path, action, source }
     }

@@ -35,10 +35,10 @@
 //! whatever other threads do, [`Store::batch`] all or nothing, and a [`Store::snapshot`] stays as it is. What was
 //! acknowledged as [`Durability::Sync`] survives a loss of power.
 //!
-//! # Texts
+//! # Above it
 //!
-//! With the feature `text`, [`text::Profile`] makes fingerprints of documents, in Chinese, English or any
-//! other language; with `corpus`, [`mod@corpus`] reads them from files.
+//! The package `simstore-text` makes fingerprints of documents, in Chinese, English or any other language;
+//! `simstore-corpus` reads documents and fingerprints from files; `simstore-cli` is the command line `simstore`.
 //!
 //! # Below the front door
 //!
@@ -50,10 +50,6 @@ mod batch;
 mod bits;
 mod codec;
 mod compaction;
-#[cfg(feature = "corpus")]
-pub mod corpus;
-#[cfg(feature = "text")]
-mod documents;
 mod error;
 mod fingerprint;
 mod format;
@@ -72,15 +68,11 @@ mod segment;
 mod sort;
 mod store;
 mod table;
-#[cfg(feature = "text")]
-pub mod text;
 mod threads;
 mod wal;
 
 pub use crate::batch::{BatchMatch, BatchMethod};
 pub use crate::codec::Codec;
-#[cfg(feature = "text")]
-pub use crate::documents::{Addition, Documents};
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;
 pub use crate::map::Bytes;
@@ -93,9 +85,4 @@ pub use crate::store::{
     Store, StoredPair, Written, damage, salvage, salvageable_bits, stored_bits,
 };
 pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
-pub use crate::threads::start_global_pool;
-
-/// The examples of the README, run as tests.
-#[cfg(all(doctest, feature = "text"))]
-#[doc = include_str!("../README.md")]
-struct Readme;
+pub use crate::threads::{ensure_pool, start_global_pool};

@@ -109,8 +109,12 @@ fn make_global(threads: Vec<Ready>) {
 
 static STARTED: OnceLock<()> = OnceLock::new();
 
-/// Makes sure that there is a pool to work on: without this, rayon would panic where its threads cannot be started.
-pub(crate) fn ensure_pool() -> Result<()> {
+/// Makes sure that rayon has a pool to work on: where not all of its threads can be started it has fewer, instead of
+/// panicking.
+///
+/// # Errors
+/// [`Error::Thread`] if not one can be started.
+pub fn ensure_pool() -> Result<()> {
     if STARTED.get().is_some() || rayon::current_thread_index().is_some() {
         return Ok(());
     }

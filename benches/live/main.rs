@@ -1,6 +1,6 @@
 //! A store that is being written to: inserts, queries meanwhile, opening, recovery, what is written; prints Markdown.
 //!
-//! `cargo bench --no-default-features --bench live -- 10000000` takes the number of fingerprints that are stored;
+//! `cargo bench --bench live -- 10000000` takes the number of fingerprints that are stored;
 //! `--parts=inserts,durable,if-new,latency,open,recovery,writes` some parts of it. Stores go to the folder that TMPDIR
 //! names, and are removed.
 

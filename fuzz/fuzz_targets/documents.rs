@@ -5,10 +5,10 @@
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
-use simstore::corpus::{
+use simstore_corpus::{
     Annotation, DocumentOptions, DocumentWriter, InputKind, documents, fingerprints, records,
 };
-use simstore::text::Profile;
+use simstore_text::Profile;
 use tempfile::TempDir;
 
 const ENDINGS: [&str; 15] = [

@@ -1,0 +1,337 @@
+//! Documents into the store, in batches, with how far their files have been read.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use simstore::{Batch, Durability, Fingerprint, Insertion, Match, Store};
+use simstore_corpus::DocumentId;
+
+use super::known::Known;
+use super::same_id::{SameId, Stored};
+use super::sources::Sources;
+use super::trail::Trail;
+use super::{AddArgs, DurabilityArg};
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{BadLines, Counts, Item};
+use crate::naming::{NO_ID_LEFT, Naming};
+use crate::output::{Output, column};
+
+/// Documents after which what was taken is written, where nobody waits for each; and files.
+const BATCH: usize = 1024;
+const BATCH_FILES: usize = 64;
+/// Documents whose ids are looked for together.
+const BATCH_OF_IDS: usize = 1 << 17;
+/// A batch is written when it takes so many bytes of the log.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A file that is being read.
+struct Reading {
+    /// Among the sources.
+    place: usize,
+    trail: Trail,
+}
+
+/// Takes documents, and stores those that are new.
+pub(super) struct Adding<'a, F: Fingerprint> {
+    pub(super) store: &'a Store<F>,
+    pub(super) args: &'a AddArgs,
+    pub(super) sources: &'a Sources,
+    reading: Option<Reading>,
+    batch: Batch<'a, F>,
+    /// Documents since something was written.
+    waiting: usize,
+    /// Of these, how many are in the batch.
+    in_batch: u64,
+    /// How far files have been read since something was written.
+    trails: BTreeMap<&'a str, Trail>,
+    known: Known<F>,
+    /// Documents whose ids are still to be looked for.
+    queue: Vec<Item<F>>,
+    /// A document could not be taken.
+    has_failed: bool,
+    naming: Naming,
+    /// For a document that has a name; none is left after 2^64 - 1.
+    next_id: Option<u64>,
+    /// None when whoever read it has had enough.
+    pub(super) output: Option<Output>,
+    pub(super) counts: Counts,
+    /// Malformed ones that are found here.
+    bad: BadLines,
+    pub(super) added: u64,
+    pub(super) replaced: u64,
+    pub(super) stored_before: u64,
+    pub(super) duplicates: u64,
+    pub(super) carried_on: u64,
+}
+
+impl<'a, F: Fingerprint> Adding<'a, F> {
+    pub(super) fn new(store: &'a Store<F>, args: &'a AddArgs, sources: &'a Sources, bad: BadLines) -> Self {
+        let (of_store, next_id) = Naming::of_store(&store.snapshot());
+        Adding {
+            store,
+            args,
+            sources,
+            reading: None,
+            batch: store.batch(),
+            waiting: 0,
+            in_batch: 0,
+            trails: BTreeMap::new(),
+            known: Known::new(store.snapshot()),
+            queue: Vec::new(),
+            has_failed: false,
+            naming: if args.names { Naming::Names } else { of_store },
+            next_id,
+            output: Some(Output::stdout()),
+            counts: Counts { read: sources.read_before, ..Counts::default() },
+            bad,
+            added: 0,
+            replaced: 0,
+            stored_before: 0,
+            duplicates: 0,
+            carried_on: sources.read_before,
+        }
+    }
+
+    fn durability(&self) -> Durability {
+        match self.args.durability {
+            DurabilityArg::Os => Durability::Os,
+            DurabilityArg::Sync => Durability::Group(Duration::ZERO),
+        }
+    }
+
+    /// Takes a document: each comes with all those before it in its file.
+    pub(super) fn take(&mut self, item: Item<F>) -> Outcome {
+        self.has_failed = true;
+        self.take_whole(item)?;
+        self.has_failed = false;
+        Ok(())
+    }
+
+    fn take_whole(&mut self, item: Item<F>) -> Outcome {
+        if !self.is_new(&item)? {
+            self.counts.read += 1;
+            self.carried_on += 1;
+            return Ok(());
+        }
+        let is_full = if self.args.same_id == SameId::Both {
+            self.store(&item)?;
+            self.counts.count(&item);
+            self.waiting + 1 >= BATCH || self.trails.len() >= BATCH_FILES
+        } else {
+            self.counts.count(&item);
+            self.queue.push(item);
+            self.queue.len() >= BATCH_OF_IDS
+        };
+        self.waiting += 1;
+        if is_full { self.write() } else { Ok(()) }
+    }
+
+    /// Whether a document was not read before; takes note of it.
+    fn is_new(&mut self, item: &Item<F>) -> Outcome<bool> {
+        let Some(place) = self.sources.place_of(&item.path) else { return Ok(true) };
+        if self.reading.as_ref().is_none_or(|reading| reading.place != place) {
+            self.end_file()?;
+            self.reading = Some(Reading { place, trail: Trail::default() });
+        }
+        let Some(reading) = &mut self.reading else { return Ok(true) };
+        let source = &self.sources.to_read[place];
+        let before = reading.trail.end;
+        reading.trail.push(item.line, item.checksum);
+        if before.documents < source.start.documents {
+            return Ok(false);
+        }
+        if before.documents == source.start.documents && before != source.start {
+            return Err(source.changed_meanwhile());
+        }
+        if let Some(key) = &source.key {
+            self.trails.insert(key, reading.trail);
+        }
+        Ok(true)
+    }
+
+    /// Nothing more comes of the file that was being read.
+    fn end_file(&mut self) -> Outcome {
+        let Some(Reading { place, trail }) = self.reading.take() else { return Ok(()) };
+        let source = &self.sources.to_read[place];
+        if trail.end.documents <= source.start.documents && trail.end != source.start {
+            return Err(source.changed_meanwhile());
+        }
+        if let Some(key) = &source.key {
+            self.trails.insert(key, trail);
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, item: &Item<F>) -> Outcome {
+        let (id, name) = self.identify(item)?;
+        let Some(fingerprint) = item.fingerprint else { return Ok(()) };
+        let is_known = match &name {
+            Some(name) => self.known.enter(fingerprint, name)?,
+            // The same pair twice is one; it is only looked for where it is likely.
+            None if self.is_read_again() => self.store.snapshot().contains_pair(fingerprint, id)?,
+            None => false,
+        };
+        if is_known {
+            self.stored_before += 1;
+            return Ok(());
+        }
+        self.insert(fingerprint, id, name.as_deref())?;
+        if self.args.if_new {
+            let earlier = self.write_if_new(fingerprint)?;
+            if !earlier.is_empty() {
+                self.duplicates += 1;
+                if let Some(name) = &name {
+                    self.known.forget(fingerprint, name);
+                }
+                return self.print(item, &earlier);
+            }
+        }
+        self.take_id(id);
+        Ok(())
+    }
+
+    /// The id of a document, and its name if it has one.
+    fn identify(&mut self, item: &Item<F>) -> Outcome<(u64, Option<String>)> {
+        let id = match self.next_id {
+            _ if item.has_id => item.id.clone(),
+            Some(next) => DocumentId::Number(next),
+            None => return Err(item.bad(NO_ID_LEFT.to_owned())),
+        };
+        self.naming.assign(id, self.next_id).map_err(|reason| item.bad(reason))
+    }
+
+    fn insert(&mut self, fingerprint: F, id: u64, name: Option<&str>) -> Outcome {
+        match name {
+            Some(name) => self.batch.insert_named(fingerprint, id, name)?,
+            None => self.batch.insert(fingerprint, id),
+        }
+        self.in_batch += 1;
+        Ok(())
+    }
+
+    /// No other document is numbered with an id that has been given.
+    fn take_id(&mut self, id: u64) {
+        if self.next_id.is_some_and(|next| id >= next) {
+            self.next_id = id.checked_add(1);
+        }
+    }
+
+    /// Stores the documents that were waiting for what is stored under their ids.
+    fn store_queued(&mut self) -> Outcome {
+        let mut queued = Vec::new();
+        for item in std::mem::take(&mut self.queue) {
+            match self.identify(&item) {
+                Ok((id, name)) => {
+                    self.take_id(id);
+                    queued.push((item, id, name));
+                }
+                Err(failure) => self.refuse(failure)?,
+            }
+        }
+        let called =
+            |id: u64, name: &Option<String>| name.clone().map_or(DocumentId::Number(id), DocumentId::Name);
+        let ids: HashSet<DocumentId> = queued.iter().map(|(_, id, name)| called(*id, name)).collect();
+        let mut stored = Stored::find(&self.store.snapshot(), ids.iter())?;
+        for (item, id, name) in queued {
+            let called = called(id, &name);
+            let others = stored.others(&called, item.fingerprint);
+            let is_stored = stored.len(&called) > others.len();
+            if self.args.same_id == SameId::Refuse && !others.is_empty() && !is_stored {
+                self.refuse(item.bad(format!(
+                    "the id `{}` is stored with another fingerprint",
+                    column(&called.to_string().chars().take(100).collect::<String>())
+                )))?;
+                continue;
+            }
+            if self.args.same_id == SameId::Replace && !others.is_empty() {
+                others.iter().for_each(|&(fingerprint, id)| self.batch.delete(fingerprint, id));
+                stored.forget(&called, &others);
+                self.replaced += 1;
+            }
+            let Some(fingerprint) = item.fingerprint else { continue };
+            if is_stored {
+                self.stored_before += 1;
+                continue;
+            }
+            self.insert(fingerprint, id, name.as_deref())?;
+            stored.enter(&called, fingerprint, id);
+            if self.batch.bytes() >= BATCH_BYTES {
+                self.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the command for a document that was counted, or skips it.
+    fn refuse(&mut self, failure: Failure) -> Outcome {
+        self.bad.take(failure)?;
+        self.counts.read -= 1;
+        Ok(())
+    }
+
+    /// Whether the documents that come now may have been read before.
+    fn is_read_again(&self) -> bool {
+        let has_changed = |reading: &Reading| self.sources.to_read[reading.place].has_changed;
+        self.args.again || self.reading.as_ref().is_some_and(has_changed)
+    }
+
+    /// Puts how far files have been read into the batch. What was printed of what was read has to be out before.
+    fn mark(&mut self) -> Outcome {
+        let flushed = self.output.as_mut().map_or(Ok(()), Output::flush);
+        self.unless_closed(flushed)?;
+        for (key, trail) in std::mem::take(&mut self.trails) {
+            self.batch.mark(key, &trail.to_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is in the batch unless something stored is near; what that is.
+    fn write_if_new(&mut self, fingerprint: F) -> Outcome<Vec<Match<F>>> {
+        let trails = self.trails.clone();
+        self.mark()?;
+        let batch = std::mem::replace(&mut self.batch, self.store.batch());
+        match batch.commit_if_new(fingerprint, self.durability())? {
+            Insertion::Inserted => {
+                self.waiting = 0;
+                self.added += std::mem::take(&mut self.in_batch);
+                Ok(Vec::new())
+            }
+            Insertion::DuplicateOf(matches) => {
+                self.trails = trails;
+                self.in_batch = 0;
+                Ok(matches)
+            }
+        }
+    }
+
+    /// Writes what was taken.
+    fn write(&mut self) -> Outcome {
+        self.store_queued()?;
+        self.mark()?;
+        self.commit()?;
+        self.waiting = 0;
+        self.known.trim(|| self.store.snapshot());
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Outcome {
+        let batch = std::mem::replace(&mut self.batch, self.store.batch());
+        batch.commit(self.durability())?;
+        self.added += std::mem::take(&mut self.in_batch);
+        Ok(())
+    }
+
+    /// Writes what was taken before something could not be read. Where a document could not be taken, nothing is known of
+    /// those that came with it.
+    pub(super) fn keep(&mut self) -> Outcome {
+        if self.has_failed { Ok(()) } else { self.write() }
+    }
+
+    /// Writes the rest. `bad` malformed documents were found while reading.
+    pub(super) fn finish(&mut self, bad: u64) -> Outcome<Counts> {
+        self.end_file()?;
+        self.write()?;
+        self.counts.bad = bad + self.bad.count();
+        Ok(self.counts)
+    }
+}

@@ -1,0 +1,191 @@
+//! `simstore add`: documents or fingerprints into a store that may be there already.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use simstore::{Codec, Fingerprint, Options, PlanChoice, Snapshot};
+use simstore_corpus::InputKind;
+use simstore_text::Profile;
+
+use self::adding::Adding;
+use self::same_id::SameId;
+use self::sources::Sources;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{self, BadLines, DocumentArgs, INPUTS_HELP};
+use crate::numbers::parse_bytes;
+use crate::progress::Progress;
+use crate::width::{Bits, by_width};
+
+mod adding;
+mod known;
+mod report;
+mod same_id;
+mod sources;
+mod trail;
+
+const EXAMPLES: &str = "\
+With --if-new, a line of output is a document that was not added: ID<TAB>EARLIER<TAB>DISTANCE, the nearest earlier
+one first. With --json, a line is an object: for each such document
+  id, duplicate_of      the document, and what it is a duplicate of: id, name, distance
+and at the end
+  store, documents      what was read
+  added, duplicates     documents stored, and not stored under --if-new
+  replaced              documents that took the place of others, under --same-id replace
+  known                 documents that were stored before, with the same id and the same fingerprint
+  carried_on            documents that an earlier run had already read
+  changed               files in which other documents stand than those that were read before
+  empty, short, bad     as by `simstore build`
+  seconds               time taken
+
+Examples:
+  simstore add pages.simstore samples/en.jsonl
+  simstore add --if-new pages.simstore samples/en.jsonl
+  simstore add --same-id replace pages.simstore samples/en.jsonl
+  simstore add --durability sync pages.simstore samples/zh.jsonl
+  cat samples/zh.jsonl | simstore add --if-new pages.simstore -";
+
+/// How durable what was added is when it counts as added
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DurabilityArg {
+    /// The operating system has it: it survives a crash of simstore
+    Os,
+    /// It is on the disk: it survives a loss of power
+    Sync,
+}
+
+/// Add documents or fingerprints to a store
+///
+/// The store is made if there is none. A run that was cut off, by Ctrl-C, a crash or a loss of power, carries on where it
+/// was when it is started again with the same inputs. For each file, also of a folder or a pattern, the store keeps how
+/// many documents were read and a checksum of them. As long as these stand there, only what comes after them is added, so
+/// that a file that has grown gives what is new. If the last of them is another now, such as a line that was not yet
+/// complete, that is read again, and what it was as a fragment stays; if others are, all of the file is. A document with the id and the fingerprint of one
+/// that is stored changes nothing; for one with the id and another fingerprint see --same-id.
+///
+/// Ids are numbers or names, as in the store; a new store decides by the first document. Names, and fingerprints
+/// without an id, are numbered after the highest id that there ever was.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
+pub(crate) struct AddArgs {
+    /// The store: a folder; made if there is none
+    store: PathBuf,
+    /// Documents or fingerprints; `-` is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Add only what is within no stored fingerprint's distance, and print what is
+    #[arg(long)]
+    if_new: bool,
+    /// What becomes of a document whose id is stored with another fingerprint. All but `both` read the ids of the
+    /// store once for every 131,072 documents
+    #[arg(long, value_enum, value_name = "RULE", default_value = "both", conflicts_with = "if_new")]
+    same_id: SameId,
+    /// When what was added counts as added
+    #[arg(long, value_enum, default_value = "os")]
+    durability: DurabilityArg,
+    /// Read files from their beginning, also if they have been read before
+    #[arg(long)]
+    again: bool,
+    /// The largest distance that the store can answer [default: 3 for a new store]
+    #[arg(long, short, value_name = "K")]
+    distance: Option<u32>,
+    /// Width of fingerprints of a new store [default: 64]
+    #[arg(long, value_enum)]
+    bits: Option<Bits>,
+    /// How fingerprints are compressed [default: first-difference for a new store]
+    #[arg(long)]
+    codec: Option<Codec>,
+    /// Which tables segments get [default: auto for a new store]
+    #[arg(long, value_name = "NAME")]
+    plan: Option<PlanChoice>,
+    /// Memory for what is not in segments yet, like 64M
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memtable: Option<u64>,
+    /// Take every id as a name, also numbers
+    #[arg(long)]
+    names: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    documents: DocumentArgs,
+}
+
+pub(crate) fn run(args: &AddArgs, progress: &Progress) -> Outcome {
+    let bits = if args.store.join("MANIFEST").exists() { Bits::of_store(&args.store)? } else { Bits::Narrow };
+    let bits = args.bits.unwrap_or(bits);
+    by_width!(bits, add(args, progress))
+}
+
+fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
+    let kind = args.documents.kind(&args.inputs)?;
+    let exists = args.store.join("MANIFEST").exists();
+    let profile = profile_of::<F>(args, kind, exists)?;
+    let store = crate::live::open::<F>(&args.store, options::<F>(args, profile.as_ref())?)?;
+    let profile = profile.unwrap_or_default();
+
+    let mut bad = BadLines::new(args.documents.skip_bad);
+    let sources = Arc::new(Sources::find(args, kind, &store.snapshot(), &mut bad, progress)?);
+    let mut adding = Adding::new(&store, args, &sources, bad);
+    let inputs: Vec<PathBuf> = sources.to_read.iter().map(|source| source.path.clone()).collect();
+    let of_files = Arc::clone(&sources);
+    let wanted = move |path: &Path, line: u64| of_files.start_line(path).is_none_or(|start| line > start);
+    let visited =
+        inputs::visit_wanted::<F>(&inputs, kind, &args.documents, &profile, progress, wanted, |item| {
+            adding.take(item)
+        });
+    let counts = match visited {
+        Ok(visited) => adding.finish(visited.bad)?,
+        Err(failure) => {
+            adding.keep()?;
+            store.sync()?;
+            return Err(failure);
+        }
+    };
+    store.sync()?;
+    // Whoever adds a little, often, would else never merge.
+    store.wait_for_background()?;
+    counts.warn(kind, progress);
+    adding.report(progress)
+}
+
+/// The settings that are asked for.
+fn options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> Outcome<Options> {
+    let mut options = Options::default();
+    if let Some(distance) = args.distance {
+        crate::width::check_distance::<F>(distance)?;
+        options = options.distance(distance);
+    }
+    if let Some(codec) = args.codec {
+        options = options.codec(codec);
+    }
+    if let Some(plan) = &args.plan {
+        options = options.plan(plan.clone());
+    }
+    if let Some(bytes) = args.memtable {
+        options = options.memtable(bytes);
+    }
+    if let Some(profile) = profile {
+        options = options.profile(&profile.to_string());
+    }
+    Ok(options)
+}
+
+/// How texts become fingerprints: one store has one profile. How fingerprints were made only the user can know.
+fn profile_of<F: Fingerprint>(args: &AddArgs, kind: InputKind, exists: bool) -> Outcome<Option<Profile>> {
+    let given = args.documents.profile.given()?;
+    if kind == InputKind::Fingerprints {
+        return Ok(given);
+    }
+    if !exists {
+        return Ok(Some(given.unwrap_or_default()));
+    }
+    let stored = Snapshot::<F>::open(&args.store)?;
+    if stored.profile().is_empty() && given.is_none() {
+        return Err(Failure::Usage(format!(
+            "{}: the store does not tell how its texts were fingerprinted: say --profile NAME as it was",
+            args.store.display()
+        )));
+    }
+    args.documents.profile.profile(Some(stored.profile())).map(Some)
+}

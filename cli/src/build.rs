@@ -1,0 +1,221 @@
+//! `simstore build`: documents or fingerprints to a store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use simstore::plan::Plan;
+use simstore::{BitAssignment, BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
+use simstore_corpus::InputKind;
+
+use crate::failure::{Failure, Outcome, complain};
+use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, count_of};
+use crate::naming::Naming;
+use crate::numbers::{bits_each, bytes, parse_block_size, parse_bytes, rounded};
+use crate::output::Output;
+use crate::profile::check_bits;
+use crate::progress::Progress;
+use crate::width::{Bits, by_width, check_distance};
+
+const EXAMPLES: &str = "\
+With --json, one object is printed at the end:
+  store, bits, distance, codec   what was built
+  plan, tables          name of the plan, and number of its tables
+  documents             documents or fingerprints read
+  fingerprints, ids     distinct fingerprints, and ids, stored
+  empty                 documents without text, which are not stored
+  short                 documents too short to be reliable
+  bad                   malformed lines skipped
+  bytes                 size of all files
+  bits_per_fingerprint  the same for each distinct fingerprint
+  seconds               time taken
+
+Examples:
+  simstore build en.simstore samples/en.jsonl
+  simstore build --distance 6 --codec gap both.simstore samples/en.jsonl samples/zh.jsonl
+  simstore build --force --skip-bad --text-field text en.simstore samples/en.jsonl
+  simstore fingerprint samples/zh.jsonl | simstore build zh.simstore -";
+
+/// Build a store from documents or fingerprints
+///
+/// The first document decides what its id is: if it is a number, all ids must be numbers; if it is text, all
+/// ids are kept as names, beside each document's position from 0 as its id. If anything fails, nothing is
+/// left half-made.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
+pub(crate) struct BuildArgs {
+    /// The store: a folder that does not exist yet
+    store: PathBuf,
+    /// Documents or fingerprints; `-` is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// The largest distance that the store can answer: at most 16, with 128 bits 32
+    #[arg(long, short, value_name = "K", default_value_t = 3)]
+    distance: u32,
+    /// Width of fingerprints
+    #[arg(long, value_enum, default_value = "64")]
+    bits: Bits,
+    /// How fingerprints are compressed: first-difference, gap or elias-fano
+    #[arg(long, default_value_t = Codec::FirstDifference)]
+    codec: Codec,
+    /// Which tables are kept: auto, or a name as listed by `simstore plan`
+    #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
+    plan: PlanChoice,
+    /// Give tables prefixes of contiguous bits, not of those that suit a sample of the fingerprints
+    #[arg(long)]
+    contiguous: bool,
+    /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
+    #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
+    block_size: Option<u32>,
+    /// Fingerprints between restart points of the Huffman codecs, 1 to 256: 16 makes look-ups a third faster and
+    /// tables 2% larger [default: 64]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
+    span: Option<u16>,
+    /// Memory to build in, like 512M or 2G [default: a quarter of the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Replace the store if there is one, but not by an empty one
+    #[arg(long)]
+    force: bool,
+    /// Store no ids
+    #[arg(long, conflicts_with = "names")]
+    no_ids: bool,
+    /// Take every id as a name, also numbers
+    #[arg(long)]
+    names: bool,
+    /// Print a summary as a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    documents: DocumentArgs,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    store: &'a str,
+    bits: u32,
+    distance: u32,
+    codec: &'static str,
+    plan: Option<&'a str>,
+    tables: usize,
+    documents: u64,
+    fingerprints: u64,
+    ids: u64,
+    empty: u64,
+    short: u64,
+    bad: u64,
+    bytes: u64,
+    bits_per_fingerprint: f64,
+    seconds: f64,
+}
+
+pub(crate) fn run(args: &BuildArgs, progress: &Progress) -> Outcome {
+    by_width!(args.bits, build(args, progress))
+}
+
+fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
+    check_distance::<F>(args.distance)?;
+    let kind = args.documents.kind(&args.inputs)?;
+    // Of fingerprints only the user can know how they were made.
+    let given = args.documents.profile.given()?;
+    let told = kind == InputKind::Documents || given.is_some();
+    let profile = given.unwrap_or_default();
+    check_bits::<F>(&profile)?;
+    let bar = progress.bar("writing tables");
+    let shown = bar.clone();
+    let options = BuildOptions {
+        distance: args.distance,
+        codec: args.codec,
+        plan: args.plan.clone(),
+        bits: if args.contiguous { BitAssignment::Contiguous } else { BitAssignment::Sampled },
+        block_size: args.block_size,
+        span: args.span,
+        memory: args.memory,
+        ids: !args.no_ids,
+        replace: args.force,
+        profile: if told { profile.to_string() } else { String::new() },
+        progress: Some(Arc::new(move |progress| {
+            shown.set_length(progress.total);
+            shown.set_position(progress.done);
+        })),
+        ..BuildOptions::default()
+    };
+    let replaces = args.store.exists();
+    if let PlanChoice::Named(name) = &args.plan {
+        Plan::<F>::named(name, args.distance).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    let mut builder = Builder::<F>::create(&args.store, options)?;
+    let mut naming = if args.names { Naming::Names } else { Naming::Undecided };
+    let mut is_empty = true;
+    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
+        let (id, position) = (item.id.clone(), item.position);
+        let (id, name) = if args.no_ids {
+            (0, None)
+        } else {
+            naming.assign(id, Some(position)).map_err(|reason| item.bad(reason))?
+        };
+        is_empty &= item.fingerprint.is_none();
+        match (item.fingerprint, name) {
+            (None, _) => {}
+            (Some(fingerprint), None) => builder.insert(fingerprint, id)?,
+            (Some(fingerprint), Some(name)) => builder.insert_named(fingerprint, id, &name)?,
+        }
+        Ok(())
+    })?;
+    if is_empty && replaces {
+        return Err(Failure::Failed(format!(
+            "{}: no fingerprints in the input; the store is left as it is",
+            args.store.display()
+        )));
+    }
+    let store = builder.finish()?;
+    bar.finish_and_clear();
+    counts.warn(kind, progress);
+    if is_empty {
+        complain("warning: no fingerprints in the input; the store is empty");
+    }
+    report(args, &store, counts, progress)
+}
+
+fn report<F: Fingerprint>(
+    args: &BuildArgs,
+    store: &Snapshot<F>,
+    counts: Counts,
+    progress: &Progress,
+) -> Outcome {
+    let stats = store.stats();
+    let plan = store.segments().first().map(|segment| segment.plan().name());
+    let bits_per_fingerprint = rounded(bits_each(stats.bytes, stats.fingerprints));
+    if args.json {
+        let mut output = Output::stdout();
+        output.json(&Summary {
+            store: &args.store.to_string_lossy(),
+            bits: F::BITS,
+            distance: store.distance(),
+            codec: store.codec().name(),
+            plan,
+            tables: stats.tables,
+            documents: counts.read,
+            fingerprints: stats.fingerprints,
+            ids: stats.ids,
+            empty: counts.empty,
+            short: counts.short,
+            bad: counts.bad,
+            bytes: stats.bytes,
+            bits_per_fingerprint,
+            seconds: rounded(progress.seconds()),
+        })?;
+        return output.finish();
+    }
+    progress.say(&format!(
+        "{}: {}, plan {} ({}), {} ({bits_per_fingerprint:.1} bits each, ids and names included), {:.1} s",
+        args.store.display(),
+        count_of(stats.fingerprints, "distinct fingerprint"),
+        plan.unwrap_or("none"),
+        count_of(stats.tables as u64, "table"),
+        bytes(stats.bytes),
+        progress.seconds()
+    ));
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! What a run would read, and how much memory and disk it would take.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use simstore::{Error, Fingerprint};
+use simstore_corpus::{DocumentId, DocumentOptions, InputFile, fingerprint_documents, input_files, records};
+use simstore_text::Profile;
+
+use crate::failure::{Outcome, complain};
+use crate::inputs::count_of;
+use crate::numbers::{bytes, grouped};
+use crate::output::Output;
+
+/// Files that are looked into, evenly spread, and documents of each.
+const SAMPLED_FILES: usize = 16;
+const SAMPLED_DOCUMENTS: u64 = 2000;
+/// Bytes of memory for a fingerprint, in its own bytes: the corpus, the same sorted, and the space of a join and of
+/// clusters.
+const MEMORY_OF_A_FINGERPRINT: f64 = 3.5;
+/// Bytes of memory for an id that is no position, besides its own text.
+const MEMORY_OF_AN_ID: f64 = 12.0;
+/// Bytes of a document in a part.
+const DISK_OF_A_DOCUMENT: f64 = 32.0;
+/// What is fingerprinted to see how much memory that takes: a few batches of the first file.
+const FINGERPRINTED_BYTES: u64 = 24 << 20;
+/// Memory for the program and what it reads, where the system does not tell.
+const MEMORY_OF_READING: u64 = 64 << 20;
+
+#[derive(Serialize)]
+struct Estimate {
+    files: usize,
+    bytes: u64,
+    formats: BTreeMap<String, Files>,
+    /// Inputs whose size is not known before they are read.
+    pipes: usize,
+    documents: u64,
+    text_bytes: u64,
+    /// Of the whole process, at its peak.
+    memory: u64,
+    /// Of that, for fingerprints and ids.
+    memory_of_documents: u64,
+    /// For the parts of `--resume`.
+    disk_of_parts: u64,
+    /// At most, for the input without its duplicates.
+    disk_of_output: u64,
+}
+
+#[derive(Default, Serialize)]
+struct Files {
+    files: usize,
+    bytes: u64,
+}
+
+/// What was seen in the files that were looked into.
+#[derive(Default)]
+struct Sample {
+    documents: f64,
+    text_bytes: f64,
+    id_bytes: f64,
+    input_bytes: f64,
+}
+
+impl Sample {
+    /// Reads the first documents of a file.
+    fn add(&mut self, file: &InputFile, options: &DocumentOptions) -> Outcome {
+        let mut reader = records(std::slice::from_ref(&file.path), options);
+        let progress = reader.progress();
+        let mut seen = 0;
+        let mut is_whole = true;
+        // Malformed ones count: they are read too.
+        for record in reader.by_ref() {
+            seen += 1;
+            if let Ok(document) = record.and_then(|record| record.document(options)) {
+                self.text_bytes += document.text.len() as f64;
+                if let DocumentId::Name(name) = &document.id {
+                    self.id_bytes += name.len() as f64 + MEMORY_OF_AN_ID;
+                }
+            }
+            if seen == SAMPLED_DOCUMENTS {
+                is_whole = false;
+                break;
+            }
+        }
+        self.documents += seen as f64;
+        let size = file.bytes.unwrap_or_default();
+        self.input_bytes += if is_whole { size } else { progress.bytes().min(size) } as f64;
+        Ok(())
+    }
+}
+
+/// The memory that reading takes, whatever the number of documents: batches on all cores, and dictionaries. The beginning
+/// is read and fingerprinted as the run would do it.
+fn memory_of_reading<F: Fingerprint>(
+    file: Option<&InputFile>,
+    options: &DocumentOptions,
+    profile: &Profile,
+) -> u64 {
+    let mut bytes = 0;
+    let path = file.map(|file| file.path.clone());
+    for document in fingerprint_documents::<F>(path.as_slice(), options, profile) {
+        // What is malformed counts too: a file of it comes to its end.
+        bytes += document.map_or(1024, |document| document.text_bytes);
+        if bytes > FINGERPRINTED_BYTES {
+            break;
+        }
+    }
+    peak_memory().unwrap_or(MEMORY_OF_READING)
+}
+
+/// The most memory that this process has taken, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Prints what a run would read and take.
+pub(super) fn run<F: Fingerprint>(
+    inputs: &[PathBuf],
+    options: &DocumentOptions,
+    profile: &Profile,
+    json: bool,
+) -> Outcome {
+    let mut files: Vec<InputFile> = Vec::new();
+    for file in input_files(inputs, options) {
+        match file {
+            Ok(file) => files.push(file),
+            Err(error @ Error::BadInput { .. }) => complain(&error.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut formats: BTreeMap<String, Files> = BTreeMap::new();
+    for file in &files {
+        let format = formats.entry(file.format.to_string()).or_default();
+        format.files += 1;
+        format.bytes += file.bytes.unwrap_or_default();
+    }
+    let sized: Vec<&InputFile> =
+        files.iter().filter(|file| file.bytes.is_some_and(|bytes| bytes > 0)).collect();
+    let mut sample = Sample::default();
+    for i in 0..sized.len().min(SAMPLED_FILES) {
+        sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], options)?;
+    }
+    let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
+    let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
+    let count = sample.documents * scale;
+    let memory_of_documents =
+        (count * F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT + sample.id_bytes * scale) as u64;
+    let estimate = Estimate {
+        files: files.len(),
+        bytes: total,
+        formats,
+        pipes: files.iter().filter(|file| file.bytes.is_none()).count(),
+        documents: count as u64,
+        text_bytes: (sample.text_bytes * scale) as u64,
+        memory: memory_of_documents + memory_of_reading::<F>(sized.first().copied(), options, profile),
+        memory_of_documents,
+        disk_of_parts: (count * DISK_OF_A_DOCUMENT) as u64,
+        disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
+    };
+    let mut output = Output::stdout();
+    if json {
+        output.json(&estimate)?;
+    } else {
+        print(&mut output, &estimate)?;
+    }
+    output.finish()
+}
+
+fn print(output: &mut Output, estimate: &Estimate) -> Outcome {
+    output.line(format_args!("{}, {}", count_of(estimate.files as u64, "file"), bytes(estimate.bytes)))?;
+    for (format, files) in &estimate.formats {
+        let count = count_of(files.files as u64, "file");
+        output.line(format_args!("  {format:<8} {count}, {}", bytes(files.bytes)))?;
+    }
+    if estimate.pipes > 0 {
+        output.line(format_args!(
+            "  {} not counted: their size is not known",
+            count_of(estimate.pipes as u64, "pipe")
+        ))?;
+    }
+    output.line(format_args!(
+        "about {} documents, {} of text, by the first documents of at most {SAMPLED_FILES} files",
+        grouped(estimate.documents),
+        bytes(estimate.text_bytes)
+    ))?;
+    output.line(format_args!(
+        "memory: about {}, of which {} for fingerprints and ids; more with --pairs, or where much is near something",
+        bytes(estimate.memory),
+        bytes(estimate.memory_of_documents)
+    ))?;
+    output.line(format_args!(
+        "disk: up to {} for --output or --annotated, uncompressed; about {} for the parts of --resume",
+        bytes(estimate.disk_of_output),
+        bytes(estimate.disk_of_parts)
+    ))
+}

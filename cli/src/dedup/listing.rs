@@ -1,0 +1,117 @@
+//! The files of the inputs as they are when a run begins: what is read a second time must still be what it was.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use simstore::Error;
+use simstore_corpus::{DocumentFormat, DocumentOptions, input_files};
+
+use crate::failure::{Failure, Outcome};
+
+/// The files of documents, in order.
+#[derive(Debug)]
+pub(super) struct Listing {
+    files: Vec<Listed>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Listed {
+    path: PathBuf,
+    format: DocumentFormat,
+    /// `None` for what is read only once, and so put aside.
+    state: Option<State>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    /// Another file under the same name has another number.
+    number: u64,
+}
+
+impl State {
+    fn of(path: &Path) -> Option<State> {
+        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(&metadata);
+        #[cfg(not(unix))]
+        let number = 0;
+        Some(State { bytes: metadata.len(), modified: metadata.modified().ok(), number })
+    }
+}
+
+impl Listing {
+    pub(super) fn read(inputs: &[PathBuf], options: &DocumentOptions) -> Outcome<Listing> {
+        let mut files = Vec::new();
+        for file in input_files(inputs, options) {
+            match file {
+                Ok(file) => files.push(Listed {
+                    state: file.bytes.and_then(|_| State::of(&file.path)),
+                    path: file.path,
+                    format: file.format,
+                }),
+                // What cannot be opened is told when it is read.
+                Err(Error::BadInput { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Listing { files })
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| &*file.path)
+    }
+
+    /// Refuses a file that is named twice: each of its documents would be a duplicate of itself.
+    pub(super) fn check_each_is_named_once(&self) -> Outcome {
+        let mut seen = BTreeSet::new();
+        match self.paths().find(|path| !seen.insert(*path)) {
+            Some(path) => Err(Failure::Usage(format!(
+                "{}: named twice; each of its documents would be a duplicate of itself",
+                path.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The format of all files, if they have one; what is in archives is not known before they are read.
+    pub(super) fn format(&self) -> Option<DocumentFormat> {
+        let first = self.files.first()?.format;
+        let is_known = first != DocumentFormat::Archive;
+        (is_known && self.files.iter().all(|file| file.format == first)).then_some(first)
+    }
+
+    /// Two files of different formats.
+    pub(super) fn mixed(&self) -> Option<[(&Path, DocumentFormat); 2]> {
+        let mut known = self.files.iter().filter(|file| file.format != DocumentFormat::Archive);
+        let first = known.next()?;
+        let other = known.find(|file| file.format != first.format)?;
+        Some([(&first.path, first.format), (&other.path, other.format)])
+    }
+
+    /// Fails if the files are not those that were listed.
+    pub(super) fn check_unchanged(&self, inputs: &[PathBuf], options: &DocumentOptions) -> Outcome {
+        let now = Listing::read(inputs, options)?;
+        let pairs = self.files.iter().zip(&now.files);
+        let is_there = |path: &PathBuf| now.files.iter().any(|file| file.path == *path);
+        let different = pairs
+            .filter(|(before, now)| before != now)
+            .map(|(before, now)| if is_there(&before.path) { &now.path } else { &before.path });
+        let longer = if self.files.len() > now.files.len() { &self.files } else { &now.files };
+        let further = longer.get(self.files.len().min(now.files.len())).map(|file| &file.path);
+        match different.chain(further).next() {
+            Some(path) => Err(changed(&path.display().to_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The failure of a run whose inputs changed under it.
+pub(super) fn changed(place: &str) -> Failure {
+    Failure::Failed(format!(
+        "{place}: changed, came or went while the inputs were read: nothing was written; run this again when they do not \
+         change"
+    ))
+}

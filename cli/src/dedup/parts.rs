@@ -1,0 +1,300 @@
+//! Work that is kept: the fingerprints of finished files, so that a run can be carried on and shared between machines.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::UNIX_EPOCH;
+
+use simstore::{Error, Fingerprint};
+use simstore_corpus::{DocumentOptions, InputFile, input_files, records};
+use simstore_text::Profile;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::part::{self, Header, Part, PartFile};
+use crate::failure::{Failure, Outcome, complain};
+use crate::inputs::{self, Counts, Item, is_read_once};
+use crate::progress::Progress;
+
+/// Smaller files are taken together, up to this many: a folder of pages makes few parts.
+const LARGE_FILE_BYTES: u64 = 1 << 20;
+const PART_FILES: usize = 4096;
+/// Bytes at the start and at the end of a file by which it is known again.
+const CHECKED_BYTES: u64 = 1 << 16;
+
+/// One of several machines, or runs, that share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shard {
+    /// From 1.
+    number: usize,
+    of: usize,
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shard = text.split_once('/').and_then(|(number, of)| {
+            let shard = Shard { number: number.parse().ok()?, of: of.parse().ok()? };
+            (1..=shard.of).contains(&shard.number).then_some(shard)
+        });
+        shard.ok_or_else(|| "expected a shard and the number of shards, like 1/4".to_owned())
+    }
+}
+
+/// A folder of parts.
+pub(crate) struct Parts<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) shard: Option<Shard>,
+    pub(crate) options: &'a DocumentOptions,
+    pub(crate) profile: &'a Profile,
+    pub(crate) skip_bad: bool,
+}
+
+/// How many parts were there, were made, and are left to others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) found: u64,
+    pub(crate) made: u64,
+    pub(crate) left: u64,
+}
+
+impl Parts<'_> {
+    /// Visits the documents of all inputs in order: from parts where they are there, and else from the files, whose
+    /// parts are then kept. Of a shard, only its parts are made, and nothing is visited.
+    pub(crate) fn visit<F: Fingerprint>(
+        &self,
+        inputs: &[PathBuf],
+        progress: &Progress,
+        mut visitor: impl FnMut(Item<F>) -> Outcome,
+    ) -> Outcome<(Counts, Tally)> {
+        if let Some(input) = inputs.iter().find(|input| is_read_once(input)) {
+            let message = "only files can be read in parts, and carried on with";
+            return Err(Failure::Usage(format!("{}: {message}", input.display())));
+        }
+        std::fs::create_dir_all(self.folder).map_err(Failure::write(self.folder))?;
+        let (mut counts, mut tally) = (Counts::default(), Tally::default());
+        let mut position = 0;
+        let mut listed = input_files(inputs, self.options);
+        let units = units(listed.by_ref());
+        progress.note(&listed.progress());
+        for (number, files) in units.into_iter().enumerate() {
+            let files = match files {
+                Ok(files) => files,
+                Err(error @ Error::BadInput { .. }) if self.skip_bad => {
+                    complain(&error.to_string());
+                    position += 1;
+                    counts.bad += 1;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let header = self.header::<F>(&files)?;
+            let path = header.path(self.folder)?;
+            if let Some(part) = self.usable::<F>(&path, &header, &files, progress)? {
+                tally.found += 1;
+                if self.shard.is_none() {
+                    let of_part = read(part, position, &mut visitor)?;
+                    position += of_part.read + of_part.bad;
+                    counts.add(of_part);
+                }
+                continue;
+            }
+            if self.shard.is_some_and(|shard| number % shard.of + 1 != shard.number) {
+                tally.left += 1;
+                continue;
+            }
+            let of_part = self.make(&path, &header, &files, position, progress, &mut visitor)?;
+            position += of_part.read + of_part.bad;
+            counts.add(of_part);
+            tally.made += 1;
+        }
+        Ok((counts, tally))
+    }
+
+    fn header<F: Fingerprint>(&self, files: &[InputFile]) -> Outcome<Header> {
+        let file = |file: &InputFile| {
+            Ok(PartFile {
+                path: file.path.to_string_lossy().replace(std::path::MAIN_SEPARATOR_STR, "/"),
+                bytes: file.bytes.unwrap_or_default(),
+                check: check(&file.path)?,
+            })
+        };
+        // Whatever changes how documents are read makes another part: no option is left out.
+        let DocumentOptions { id_field, text_fields, extra_field, format, delimiter, encoding, max_bytes } =
+            self.options.clone();
+        Ok(Header {
+            part: part::VERSION,
+            bits: F::BITS,
+            profile: self.profile.to_string(),
+            id_field,
+            text_fields,
+            extra_field,
+            format: format.map(|format| format.to_string()),
+            delimiter: delimiter.map(char::from),
+            encoding: encoding.to_string(),
+            max_bytes,
+            skip_bad: self.skip_bad,
+            files: files.iter().map(file).collect::<Outcome<_>>()?,
+        })
+    }
+
+    /// The part, if it is there, undamaged, and its files hold what they held.
+    fn usable<F: Fingerprint>(
+        &self,
+        path: &Path,
+        header: &Header,
+        files: &[InputFile],
+        progress: &Progress,
+    ) -> Outcome<Option<Part>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let again =
+            |reason: &str| complain(&format!("warning: {}: {reason}; it is made again", path.display()));
+        let part = match Part::open(path, header) {
+            Ok(part) => part,
+            Err(reason) => {
+                again(&reason);
+                return Ok(None);
+            }
+        };
+        // A copy has another time, and so has what was written to in its middle.
+        if part.modified == modified(files) {
+            return Ok(Some(part));
+        }
+        progress.say(&format!("{}: of another time than its part: compared", files[0].path.display()));
+        if self.is_same::<F>(part, files)? {
+            return Ok(Part::open(path, header).ok());
+        }
+        again("its files have changed since");
+        Ok(None)
+    }
+
+    /// Whether the documents of files are those of a part.
+    fn is_same<F: Fingerprint>(&self, part: Part, files: &[InputFile]) -> Outcome<bool> {
+        let mut records = records(&paths(files), self.options);
+        let mut is_same = true;
+        part.visit::<F>(0, |item| {
+            // After the first difference, the rest of the part is only passed over.
+            is_same = is_same
+                && match (item, records.next()) {
+                    (Some(item), Some(Ok(record))) => record.checksum(self.options) == item.checksum,
+                    (None, Some(record)) => record.and_then(|record| record.document(self.options)).is_err(),
+                    _ => false,
+                };
+            Ok(())
+        })?;
+        Ok(is_same && records.next().is_none())
+    }
+
+    fn make<F: Fingerprint>(
+        &self,
+        path: &Path,
+        header: &Header,
+        files: &[InputFile],
+        first: u64,
+        progress: &Progress,
+        visitor: &mut impl FnMut(Item<F>) -> Outcome,
+    ) -> Outcome<Counts> {
+        let before = modified(files);
+        let mut writer = part::Writer::create(path, header, &before)?;
+        let paths = paths(files);
+        let mut file = 0;
+        let counts = inputs::visit_documents(
+            &paths,
+            self.options,
+            self.profile,
+            self.skip_bad,
+            progress,
+            |mut item: Item<F>| {
+                writer.push_bad(item.position)?;
+                // Documents come in the order of their files; members of an archive are below its path.
+                file += paths[file..].iter().position(|path| item.path.starts_with(path)).unwrap_or_default();
+                writer.push_document(&item, file)?;
+                item.position += first;
+                if self.shard.is_some() { Ok(()) } else { visitor(item) }
+            },
+        )?;
+        writer.push_bad(counts.read + counts.bad)?;
+        if modified(files) != before {
+            return Err(Failure::Failed(format!(
+                "{}: changed while it was read, or files of its part did; run this again when they do not change",
+                files[0].path.display()
+            )));
+        }
+        writer.finish()?;
+        Ok(counts)
+    }
+}
+
+fn paths(files: &[InputFile]) -> Vec<PathBuf> {
+    files.iter().map(|file| file.path.clone()).collect()
+}
+
+/// When files were modified last, in nanoseconds since 1970, where that is known.
+fn modified(files: &[InputFile]) -> Vec<Option<u64>> {
+    let modified = |file: &InputFile| {
+        let time = file.path.metadata().ok()?.modified().ok()?;
+        u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+    };
+    files.iter().map(modified).collect()
+}
+
+/// Visits the documents of a part.
+fn read<F: Fingerprint>(
+    part: Part,
+    first: u64,
+    visitor: &mut impl FnMut(Item<F>) -> Outcome,
+) -> Outcome<Counts> {
+    let mut counts = Counts::default();
+    part.visit(first, |item| match item {
+        Some(item) => {
+            counts.count(&item);
+            visitor(item)
+        }
+        None => {
+            counts.bad += 1;
+            Ok(())
+        }
+    })?;
+    Ok(counts)
+}
+
+/// Files that make a part together: a large one alone, small ones that follow each other. What cannot be listed stands
+/// by itself.
+fn units(files: impl Iterator<Item = simstore::Result<InputFile>>) -> Vec<simstore::Result<Vec<InputFile>>> {
+    let is_small = |file: &InputFile| file.bytes.is_some_and(|bytes| bytes < LARGE_FILE_BYTES);
+    let mut units: Vec<simstore::Result<Vec<InputFile>>> = Vec::new();
+    for file in files {
+        match (units.last_mut(), file) {
+            (Some(Ok(unit)), Ok(file))
+                if is_small(&file) && is_small(&unit[0]) && unit.len() < PART_FILES =>
+            {
+                unit.push(file);
+            }
+            (_, file) => units.push(file.map(|file| vec![file])),
+        }
+    }
+    units
+}
+
+fn check(path: &Path) -> Outcome<String> {
+    let mut hash = Xxh3::new();
+    let mut update = || {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut buffer = Vec::new();
+        for start in [0, length.saturating_sub(CHECKED_BYTES)] {
+            buffer.clear();
+            file.seek(SeekFrom::Start(start))?;
+            (&mut file).take(CHECKED_BYTES).read_to_end(&mut buffer)?;
+            hash.update(&buffer);
+        }
+        Ok(())
+    };
+    update().map_err(|error: std::io::Error| {
+        Failure::Failed(format!("{}: cannot read: {error}", path.display()))
+    })?;
+    Ok(format!("{:016x}", hash.digest()))
+}

@@ -1,0 +1,168 @@
+//! `simstore evaluate`: which distance finds the near-duplicates, and what else it finds.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use simstore::Fingerprint;
+use simstore_text::Profile;
+
+use crate::evaluate::curve::Evaluation;
+use crate::evaluate::pairs::{PairArgs, Pairs};
+use crate::evaluate::report::{Format, Report};
+use crate::failure::{Failure, Outcome, complain};
+use crate::inputs::count_of;
+use crate::numbers::{grouped, parse_count};
+use crate::output::Output;
+use crate::profile::{ResourceArgs, check_bits};
+use crate::progress::Progress;
+use crate::width::{Bits, by_width};
+
+mod curve;
+mod pairs;
+mod random;
+mod report;
+mod svg;
+
+const EXAMPLES: &str = "\
+PAIRS are lines of JSON: text_a, text_b, label; or text_old, text_new, which are two versions of one document, at \
+`path`, and a positive pair. .gz and .zst are decompressed; `-` is standard input.
+
+Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs among all \
+that are within k: the labelled pairs, and as many random ones as --random says. It tells nothing without that \
+number: in a corpus there are many more. Random pairs are texts of different documents (of no common pair, path or \
+text); they are taken to be no duplicates, and those that are count as false. All there are, up to 2^28, are \
+compared, and their share within k, `random`, is weighed by --random.
+
+`*` marks the recommended k: the one of the largest F1 (the harmonic mean of recall and precision), and of equal \
+ones the smallest. It is then held against the best k of a corpus of --documents, each in one labelled pair: there, \
+each labelled pair meets as many random ones as there are other documents. `false pairs` are those to be expected in \
+such a corpus, share x n(n-1)/2; `under` stands where no random pair was within k: with 95% confidence (the rule of \
+three, for independent pairs) the share is not above 3 / pairs. They hold for a corpus whose documents are as much \
+alike as those of the random pairs: pages of one template make many. `paper` marks what Manku, Jain and Das Sarma use: 64 bits, k = 3.
+
+Several --profile give one line each instead of one for each k.
+
+With --json, a line is an object: one for each profile and k, then one summary for each profile.
+  profile, k
+  recall, precision, f1  from 0 to 1; no precision where nothing is within k
+  positives, negatives, random   number of pairs within k
+  random_share           of all random pairs
+  false_pairs            expected among --documents; null where no random pair was within k
+  false_pairs_at_most    null where some were
+  paper, recommended     true or false
+and in the summary
+  profile, bits
+  positives, negatives, random   number of all pairs
+  excluded               labelled pairs of which a text has no features: they are in no other number
+  empty                  texts without features
+  bad                    malformed lines skipped
+  random_for_each, documents     as given
+  recommended, f1        the recommended k
+  corpus_best, corpus_f1 the best k of the corpus
+  corpus_f1_of_recommended
+  too_few_random         whether the random pairs are too few to speak of the corpus
+
+Examples:
+  simstore evaluate samples/pairs.jsonl
+  simstore evaluate samples/pairs.jsonl --label-field jaccard3 --positive-from 0.8 --svg curve.svg
+  simstore evaluate samples/pairs.jsonl --profile auto --profile words-3 --profile chars-4 --documents 10M";
+
+/// Find the distance that tells near-duplicates from others, by labelled pairs
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct EvaluateArgs {
+    /// Labelled pairs: .jsonl files; `-` is standard input
+    #[arg(required = true, value_name = "PAIRS")]
+    inputs: Vec<PathBuf>,
+    /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: auto,strip-markup]
+    #[arg(long = "profile", value_name = "NAME")]
+    profiles: Vec<String>,
+    #[command(flatten)]
+    resources: ResourceArgs,
+    /// Width of fingerprints
+    #[arg(long, value_enum, default_value = "64")]
+    bits: Bits,
+    /// Random pairs for each labelled one, in precision and F1
+    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_count)]
+    random: u64,
+    /// The size of a corpus, like 8e9, 100M or 1_000_000
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = parse_count)]
+    documents: u64,
+    /// Draw precision, recall and F1 against k; `-` is standard output, nothing else is then printed
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print a table in Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    pairs: PairArgs,
+}
+
+pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
+    by_width!(args.bits, evaluate(args, progress))
+}
+
+fn evaluate<F: Fingerprint>(args: &EvaluateArgs, progress: &Progress) -> Outcome {
+    let resources = args.resources.read()?;
+    let profile = |name: &String| {
+        let profile =
+            Profile::with_resources(name, &resources).map_err(|error| Failure::Usage(error.to_string()))?;
+        check_bits::<F>(&profile)?;
+        Ok(profile)
+    };
+    let mut profiles: Vec<Profile> = args.profiles.iter().map(profile).collect::<Outcome<_>>()?;
+    if profiles.is_empty() {
+        profiles.push(Profile::default());
+    }
+    // Opened first, so that a folder that is not there costs no work.
+    let svg = args.svg.as_deref().map(Output::create).transpose()?;
+    let mut pairs = Pairs::<F>::read(&args.inputs, &args.pairs, &profiles, progress)?;
+    let (count, positives) = pairs.counts();
+    if pairs.bad > 0 {
+        complain(&format!("warning: {} malformed, skipped", count_of(pairs.bad, "line")));
+    }
+    if positives == 0 {
+        let count = count_of(count, "pair");
+        return Err(Failure::Failed(format!(
+            "{count} read, none of them positive: there is nothing to find"
+        )));
+    }
+    let evaluations: Vec<(String, Evaluation)> =
+        profiles.iter().zip(0..).map(|(profile, at)| (profile.to_string(), pairs.evaluate(at))).collect();
+    if let Some((profile, _)) = evaluations.iter().find(|(_, evaluation)| evaluation.positives.all == 0) {
+        return Err(Failure::Failed(format!(
+            "{profile}: no positive pair has features in both texts, so there is nothing to find; give another \
+             --profile or other pairs"
+        )));
+    }
+    let report = Report {
+        evaluations: &evaluations,
+        bits: F::BITS,
+        bad: pairs.bad,
+        random: args.random,
+        documents: args.documents,
+    };
+    if let Some(mut output) = svg {
+        output.draw(|out| svg::draw(out, &report))?;
+        output.finish()?;
+    }
+    if args.svg.as_deref() != Some(Path::new("-")) {
+        let format = match (args.json, args.markdown) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Markdown,
+            _ => Format::Text,
+        };
+        report.print(format)?;
+    }
+    progress.say(&format!(
+        "{}, {} of them positive, {} in {:.1} s",
+        count_of(count, "pair"),
+        grouped(positives),
+        count_of(profiles.len() as u64, "profile"),
+        progress.seconds()
+    ));
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! `simstore fingerprint`: documents to fingerprints.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use simstore::Fingerprint;
+use simstore_corpus::InputKind;
+
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{self, DocumentArgs, count_of};
+use crate::naming::Id;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::width::{Bits, by_width};
+
+const EXAMPLES: &str = "\
+With --json, a line is an object:
+  fingerprint  hexadecimal
+  id           number or text
+  features     how many distinct features of the text it rests on; below 32 it is unreliable
+
+Examples:
+  simstore fingerprint samples/en.jsonl
+  simstore fingerprint --profile chars-4,strip-markup samples/zh.jsonl > zh.hex
+  simstore fingerprint samples/en.jsonl | simstore build new.simstore -";
+
+/// Print the fingerprint of each document: lines HEX<TAB>ID
+///
+/// Documents without text get none. The fingerprint of a text is the same on every machine and in every
+/// version. Lines can be read again by `build`, `dedup`, `query` and `compression`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct FingerprintArgs {
+    /// Documents: .jsonl files, texts, folders; `-` is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Width of fingerprints
+    #[arg(long, value_enum, default_value = "64")]
+    bits: Bits,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    documents: DocumentArgs,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    fingerprint: String,
+    id: Id<'a>,
+    features: Option<u32>,
+}
+
+pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
+    if args.documents.kind(&args.inputs)? == InputKind::Fingerprints {
+        return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
+    }
+    by_width!(args.bits, print(args, progress))
+}
+
+fn print<F: Fingerprint>(args: &FingerprintArgs, progress: &Progress) -> Outcome {
+    let mut output = Output::stdout();
+    let kind = InputKind::Documents;
+    let profile = args.documents.profile.profile(None)?;
+    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
+        let Some(fingerprint) = item.fingerprint else { return Ok(()) };
+        if args.json {
+            let (fingerprint, id) = (fingerprint.to_hex(), Id::from(&item.id));
+            return output.json(&Line { fingerprint, id, features: item.features });
+        }
+        let id = item.id.to_string();
+        if id.contains(['\t', '\n', '\r']) {
+            let reason = "the id holds a tab or a line break, which does not fit in a line; use --json";
+            return Err(item.bad(reason.to_owned()));
+        }
+        output.line(format_args!("{}\t{id}", fingerprint.to_hex()))
+    })?;
+    output.finish()?;
+    counts.warn(kind, progress);
+    progress.say(&format!(
+        "{}, {} in {:.1} s",
+        count_of(counts.read, "document"),
+        count_of(counts.read - counts.empty, "fingerprint"),
+        progress.seconds()
+    ));
+    Ok(())
+}

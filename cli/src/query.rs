@@ -1,0 +1,248 @@
+//! `simstore query`: which stored fingerprints are near.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rayon::prelude::*;
+use serde::Serialize;
+use simstore::{BatchMatch, BatchMethod, Fingerprint, Match, Snapshot};
+use simstore_corpus::{DocumentFormat, DocumentOptions, documents};
+use simstore_text::Profile;
+
+use crate::failure::{Failure, Outcome, complain};
+use crate::inputs::visit_fingerprints;
+use crate::numbers::grouped;
+use crate::output::{Output, column};
+use crate::profile::{ProfileArgs, check_bits};
+use crate::progress::Progress;
+use crate::width::{Bits, by_width};
+
+/// Queries of a file that are answered together, on all threads.
+const BATCH: usize = 4096;
+
+const EXAMPLES: &str = "\
+A line is: distance, fingerprint, id or name; nearest first, then by fingerprint, then by id. If there can be \
+more than one query (several arguments, a file, or `-`), the queried fingerprint stands before that. Columns are \
+separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
+\\u{..}.
+
+With --json, a line is an object:
+  query        the queried fingerprint, hexadecimal
+  fingerprint  the stored fingerprint, hexadecimal
+  distance     in how many bits they differ
+  id           number; null in a store without ids
+  name         text; only where the document has one
+
+Examples:
+  simstore query en.simstore 8a3f00c2d1e6b754
+  simstore query en.simstore --file page.md --distance 2
+  simstore fingerprint samples/en.jsonl | simstore query en.simstore - --json
+  simstore fingerprint samples/en.jsonl | simstore query en.simstore --batch -";
+
+/// Find the stored fingerprints within a distance of others
+///
+/// The answer is exact: none is missed. Finding nothing is no error.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct QueryArgs {
+    /// The store
+    store: PathBuf,
+    /// Fingerprints of 16 or 32 hexadecimal digits, or files of them, one a line (HEX or HEX<TAB>ID);
+    /// `-` is standard input
+    #[arg(value_name = "FINGERPRINT|FILE", required_unless_present_any = ["text", "file"])]
+    queries: Vec<String>,
+    /// Ask for a text, fingerprinted as the documents of the store were; it may begin with a hyphen
+    #[arg(long, allow_hyphen_values = true)]
+    text: Option<String>,
+    /// Ask for the text of a file; `-` is standard input
+    #[arg(long)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    profile: ProfileArgs,
+    /// Report stored fingerprints within this distance [default: what the store was built for]
+    #[arg(long, short, value_name = "K")]
+    distance: Option<u32>,
+    /// Answer all queries at once: the quickest way for many. Needs some 50 bytes of memory for each, and room
+    /// for all matches
+    #[arg(long)]
+    batch: bool,
+    /// How a batch is answered: by reading the whole store once (stream), by asking each query by itself
+    /// (look-up), or by what should take less time (auto)
+    #[arg(long, value_name = "NAME", default_value_t, requires = "batch")]
+    method: BatchMethod,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// Report malformed lines, count them and go on; without it the first one ends the command
+    #[arg(long)]
+    skip_bad: bool,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    query: String,
+    fingerprint: String,
+    distance: u32,
+    id: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+}
+
+pub(crate) fn run(args: &QueryArgs, progress: &Progress) -> Outcome {
+    by_width!(Bits::of_store(&args.store)?, answer(args, progress))
+}
+
+/// What prints answers.
+struct Answers<'a, F> {
+    store: &'a Snapshot<F>,
+    distance: u32,
+    named: bool,
+    json: bool,
+    show_query: bool,
+    output: Output,
+}
+
+fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
+    let store = Snapshot::<F>::open(&args.store)?;
+    let is_fingerprint =
+        |query: &str| matches!(query.len(), 16 | 32) && query.bytes().all(|b| b.is_ascii_hexdigit());
+    let texts = usize::from(args.text.is_some()) + usize::from(args.file.is_some());
+    let several = args.queries.len() + texts > 1 || args.queries.iter().any(|query| !is_fingerprint(query));
+    let mut answers = Answers {
+        distance: args.distance.unwrap_or(store.distance()),
+        named: store.stats().names > 0,
+        json: args.json,
+        show_query: several,
+        output: Output::stdout(),
+        store: &store,
+    };
+    let stdin = args.queries.iter().filter(|query| *query == "-").count()
+        + usize::from(args.file.as_deref() == Some(Path::new("-")));
+    if stdin > 1 {
+        return Err(Failure::Usage("standard input (`-`) can be read only once".to_owned()));
+    }
+
+    let mut batch = Vec::new();
+    for query in &args.queries {
+        if is_fingerprint(query) {
+            batch.push(F::parse_hex(query)?);
+            continue;
+        }
+        if query != "-" && !Path::new(query).exists() {
+            return Err(Failure::Failed(format!(
+                "{query}: neither a fingerprint ({} hexadecimal digits) nor a file",
+                F::BYTES * 2
+            )));
+        }
+        let counts = visit_fingerprints::<F>(&[query.into()], args.skip_bad, progress, |item| {
+            batch.extend(item.fingerprint);
+            if batch.len() >= BATCH && !args.batch { answers.print(&mut batch) } else { Ok(()) }
+        })?;
+        counts.warn(simstore_corpus::InputKind::Fingerprints, progress);
+    }
+    if texts > 0 {
+        let profile = profile_of(args, &store)?;
+        let texts = args.text.iter().map(|text| Ok(text.clone()));
+        for text in texts.chain(args.file.iter().map(|file| read_text(file))) {
+            batch.push(fingerprint_text(&profile, &text?)?);
+        }
+    }
+    if args.batch {
+        answers.print_at_once(&batch, args.method, progress)?;
+    } else {
+        answers.print(&mut batch)?;
+    }
+    answers.output.finish()
+}
+
+/// The text of a file, however it is compressed and encoded.
+fn read_text(path: &Path) -> Outcome<String> {
+    let options = DocumentOptions { format: Some(DocumentFormat::Text), ..DocumentOptions::default() };
+    let mut texts = documents(&[path.to_path_buf()], &options);
+    match (texts.next(), texts.next()) {
+        (Some(text), None) => Ok(text?.text),
+        _ => Err(Failure::Usage(format!("{}: holds several texts, expected one", path.display()))),
+    }
+}
+
+/// How texts become fingerprints: as those of the store's documents, or as is asked for if it does not tell.
+fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<Profile> {
+    if store.profile().is_empty() && args.profile.given()?.is_none() {
+        let profile = Profile::default();
+        complain(&format!(
+            "warning: the store does not say how its texts were fingerprinted: `{profile}` is assumed; choose another \
+             by --profile"
+        ));
+        return Ok(profile);
+    }
+    let profile = args.profile.profile(Some(store.profile()))?;
+    check_bits::<F>(&profile)?;
+    Ok(profile)
+}
+
+fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F> {
+    let Some(simhash) = profile.fingerprint::<F>(text) else {
+        return Err(Failure::Failed("the text has no letter and no digit: it has no fingerprint".to_owned()));
+    };
+    if simhash.is_short() {
+        complain("warning: the text is so short that its fingerprint is unreliable");
+    }
+    Ok(simhash.fingerprint)
+}
+
+impl<F: Fingerprint> Answers<'_, F> {
+    /// Answers the queries of a batch, in order, and empties it.
+    fn print(&mut self, batch: &mut Vec<F>) -> Outcome {
+        let (store, distance) = (self.store, self.distance);
+        let answers: Vec<simstore::Result<Vec<Match<F>>>> =
+            batch.par_iter().map(|&query| store.query(query, distance)).collect();
+        for (query, matches) in batch.drain(..).zip(answers) {
+            for found in matches? {
+                self.print_match(query, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers all queries as one batch.
+    fn print_at_once(&mut self, queries: &[F], method: BatchMethod, progress: &Progress) -> Outcome {
+        let method = match method {
+            BatchMethod::Auto => self.store.batch_method(queries.len(), self.distance),
+            chosen => chosen,
+        };
+        let started = progress.seconds();
+        let matches = self.store.batch_query_by(queries, self.distance, method)?;
+        progress.say(&format!(
+            "queries: {}, matches: {}, method: {method}, {:.1} s",
+            grouped(queries.len() as u64),
+            grouped(matches.len() as u64),
+            progress.seconds() - started
+        ));
+        matches
+            .into_iter()
+            .try_for_each(|BatchMatch { query, found }| self.print_match(queries[query], found))
+    }
+
+    fn print_match(&mut self, query: F, found: Match<F>) -> Outcome {
+        let Match { fingerprint, distance, id } = found;
+        let name = match id {
+            Some(id) if self.named => self.store.name(id)?,
+            _ => None,
+        };
+        if self.json {
+            let (query, fingerprint) = (query.to_hex(), fingerprint.to_hex());
+            return self.output.json(&Line { query, fingerprint, distance, id, name: name.as_deref() });
+        }
+        if self.show_query {
+            self.output.write(query.to_hex().as_bytes())?;
+            self.output.write(b"\t")?;
+        }
+        let shown = match (&name, id) {
+            (Some(name), _) => column(name).into_owned(),
+            (None, Some(id)) => id.to_string(),
+            (None, None) => String::new(),
+        };
+        let separator = if shown.is_empty() { "" } else { "\t" };
+        self.output.line(format_args!("{distance}\t{}{separator}{shown}", fingerprint.to_hex()))
+    }
+}

@@ -1,0 +1,170 @@
+//! Commands that are killed, starved, cut off from their output, or whose inputs change under them. Whatever happened: a
+//! command that says that it is done has done all of it, one that is not says why, and the same command run again in peace
+//! ends where an undisturbed run ends.
+//!
+//! `SIMSTORE_ATTACKS=200 cargo test --test attacks` disturbs each command so often; the default is a few times.
+#![cfg(unix)]
+
+mod inputs;
+mod jobs;
+mod kills;
+mod limits;
+mod outputs;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use self::jobs::{Job, WORDS};
+
+/// How often a command is disturbed.
+fn times(default: u64) -> u64 {
+    std::env::var("SIMSTORE_ATTACKS").ok().and_then(|times| times.parse().ok()).unwrap_or(default)
+}
+
+/// Pseudo-random numbers, the same every time (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+struct Ended {
+    /// None if a signal ended it.
+    code: Option<i32>,
+    stderr: String,
+    took: Duration,
+}
+
+/// Longer than any command here takes on the slowest machine: what takes so long does not end at all.
+const HANGS: Duration = Duration::from_secs(180);
+
+/// A folder in which commands are run, removed at the end.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A shell line, in which `$simstore` is the program and `$words` a profile. What it prints is thrown away.
+    fn start(&self, line: &str) -> Child {
+        let mut command = Command::new("bash");
+        command.args(["-c", line]).current_dir(self.path()).env("simstore", env!("CARGO_BIN_EXE_simstore"));
+        command.env("words", WORDS);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    /// Runs a line to its end.
+    #[track_caller]
+    fn run(&self, line: &str) -> Ended {
+        end(self.start(line), line)
+    }
+
+    /// What a line prints; it has to succeed.
+    #[track_caller]
+    fn print(&self, line: &str) -> String {
+        let mut command = Command::new("bash");
+        command.args(["-c", line]).current_dir(self.path()).env("simstore", env!("CARGO_BIN_EXE_simstore"));
+        command.env("words", WORDS);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// All files below the folder, hidden ones too.
+    fn files(&self) -> Vec<PathBuf> {
+        let (mut folders, mut files) = (vec![self.path().to_path_buf()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir().unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() { folders.push(path) } else { files.push(path) }
+            }
+        }
+        files
+    }
+}
+
+/// Waits for the end of a command.
+#[track_caller]
+fn end(mut child: Child, line: &str) -> Ended {
+    let started = Instant::now();
+    let mut stderr = child.stderr.take().unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stderr.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if started.elapsed() > HANGS {
+            child.kill().unwrap();
+            panic!("does not end: {line}");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    Ended { code: status.code(), stderr: reader.join().unwrap(), took: started.elapsed() }
+}
+
+impl Ended {
+    /// Checks what holds for every end but that by a signal that cannot be caught.
+    #[track_caller]
+    fn check(&self, what: &str) {
+        assert!(!self.stderr.contains("panicked"), "{what}: {}", self.stderr);
+        let code = self.code.unwrap_or_else(|| panic!("{what}: ended by a signal: {}", self.stderr));
+        assert!([0, 1, 2, 130].contains(&code), "{what}: exit code {code}: {}", self.stderr);
+        assert!(code == 0 || !self.stderr.trim().is_empty(), "{what}: exit code {code} without a word");
+    }
+}
+
+/// Disturbs a job in a folder of its own, then runs it in peace: the end is that of an undisturbed run. Where the
+/// disturbed run says that it is done, it is.
+#[track_caller]
+fn disturb(job: &Job, what: &str, expected: &str, run: impl FnOnce(&Folder) -> Option<Ended>) {
+    let folder = Folder::new();
+    job.prepare(&folder);
+    let what = format!("{}, {what}", job.name);
+    if let Some(ended) = run(&folder) {
+        ended.check(&what);
+        if ended.code == Some(0) {
+            assert!(job.state(&folder) == expected, "{what}: said to be done: {}", ended.stderr);
+        }
+    }
+    let again = folder.run(job.line);
+    assert_eq!(again.code, Some(0), "{what}, run again: {}", again.stderr);
+    let state = job.state(&folder);
+    assert!(state == expected, "{what}, run again: {}", difference(&state, expected));
+    let litter: Vec<PathBuf> =
+        folder.files().into_iter().filter(|path| path.to_string_lossy().ends_with(".tmp")).collect();
+    assert!(litter.is_empty(), "{what}: left behind: {litter:?}");
+}
+
+/// The first line in which two states differ.
+fn difference(state: &str, expected: &str) -> String {
+    let lines = state.lines().map(Some).chain([None]).zip(expected.lines().map(Some).chain([None]));
+    let mut lines = lines.skip_while(|(a, b)| a == b);
+    let counts = format!("{} lines instead of {}", state.lines().count(), expected.lines().count());
+    format!("{counts}, the first that differs: {:?}", lines.next())
+}

@@ -1,0 +1,129 @@
+//! The examples in the help work as they stand.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{Folder, Run};
+
+const COMMANDS: [&str; 16] = [
+    "build",
+    "add",
+    "delete",
+    "compact",
+    "query",
+    "dedup",
+    "fingerprint",
+    "evaluate",
+    "idf",
+    "inspect",
+    "verify",
+    "salvage",
+    "dump",
+    "plan",
+    "compression",
+    "synth",
+];
+
+fn examples(help: &str) -> Vec<String> {
+    let (_, examples) = help.rsplit_once("Example").unwrap();
+    let lines = examples.lines().filter(|line| line.starts_with("  simstore "));
+    // What stands beside an example, after more spaces, explains it.
+    lines.map(|line| line.trim().split("   ").next().unwrap().to_owned()).collect()
+}
+
+fn with_samples() -> Folder {
+    let folder = Folder::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
+    std::fs::create_dir(folder.path("samples")).unwrap();
+    for name in ["en.jsonl", "zh.jsonl", "pairs.jsonl"] {
+        std::fs::copy(samples.join(name), folder.path("samples").join(name)).unwrap();
+    }
+    folder.write("page.md", "# A page\n\nSome words of a page, and then some more words of it.\n");
+    folder
+}
+
+#[cfg(unix)]
+#[test]
+fn run_as_they_stand() {
+    let folder = with_samples();
+    let binary = Path::new(env!("CARGO_BIN_EXE_simstore")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    for command in std::iter::once(None).chain(COMMANDS.map(Some)) {
+        let args: Vec<&str> = command.into_iter().chain(["--help"]).collect();
+        let help = folder.run(&args).ok();
+        let examples = examples(&help);
+        assert!(!examples.is_empty(), "{help}");
+        for name in ["en.simstore", "zh.simstore", "pages.simstore"] {
+            if command.is_some_and(|command| command != "build") {
+                folder.run(&["build", "--force", name, "samples/en.jsonl"]).ok();
+            } else {
+                let _ = std::fs::remove_dir_all(folder.path(name));
+            }
+        }
+        for example in examples {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &example]).current_dir(folder.path("")).env("PATH", &path);
+            let run = Run::new(shell.output().unwrap());
+            assert_eq!(run.code, Some(0), "{example}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn help_explains_json() {
+    let folder = Folder::new();
+    for command in COMMANDS {
+        let help = folder.run(&[command, "--help"]).ok();
+        assert!(help.contains("With --json"), "{command}");
+        assert!(help.contains("Example"), "{command}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}");
+    }
+}
+
+#[test]
+fn bad_usage() {
+    let folder = Folder::new();
+    folder.write("a.hex", "0000000000000001\n");
+    for args in [
+        &[][..],
+        &["unknown"],
+        &["build"],
+        &["build", "store"],
+        &["build", "store", "a.hex", "--bits", "32"],
+        &["build", "store", "a.hex", "--codec", "lzma"],
+        &["build", "store", "a.hex", "--memory", "lots"],
+        &["build", "store", "a.hex", "--distance", "17"],
+        &["build", "store", "a.hex", "--distance", "-1"],
+        &["build", "store", "a.hex", "--profile", "letters"],
+        &["build", "store", "a.hex", "--profile", "auto,weights=tf"],
+        &["build", "store", "a.hex", "--no-ids", "--names"],
+        &["build", "store", "a.hex", "--threads", "0"],
+        &["build", "store", "a.hex", "--threads", "1025"],
+        &["build", "store", "a.hex", "--plan", "nope"],
+        &["build", "store", "a.hex", "--block-size", "300"],
+        &["build", "store", "-", "-"],
+        &["query", "store"],
+        &["plan"],
+        &["plan", "--count", "many"],
+        &["plan", "--count", "0"],
+        &["plan", "--count", "5", "--distance", "17"],
+        &["plan", "--count", "5", "--medium", "tape"],
+        &["inspect", "store", "--block", "1"],
+        &["dump", "store", "--permuted"],
+        &["dedup", "a.hex", "--output", "-", "--pairs", "-"],
+        &["dedup", "a.hex", "--output", "same", "--pairs", "same"],
+        &["dedup", "a.hex", "--distance", "33", "--bits", "128"],
+        &["compression", "a.hex", "--level", "99"],
+        &["compression", "a.hex", "--block-size", "300"],
+        &["plan", "--count", "5", "--block-size", "300"],
+        &["fingerprint", "a.hex"],
+        &["evaluate"],
+        &["evaluate", "a.hex", "--random", "0"],
+        &["evaluate", "a.hex", "--profile", "letters"],
+    ] {
+        let run = folder.run(args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(!run.stderr.is_empty() && run.stdout.is_empty(), "{args:?}");
+    }
+    assert_eq!(folder.names(), ["a.hex"]);
+}

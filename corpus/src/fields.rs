@@ -1,0 +1,77 @@
+//! What makes a document of fields: an id, texts, and an extra value.
+
+use crate::{DocumentId, DocumentOptions, Encoding};
+
+/// Names that a message shows.
+const SHOWN_NAMES: usize = 30;
+
+/// The fields of an object or a row that are asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    pub(crate) id: Option<DocumentId>,
+    /// By the order of the options; `None` where one is missing.
+    pub(crate) texts: Vec<Option<String>>,
+    pub(crate) extra: Option<String>,
+}
+
+/// What is known of a document beside where it stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Parsed {
+    pub(crate) id: DocumentId,
+    pub(crate) text: String,
+    /// Replacements of malformed bytes.
+    pub(crate) replaced: u64,
+    pub(crate) extra: Option<String>,
+    /// The encoding, where that was guessed.
+    pub(crate) guessed: Option<Encoding>,
+}
+
+impl Fields {
+    /// A document, or the reason why there is none. Where no text is there, the text is empty: files that have none of
+    /// the fields are refused as a whole. `position` names a document that has no id; `field` is what a field is called
+    /// where it comes from.
+    pub(crate) fn document(
+        self,
+        options: &DocumentOptions,
+        field: &str,
+        replaced: u64,
+        position: impl FnOnce() -> String,
+    ) -> Result<Parsed, String> {
+        let id = match (self.id, &options.id_field) {
+            (Some(id), _) => id,
+            (None, Some(name)) => return Err(format!("no id {field} `{name}`")),
+            (None, None) => DocumentId::name(position())?,
+        };
+        let mut texts = self.texts.into_iter().flatten();
+        let mut text = texts.next().unwrap_or_default();
+        for more in texts {
+            text.push('\n');
+            text.push_str(&more);
+        }
+        Ok(Parsed { id, text, replaced, extra: self.extra, guessed: None })
+    }
+}
+
+impl DocumentOptions {
+    /// The name of the field that holds the id.
+    pub(crate) fn id_name(&self) -> &str {
+        self.id_field.as_deref().unwrap_or("id")
+    }
+}
+
+/// What is left of a field's name below an object or struct of another name: `b.c` of `a.b.c` in `a`.
+pub(crate) fn below<'n>(name: &'n str, object: &str) -> Option<&'n str> {
+    name.strip_prefix(object)?.strip_prefix('.')
+}
+
+/// Names for a message, in quotes: not all of very many.
+pub(crate) fn listed(names: &[String]) -> String {
+    let shown = names.len().min(SHOWN_NAMES);
+    let more = if names.len() > shown { format!(" and {} more", names.len() - shown) } else { String::new() };
+    format!("`{}`{more}", names[..shown].join("`, `"))
+}
+
+/// The reason why an annotation cannot have this name.
+pub(crate) fn is_taken(field: &str, name: &str) -> String {
+    format!("there is a {field} `{name}` already; give the annotation another name (`--cluster-field`)")
+}

@@ -1,0 +1,161 @@
+//! An open file of documents: record after record, or member after member.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::archive::{Archive, Member};
+use crate::csv;
+use crate::format::{self, Format};
+use crate::input::Input;
+use crate::objects::Objects;
+#[cfg(feature = "parquet")]
+use crate::parquet;
+use crate::records::{Content, Record};
+use crate::warc::{self, Page};
+use crate::{Compression, DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
+use simstore::Result;
+
+/// An open file of documents. After an error it goes on with what can still be read.
+#[derive(Debug)]
+pub(crate) enum File {
+    Jsonl(Box<Objects>),
+    Table(Box<csv::Rows>),
+    Warc(warc::Pages),
+    Text {
+        input: Input,
+        max_bytes: usize,
+    },
+    #[cfg(feature = "parquet")]
+    Parquet(parquet::Rows),
+    Archive(Box<Members>),
+    Ended,
+}
+
+impl File {
+    pub(crate) fn open(
+        path: &Path,
+        format: DocumentFormat,
+        compression: Compression,
+        options: &DocumentOptions,
+        #[cfg_attr(
+            not(feature = "parquet"),
+            expect(unused_variables, reason = "only Parquet has columns apart")
+        )]
+        is_projected: bool,
+        progress: &Arc<ReadProgress>,
+    ) -> Result<File> {
+        let input = || Input::open(path, compression, progress);
+        match format {
+            #[cfg(feature = "parquet")]
+            DocumentFormat::Parquet => {
+                Ok(File::Parquet(parquet::Rows::open(path, options, is_projected, progress)?))
+            }
+            #[cfg(not(feature = "parquet"))]
+            DocumentFormat::Parquet => Err(simstore::Error::BadArgument(format!(
+                "{}: this simstore reads no Parquet; build it with the feature `parquet`",
+                path.display()
+            ))),
+            DocumentFormat::Archive => Ok(File::Archive(Box::new(Members {
+                archive: Archive::open(input()?, progress)?,
+                open: File::Ended,
+                options: options.clone(),
+                progress: Arc::clone(progress),
+            }))),
+            _ => File::of_input(input()?, format, options),
+        }
+    }
+
+    /// A file in a format that needs no more than its bytes from first to last.
+    fn of_input(input: Input, format: DocumentFormat, options: &DocumentOptions) -> Result<File> {
+        let table = |input: Input, delimiter| {
+            Ok(csv::Rows::open(input.into_lines(options.encoding)?, delimiter, options)?
+                .map_or(File::Ended, |rows| File::Table(Box::new(rows))))
+        };
+        match format {
+            DocumentFormat::Jsonl => Ok(File::Jsonl(Box::new(Objects::open(input, options)?))),
+            DocumentFormat::Csv => table(input, b','),
+            DocumentFormat::Tsv => table(input, b'\t'),
+            DocumentFormat::Warc => Ok(File::Warc(warc::Pages::new(input, options.max_bytes))),
+            DocumentFormat::Text => Ok(File::Text { input, max_bytes: options.max_bytes }),
+            DocumentFormat::Parquet => Err(input.bad_file(
+                "Parquet is read from its end, which a member of an archive has not; unpack the archive first",
+            )),
+            DocumentFormat::Archive => {
+                Err(input.bad_file("an archive within an archive, which is not read: unpack it first"))
+            }
+        }
+    }
+
+    /// The next record.
+    ///
+    /// # Errors
+    /// As [`records`](crate::records).
+    pub(crate) fn next(&mut self) -> Result<Option<Record>> {
+        match self {
+            File::Jsonl(objects) => Ok(objects.read()?.map(|(number, line)| {
+                Record::new(objects.path(), number, Content::Jsonl { line, encoding: objects.encoding() })
+            })),
+            File::Table(rows) => Ok(rows.read()?.map(|(line, row)| {
+                Record::new(rows.path(), line, Content::Table { row, header: Arc::clone(rows.header()) })
+            })),
+            File::Warc(pages) => Ok(pages.read()?.map(|page| {
+                let Page { number, bytes, header_bytes } = page;
+                Record::new(pages.path(), number, Content::Warc { bytes, header_bytes })
+            })),
+            File::Text { .. } => {
+                let File::Text { mut input, max_bytes } = std::mem::replace(self, File::Ended) else {
+                    return Ok(None);
+                };
+                let bytes = input.read_all(max_bytes)?;
+                Ok(Some(Record::new(input.path(), 1, Content::Text(bytes))))
+            }
+            #[cfg(feature = "parquet")]
+            File::Parquet(rows) => {
+                Ok(rows.read()?.map(|(number, row)| Record::new(rows.path(), number, Content::Parquet(row))))
+            }
+            File::Archive(members) => members.next(),
+            File::Ended => Ok(None),
+        }
+    }
+}
+
+/// The members of an archive, each read as a file of a folder would be.
+#[derive(Debug)]
+pub(crate) struct Members {
+    archive: Archive,
+    /// The member that is being read.
+    open: File,
+    options: DocumentOptions,
+    progress: Arc<ReadProgress>,
+}
+
+impl Members {
+    fn next(&mut self) -> Result<Option<Record>> {
+        loop {
+            if let Some(record) = self.open.next()? {
+                return Ok(Some(record));
+            }
+            self.open = File::Ended;
+            let Some(member) = self.archive.next()? else { return Ok(None) };
+            self.open = self.open_member(member)?;
+        }
+    }
+
+    fn open_member(&self, member: Member) -> Result<File> {
+        let Member { path, reader } = member;
+        if self.options.format.is_none() && format::by_name(&path).is_none() {
+            self.progress.note(ReadNote::UnknownFile);
+            return Ok(File::Ended);
+        }
+        let mut input = Input::of_member(&path, reader, &self.progress)?;
+        let head = input.peek(format::HEAD_BYTES)?;
+        match format::of(&path, &head, &self.options) {
+            Ok(Some(Format::Documents(format))) => File::of_input(input, format, &self.options),
+            Ok(_) => {
+                self.progress.note(ReadNote::FingerprintFile);
+                Ok(File::Ended)
+            }
+            Err(reason) => Err(input.bad_file(&reason)),
+        }
+    }
+}

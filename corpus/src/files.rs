@@ -1,0 +1,244 @@
+//! Which files are read: paths, patterns and folders.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use glob::MatchOptions;
+use walkdir::{DirEntry, FilterEntry, WalkDir};
+
+use crate::compression::Compression;
+use crate::format::{self, Format};
+use crate::input::is_folder;
+use crate::once::{is_read_once, is_stdin};
+use crate::{DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
+use simstore::{Error, Result};
+
+/// A file of documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    /// The file; `-` for standard input.
+    pub path: PathBuf,
+    /// What it holds.
+    pub format: DocumentFormat,
+    /// How it is compressed.
+    pub compression: Compression,
+    /// Its size on disk; `None` for standard input and pipes.
+    pub bytes: Option<u64>,
+}
+
+/// All files that [`records`](crate::records), [`documents`](crate::documents) and
+/// [`fingerprint_documents`](crate::fingerprint_documents) read for the same paths, in order. Nothing more is
+/// read of them than the first bytes. Each alone gives the same documents as among the others.
+///
+/// # Errors
+/// Items are [`Error::BadInput`] for what cannot be opened or listed, after which the next file follows. Any
+/// other error is the last item.
+pub fn input_files(paths: &[PathBuf], options: &DocumentOptions) -> InputFiles {
+    let progress = Arc::default();
+    InputFiles { files: Files::new(paths, options, &progress), progress }
+}
+
+/// An iterator over the files of paths: see [`input_files`].
+#[derive(Debug)]
+pub struct InputFiles {
+    files: Files,
+    progress: Arc<ReadProgress>,
+}
+
+impl InputFiles {
+    /// Counts the files that are passed over.
+    pub fn progress(&self) -> Arc<ReadProgress> {
+        Arc::clone(&self.progress)
+    }
+}
+
+impl Iterator for InputFiles {
+    type Item = Result<InputFile>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let file = self.files.next()?;
+        Some(file.and_then(|Found { path, format, compression }| {
+            let once = is_read_once(&path)?;
+            let bytes = if once { None } else { path.metadata().ok().map(|metadata| metadata.len()) };
+            Ok(InputFile { path, format, compression, bytes })
+        }))
+    }
+}
+
+/// Paths with each pattern replaced by what it matches.
+///
+/// # Errors
+/// As [`input_files`].
+pub fn matching_paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in paths {
+        match matches_of(path)? {
+            Some(matches) => all.extend(matches),
+            None => all.push(path.clone()),
+        }
+    }
+    Ok(all)
+}
+
+/// A file, as what it is read.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) format: DocumentFormat,
+    pub(crate) compression: Compression,
+}
+
+/// All below a folder that is not hidden.
+type Walk = FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>;
+
+/// The files of paths, with their formats.
+#[derive(Debug)]
+pub(crate) struct Files {
+    paths: VecDeque<PathBuf>,
+    /// The folder that is being walked.
+    walk: Option<Walk>,
+    options: DocumentOptions,
+    progress: Arc<ReadProgress>,
+    failed: bool,
+}
+
+impl Files {
+    pub(crate) fn new(paths: &[PathBuf], options: &DocumentOptions, progress: &Arc<ReadProgress>) -> Files {
+        Files {
+            paths: paths.iter().cloned().collect(),
+            walk: None,
+            options: options.clone(),
+            progress: Arc::clone(progress),
+            failed: false,
+        }
+    }
+
+    fn advance(&mut self) -> Result<Option<Found>> {
+        loop {
+            if let Some(entry) = self.walk.as_mut().and_then(Iterator::next) {
+                let entry = entry.map_err(|error| walk_error(&error))?;
+                if !entry.file_type().is_file() {
+                    continue;
+                }
+                match self.format_in_folder(entry.path())? {
+                    Some(format) => return found(entry.into_path(), format).map(Some),
+                    None => continue,
+                }
+            }
+            self.walk = None;
+            let Some(path) = self.paths.pop_front() else { return Ok(None) };
+            if let Some(matches) = matches_of(&path)? {
+                for path in matches.into_iter().rev() {
+                    self.paths.push_front(path);
+                }
+            } else if !is_stdin(&path) && is_folder(&path)? {
+                let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
+                self.walk = Some(walk.filter_entry(is_shown));
+            } else {
+                let format = self.format_of(&path)?;
+                return found(path, format).map(Some);
+            }
+        }
+    }
+
+    /// The format of a file below a folder; `None` if it is passed over.
+    fn format_in_folder(&self, path: &Path) -> Result<Option<DocumentFormat>> {
+        if self.options.format.is_none() && format::by_name(path).is_none() {
+            self.progress.note(ReadNote::UnknownFile);
+            return Ok(None);
+        }
+        Ok(match format::detect(path, &self.options)? {
+            Some(Format::Documents(format)) => Some(format),
+            _ => {
+                self.progress.note(ReadNote::FingerprintFile);
+                None
+            }
+        })
+    }
+
+    /// The format of a file that was named.
+    fn format_of(&self, path: &Path) -> Result<DocumentFormat> {
+        match format::detect(path, &self.options)? {
+            Some(Format::Documents(format)) => Ok(format),
+            Some(Format::HexLines | Format::Raw { .. }) => {
+                Err(Error::BadArgument(format!("{}: holds fingerprints, not documents", path.display())))
+            }
+            None if is_read_once(path)? => Ok(DocumentFormat::Jsonl),
+            None => Ok(DocumentFormat::Text),
+        }
+    }
+}
+
+impl Iterator for Files {
+    type Item = Result<Found>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let file = self.advance();
+        self.failed = matches!(&file, Err(error) if !matches!(error, Error::BadInput { .. }));
+        file.transpose()
+    }
+}
+
+fn found(path: PathBuf, format: DocumentFormat) -> Result<Found> {
+    let compression =
+        if format == DocumentFormat::Parquet { Compression::None } else { format::compression(&path)? };
+    Ok(Found { path, format, compression })
+}
+
+/// Whether an entry of a folder is read; the folder itself is, whatever it is called.
+fn is_shown(entry: &DirEntry) -> bool {
+    entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
+}
+
+fn walk_error(error: &walkdir::Error) -> Error {
+    let path = error.path().map(Path::to_path_buf).unwrap_or_default();
+    let reason = match error.loop_ancestor() {
+        Some(ancestor) => format!("a link that leads back to {}: a loop", ancestor.display()),
+        None => match error.io_error() {
+            Some(source) => format!("cannot list: {source}"),
+            None => "cannot list".to_owned(),
+        },
+    };
+    Error::BadInput { path, line: 0, reason }
+}
+
+/// The files and folders that a pattern matches, by name; `None` if the path is no pattern, or there is something
+/// of this very name.
+///
+/// # Errors
+/// [`Error::BadArgument`] for a pattern that is malformed or matches nothing, [`Error::BadInput`] if a folder on its
+/// way cannot be listed.
+pub(crate) fn matches_of(path: &Path) -> Result<Option<Vec<PathBuf>>> {
+    let Some(pattern) = path.to_str().filter(|name| name.contains(['*', '?', '['])) else { return Ok(None) };
+    if path.symlink_metadata().is_ok() {
+        return Ok(None);
+    }
+    // As shells do it.
+    let options = MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+    };
+    let bad = |reason: String| Error::BadArgument(format!("{pattern}: {reason}"));
+    let found = glob::glob_with(pattern, options)
+        .map_err(|error| bad(format!("no such file, nor a pattern: {error}")))?;
+    let mut matches = Vec::new();
+    for found in found {
+        let found = found.map_err(|error| {
+            let reason = format!("cannot list: {}", error.error());
+            Error::BadInput { path: error.path().to_path_buf(), line: 0, reason }
+        })?;
+        // A pipe is to be named, since it can be read only once.
+        if found.metadata().is_ok_and(|metadata| metadata.is_file() || metadata.is_dir()) {
+            matches.push(found);
+        }
+    }
+    if matches.is_empty() {
+        return Err(bad("matches no file".to_owned()));
+    }
+    Ok(Some(matches))
+}

@@ -1,0 +1,335 @@
+//! The id and the text of a document in a JSON object.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+
+use crate::encoding::{self, Encoding};
+use crate::fields::{Fields, Parsed, below, listed};
+use crate::{DocumentId, DocumentOptions};
+
+/// Parses a line of JSON; a reason if it is malformed. `position` names a document that has no id.
+pub(crate) fn parse(
+    line: Vec<u8>,
+    encoding: Encoding,
+    options: &DocumentOptions,
+    position: impl FnOnce() -> String,
+) -> Result<Parsed, String> {
+    let (line, replaced) = encoding::decode_line(line, encoding);
+    let found = found(&line, options)?;
+    if let (None, Some(name)) = (&found.fields.id, &options.id_field) {
+        return Err(format!("no id field `{name}`; the document has {}", listed(&names_below(&line))));
+    }
+    found.fields.document(options, "field", replaced, position)
+}
+
+/// Whether a line of JSON has one of the text fields, `null` or not; a reason if it is malformed.
+pub(crate) fn has_text(line: &[u8], encoding: Encoding, options: &DocumentOptions) -> Result<bool, String> {
+    let (line, _) = encoding::decode_line(line.to_vec(), encoding);
+    Ok(found(&line, options)?.has_text)
+}
+
+fn found(line: &str, options: &DocumentOptions) -> Result<Found, String> {
+    let mut json = serde_json::Deserializer::from_str(line);
+    let found = FoundIn(options).deserialize(&mut json).and_then(|found| json.end().map(|()| found));
+    found.map_err(|error| reason(&error))
+}
+
+/// Why the first line of a file tells that it holds JSON, but not one object a line; and what to do.
+pub(crate) fn is_no_line(first: &[u8]) -> Option<&'static str> {
+    let is_open = first.trim_ascii() == b"{";
+    is_open.then_some(
+        "a JSON object over several lines, expected one on each line; `jq -c .` brings an object onto one line",
+    )
+}
+
+/// A string in quotes, in ASCII and so the same in every encoding of lines.
+pub(crate) fn ascii_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for unit in text.encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(byte) if matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\') => {
+                quoted.push(byte.into());
+            }
+            _ => quoted.push_str(&format!("\\u{unit:04x}")),
+        }
+    }
+    quoted + "\""
+}
+
+/// The names of the fields of an object.
+pub(crate) fn names(line: &str) -> Result<Vec<String>, String> {
+    let object: std::collections::BTreeMap<String, IgnoredAny> =
+        serde_json::from_str(line).map_err(|error| reason(&error))?;
+    Ok(object.into_keys().collect())
+}
+
+/// The names of the fields of an object, for a message: those of objects in it too, `a.b`.
+pub(crate) fn names_below(line: &str) -> Vec<String> {
+    fn push(names: &mut Vec<String>, before: &str, object: serde_json::Map<String, Value>) {
+        for (key, value) in object {
+            let name = format!("{before}{key}");
+            match value {
+                Value::Object(inner) if !inner.is_empty() => push(names, &format!("{name}."), inner),
+                _ => names.push(name),
+            }
+        }
+    }
+    let mut names = Vec::new();
+    if let Ok(Value::Object(object)) = serde_json::from_str(line) {
+        push(&mut names, "", object);
+    }
+    names
+}
+
+/// The message of a JSON error, without the line number: the parser sees one line only.
+fn reason(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    let message = match message.strip_suffix(&position) {
+        Some(message) => format!("{message} at column {}", error.column()),
+        None => message,
+    };
+    if error.is_eof() {
+        return format!("{message}; expected a whole JSON object on each line");
+    }
+    message
+}
+
+/// What was found in an object.
+struct Found {
+    fields: Fields,
+    /// Whether one of the text fields is there, `null` or not.
+    has_text: bool,
+}
+
+/// What is wanted of a JSON object; other fields are skipped without being stored.
+struct FoundIn<'o>(&'o DocumentOptions);
+
+impl<'de> DeserializeSeed<'de> for FoundIn<'_> {
+    type Value = Found;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for FoundIn<'_> {
+    type Value = Found;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a JSON object on one line")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+        let FoundIn(options) = self;
+        let texts = options.text_fields.len();
+        let others = [Some(options.id_name()), options.extra_field.as_deref()];
+        let wanted: Vec<Option<&str>> =
+            options.text_fields.iter().map(|field| Some(&**field)).chain(others).collect();
+        // A field of this very name comes before one in an object.
+        let mut values: Vec<Option<Value>> = vec![None; wanted.len()];
+        let mut is_own = vec![false; wanted.len()];
+        let mut seen: Vec<String> = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let is_wanted = |name: &&str| **name == key || below(name, &key).is_some();
+            let Some(last) = wanted.iter().rposition(|name| name.as_ref().is_some_and(is_wanted)) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if seen.contains(&key) {
+                return Err(A::Error::custom(format_args!("the field `{key}` comes twice")));
+            }
+            let mut value = map.next_value::<Value>()?;
+            for (at, name) in wanted.iter().enumerate().filter_map(|(at, name)| Some((at, (*name)?))) {
+                if name == key {
+                    is_own[at] = true;
+                    values[at] = Some(if at == last { std::mem::take(&mut value) } else { value.clone() });
+                } else if let Some(rest) = below(name, &key).filter(|_| !is_own[at])
+                    && let Some(inner) = look_up(&value, rest)
+                {
+                    values[at] = Some(inner.clone());
+                }
+            }
+            seen.push(key);
+        }
+        let extra = values.pop().flatten().and_then(|value| extra(&value));
+        let id = values.pop().flatten().map(|value| {
+            let name = options.id_name();
+            id(&value).map_err(|what| A::Error::custom(format_args!("the id field `{name}` {what}")))
+        });
+        let mut fields = Fields { id: id.transpose()?, texts: Vec::with_capacity(texts), extra };
+        let has_text = values.iter().any(Option::is_some);
+        for (value, name) in values.into_iter().zip(&options.text_fields) {
+            fields.texts.push(match value {
+                Some(Value::String(text)) => Some(text),
+                Some(Value::Null) | None => None,
+                Some(_) => {
+                    return Err(A::Error::custom(format_args!("the text field `{name}` is not a string")));
+                }
+            });
+        }
+        Ok(Found { fields, has_text })
+    }
+}
+
+/// The field of a name in an object, or in objects in it; of a `null`, `null`.
+fn look_up<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
+    let Value::Object(object) = value else { return value.is_null().then_some(value) };
+    object.get(name).or_else(|| {
+        let mut parts = name.match_indices('.').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        parts.find_map(|(first, rest)| look_up(object.get(first)?, rest))
+    })
+}
+
+fn id(value: &Value) -> Result<DocumentId, String> {
+    match value {
+        Value::String(name) => DocumentId::name(name.clone()).map_err(|reason| format!("is {reason}")),
+        value => value
+            .as_u64()
+            .map(DocumentId::Number)
+            .ok_or_else(|| "is neither a string nor an integer from 0 to 2^64 - 1".to_owned()),
+    }
+}
+
+/// A string as it is, other values as JSON.
+fn extra(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        value => Some(value.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(
+        line: &str,
+        id_field: Option<&str>,
+        text_fields: &[&str],
+    ) -> Result<(DocumentId, String), String> {
+        let options = DocumentOptions {
+            id_field: id_field.map(str::to_owned),
+            text_fields: text_fields.iter().map(|&field| field.to_owned()).collect(),
+            ..DocumentOptions::default()
+        };
+        let parsed = super::parse(line.into(), Encoding::AUTO, &options, || "file:1".to_owned())?;
+        Ok((parsed.id, parsed.text))
+    }
+
+    fn name(name: &str) -> DocumentId {
+        DocumentId::Name(name.to_owned())
+    }
+
+    #[test]
+    fn ids() {
+        let id = |line: &str| parse(line, None, &["text"]).unwrap().0;
+        assert_eq!(id(r#"{"id": 18446744073709551615, "text": ""}"#), DocumentId::Number(u64::MAX));
+        assert_eq!(id(r#"{"text": "", "id": "7"}"#), name("7"));
+        assert_eq!(id(r#"{"text": "", "other": [{"id": 1}]}"#), name("file:1"));
+        assert_eq!(
+            parse(r#"{"url": "u", "text": ""}"#, Some("url"), &["text"]),
+            Ok((name("u"), String::new()))
+        );
+        for line in [
+            r#"{"id": -1, "text": ""}"#,
+            r#"{"id": 1.5, "text": ""}"#,
+            r#"{"id": 18446744073709551616, "text": ""}"#,
+            r#"{"id": null, "text": ""}"#,
+            r#"{"id": [1], "text": ""}"#,
+        ] {
+            assert!(parse(line, None, &["text"]).unwrap_err().contains("neither a string"), "{line}");
+        }
+        assert_eq!(
+            parse(r#"{"text": "", "o": {"a": 1, "b": {}}}"#, Some("id"), &["text"]),
+            Err("no id field `id`; the document has `o.a`, `o.b`, `text`".to_owned())
+        );
+    }
+
+    #[test]
+    fn texts() {
+        let text = |line: &str| parse(line, None, &["title", "text"]).map(|(_, text)| text);
+        assert_eq!(text(r#"{"text": "b\u4e2d", "title": "a"}"#).unwrap(), "a\nb中");
+        assert_eq!(text(r#"{"text": "b", "title": null}"#).unwrap(), "b");
+        assert_eq!(text(r#"{"title": "a"}"#).unwrap(), "a");
+        assert_eq!(text("{}"), Ok(String::new()));
+        assert_eq!(text(r#"{"text": null}"#), Ok(String::new()));
+        assert!(text(r#"{"text": 1}"#).unwrap_err().contains("`text` is not a string"));
+        assert_eq!(parse(r#"{"url": "u"}"#, Some("url"), &["url"]), Ok((name("u"), "u".to_owned())));
+    }
+
+    #[test]
+    fn fields_of_objects() {
+        let text =
+            |line: &str| parse(line, Some("meta.id"), &["a.b.c"]).map(|(id, text)| (id.to_string(), text));
+        let found = |id: &str, text: &str| Ok((id.to_owned(), text.to_owned()));
+        assert_eq!(text(r#"{"a": {"b": {"c": "t", "d": 1}}, "meta": {"id": 7}}"#), found("7", "t"));
+        // The name itself comes first, wherever it stands.
+        assert_eq!(text(r#"{"a.b.c": "own", "a": {"b": {"c": "t"}}, "meta": {"id": 7}}"#), found("7", "own"));
+        assert_eq!(text(r#"{"a": {"b": {"c": "t"}}, "a.b.c": "own", "meta": {"id": 7}}"#), found("7", "own"));
+        assert_eq!(text(r#"{"a.b": {"c": "t"}, "meta": {"id": "x"}}"#), found("x", "t"));
+        assert_eq!(text(r#"{"a": {"b.c": "t"}, "meta": {"id": "x"}}"#), found("x", "t"));
+        assert_eq!(text(r#"{"a": null, "meta": {"id": "x"}}"#), found("x", ""));
+        let error = text(r#"{"a": {"b": {"c": 1}}, "meta": {"id": "x"}}"#).unwrap_err();
+        assert!(error.contains("the text field `a.b.c` is not a string"), "{error}");
+        let has = |line: &str| {
+            let options =
+                DocumentOptions { text_fields: vec!["a.b".to_owned()], ..DocumentOptions::default() };
+            has_text(line.as_bytes(), Encoding::AUTO, &options).unwrap()
+        };
+        assert!(has(r#"{"a": {"b": null}}"#) && has(r#"{"a": null}"#) && has(r#"{"a.b": ""}"#));
+        assert!(!has(r#"{"a": {"c": "x"}}"#) && !has(r#"{"b": "x"}"#) && !has(r#"{"a": "x"}"#));
+    }
+
+    #[test]
+    fn malformed() {
+        let error = |line: &str| parse(line, None, &["text"]).unwrap_err();
+        assert!(error(r#"{"text": "a", "text": "b"}"#).contains("`text` comes twice"));
+        assert!(error(r#"{"id": 1, "text": "a", "id": 2}"#).contains("`id` comes twice"));
+        assert!(error("[1]").contains("expected a JSON object on one line"));
+        assert_eq!(
+            error(r#"{"text": "a""#),
+            "EOF while parsing an object at column 12; expected a whole JSON object on each line"
+        );
+        assert!(error(r#"{"text": "a"} {}"#).contains("trailing characters"));
+        assert!(error(r#"{"text": "\ud800"}"#).contains("column"));
+    }
+
+    #[test]
+    fn extra_values() {
+        let extra = |line: &str, field: &str| {
+            let options =
+                DocumentOptions { extra_field: Some(field.to_owned()), ..DocumentOptions::default() };
+            super::parse(line.into(), Encoding::AUTO, &options, String::new).unwrap().extra
+        };
+        let line = r#"{"id": 7, "text": "t", "date": "2024-05-01", "n": -1.5, "flag": true, "none": null, "l": [1, 2]}"#;
+        for (field, expected) in [
+            ("date", Some("2024-05-01")),
+            ("n", Some("-1.5")),
+            ("flag", Some("true")),
+            ("l", Some("[1,2]")),
+            ("id", Some("7")),
+            ("text", Some("t")),
+            ("none", None),
+            ("missing", None),
+        ] {
+            assert_eq!(extra(line, field).as_deref(), expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn malformed_utf8_is_replaced() {
+        let line = b"{\"text\": \"a\xffb\", \"id\": \"\xe4\xb8\"}".to_vec();
+        let parsed = super::parse(line, Encoding::AUTO, &DocumentOptions::default(), String::new).unwrap();
+        assert_eq!((&*parsed.text, parsed.replaced), ("a\u{fffd}b", 2));
+    }
+
+    #[test]
+    fn files_that_are_no_lines() {
+        assert!(is_no_line(b"{ \r").is_some_and(|reason| reason.contains("jq -c .")));
+        assert_eq!(is_no_line(b"{}"), None);
+    }
+}

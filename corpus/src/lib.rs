@@ -1,0 +1,185 @@
+//! Reading documents and fingerprints from files.
+//!
+//! Inputs are lists of paths: files, folders, and patterns such as `corpus/**/*.csv`, which match as in a shell and
+//! must match something. `-` is standard input.
+//!
+//! | extension | holds |
+//! |---|---|
+//! | `.jsonl`, `.ndjson`, `.json` | documents: one JSON object a line, or one array of objects |
+//! | `.csv`, `.tsv` | documents: a table, whose first row names the columns; what is quoted may hold newlines |
+//! | `.parquet` | documents: a table (feature `parquet`) |
+//! | `.warc`, `.wet` | documents: the pages of a web archive, successful HTTP responses with a text in them, and its `conversion` and `resource` records that are texts |
+//! | `.txt`, `.text`, `.md`, `.markdown`, `.htm`, `.html` | one document, its text as it stands; the id is the path |
+//! | `.zip`, `.tar`, `.tgz`, `.tbz2`, `.txz`, `.tzst` | an archive: its members are read as the files of a folder are |
+//! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each; a `.tsv` file is one of these if its first line is one |
+//! | `.u64`, `.u128` | fingerprints: raw, little-endian |
+//!
+//! Of a folder, the documents of all files below it with one of these extensions are read, by name. Links are
+//! followed; files and folders whose names begin with a dot are left out.
+//!
+//! All but Parquet and raw fingerprints may be compressed, with gzip, zstd, bzip2 or xz, in several members too:
+//! by `.gz`, `.zst`, `.bz2` or `.xz` after the extension, or by their first bytes. Standard input, and files and pipes
+//! with other extensions, are judged by their first bytes: 16 or 32 hexadecimal digits on the first line are
+//! fingerprints, `{` is JSON lines, a row with the name of a text field is a table, and Parquet and WARC say what they
+//! are; else standard input and a pipe are read as JSON lines and a file as a text. Content comes before names where it
+//! is no text: an archive or Parquet is read as that whatever it is called, and what else is binary is refused by saying
+//! what it looks like. What has been looked at of a
+//! pipe is kept for the reader to come: it is opened once. [`DocumentOptions::format`] comes before all this.
+//!
+//! A member of an archive is called by the path of the archive and its own, `pages.zip/a/b.txt`, and is never written to
+//! disk. Members come in the order of the archive, hidden ones and those with unknown extensions left out.
+//!
+//! Everything streams: no input is held in memory as a whole, except for a text file. Blank lines and a byte order mark
+//! at the start are ignored. Malformed characters are replaced and counted. A malformed document, the
+//! rest of a damaged row group of Parquet, or a file that cannot be read or read on, is one [`Error::BadInput`], and the
+//! reading goes on after it; any other error is the last item.
+//!
+//! [`DocumentWriter`] writes documents again as they stand.
+//!
+//! ```
+//! use simstore_corpus::{DocumentOptions, fingerprint_documents};
+//! use simstore_text::Profile;
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("pages.jsonl");
+//! std::fs::write(&path, "{\"id\": 7, \"text\": \"To be, or not to be\"}\n").unwrap();
+//! let options = DocumentOptions::default();
+//! for document in fingerprint_documents::<u64>(&[path], &options, &Profile::default()) {
+//!     let document = document?;
+//!     println!("{}: {:?}", document.id, document.simhash);
+//! }
+//! # Ok::<(), simstore::Error>(())
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::format::Format;
+use simstore::{Error, Result};
+
+mod archive;
+mod batch;
+mod binary;
+mod compression;
+mod compressor;
+mod csv;
+mod encoding;
+mod field_names;
+mod fields;
+mod file;
+mod files;
+mod fingerprints;
+mod format;
+mod http;
+mod id;
+mod input;
+mod json;
+mod objects;
+mod once;
+mod options;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_writer;
+mod progress;
+mod records;
+mod transcode;
+mod warc;
+mod writer;
+
+pub use crate::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
+pub use crate::compression::Compression;
+pub use crate::compressor::Compressor;
+pub use crate::encoding::Encoding;
+pub use crate::files::{InputFile, InputFiles, input_files, matching_paths};
+pub use crate::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
+pub use crate::id::{DocumentId, MAX_NAME_BYTES};
+pub use crate::once::put_aside;
+pub use crate::options::{DocumentFormat, DocumentOptions};
+pub use crate::progress::{ReadNote, ReadProgress};
+pub use crate::records::{Record, Records, records};
+pub use crate::writer::{Annotation, DocumentWriter};
+
+/// What an input holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Documents: read them with [`documents`] or [`fingerprint_documents`].
+    Documents,
+    /// Fingerprints: read them with [`fingerprints`](fn@fingerprints).
+    Fingerprints,
+}
+
+impl InputKind {
+    /// What a path, or all that a pattern matches, holds, by its extension or, where that does not tell, its first
+    /// bytes. What neither tells holds documents.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the path does not exist, [`Error::BadInput`] if it cannot be read, and
+    /// [`Error::BadArgument`] if a pattern matches nothing, or documents and fingerprints.
+    pub fn detect(path: &Path) -> Result<InputKind> {
+        let Some(matches) = files::matches_of(path)? else { return InputKind::of_path(path) };
+        let mut kind = None;
+        for found in &matches {
+            let of_this = InputKind::of_path(found)?;
+            if *kind.get_or_insert(of_this) != of_this {
+                return Err(Error::BadArgument(format!(
+                    "{}: matches files of documents and of fingerprints; name those of one kind",
+                    path.display()
+                )));
+            }
+        }
+        Ok(kind.unwrap_or(InputKind::Documents))
+    }
+
+    fn of_path(path: &Path) -> Result<InputKind> {
+        if !once::is_stdin(path) && input::is_folder(path)? {
+            return Ok(InputKind::Documents);
+        }
+        // Whether it is a text is judged when it is read, by what is asked for.
+        let options = DocumentOptions { encoding: Encoding::UTF_8, ..DocumentOptions::default() };
+        Ok(match format::detect(path, &options)? {
+            Some(Format::HexLines | Format::Raw { .. }) => InputKind::Fingerprints,
+            Some(Format::Documents(_)) | None => InputKind::Documents,
+        })
+    }
+}
+
+/// A document of a corpus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// What it is called.
+    pub id: DocumentId,
+    /// Its text, as it stands in the file, decoded.
+    pub text: String,
+    /// The file it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// Where it starts there: see [`Record::line`].
+    pub line: u64,
+    /// How many malformed sequences of bytes became U+FFFD.
+    pub replaced: u64,
+    /// The value of the [extra field](DocumentOptions::extra_field), if that is there: a string as it is, anything
+    /// else as JSON writes it.
+    pub extra: Option<String>,
+    /// The encoding of a text that is not UTF-8 and does not say what it is: a guess by its bytes.
+    pub guessed: Option<Encoding>,
+}
+
+/// The documents of files and folders, in order.
+///
+/// # Errors
+/// Items are [`Error::BadInput`] for a malformed document, after which the next one follows, and for a file that
+/// cannot be opened, decompressed or read on, or that lacks the columns asked for, after which the next file
+/// follows. [`Error::Io`] for a file that is not there, and [`Error::BadArgument`] for one that holds fingerprints
+/// and for a pattern that matches nothing end the iteration.
+pub fn documents(
+    paths: &[PathBuf],
+    options: &DocumentOptions,
+) -> impl Iterator<Item = Result<Document>> + use<> {
+    let options = options.clone();
+    records(paths, &options).projected(true).map(move |record| record?.document(&options))
+}
+
+/// The examples of the README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -1,0 +1,182 @@
+//! Which files are read, and as what.
+
+use std::path::{Path, PathBuf};
+
+use simstore::{Error, Result};
+use simstore_corpus::{
+    Compression, DocumentFormat, DocumentOptions, InputFile, InputKind, documents, fingerprint_documents,
+    fingerprints, input_files,
+};
+use simstore_text::Profile;
+
+use crate::{COMPRESSIONS, Folder, TWO_LINES, gzip, ids_and_texts};
+
+#[test]
+fn folders_are_walked_in_order() {
+    let folder = Folder::new();
+    folder.file("top/b.md", "b");
+    folder.file("top/a/z.txt", "\u{feff}z\r\n");
+    folder.file("top/a/y.txt.gz", gzip(b"y"));
+    folder.file("top/c.jsonl", TWO_LINES);
+    folder.file("top/image.png", b"\x89PNG");
+    folder.file("top/prints.hex", "0000000000000000");
+    folder.file("top/prints.tsv", "0000000000000000\t7");
+    folder.file("top/d.tsv", "id\ttext\nx\tcell\n");
+    folder.file("top/.hidden.txt", "");
+    folder.file("top/.hidden/a.txt", "");
+    let top = folder.0.path().join("top");
+    let name = |file: &str| format!("{}/{file}", top.display());
+    assert_eq!(
+        ids_and_texts(&top),
+        [
+            (name("a/y.txt.gz"), "y".to_owned()),
+            (name("a/z.txt"), "z\r\n".to_owned()),
+            (name("b.md"), "b".to_owned()),
+            ("1".to_owned(), "one".to_owned()),
+            ("b".to_owned(), "two".to_owned()),
+            ("x".to_owned(), "cell".to_owned()),
+        ]
+    );
+    assert_eq!(InputKind::detect(&top).unwrap(), InputKind::Documents);
+}
+
+/// The ids of the documents of paths.
+fn ids(paths: &[PathBuf], options: &DocumentOptions) -> Vec<String> {
+    documents(paths, options).map(|document| document.unwrap().id.to_string()).collect()
+}
+
+#[test]
+#[cfg(unix)]
+fn links_are_followed() {
+    let folder = Folder::new();
+    folder.file("elsewhere/a.jsonl", TWO_LINES);
+    folder.file("top/b.txt", "b");
+    let link = |from: &str, to: &str| {
+        std::os::unix::fs::symlink(folder.0.path().join(from), folder.0.path().join(to)).unwrap();
+    };
+    link("elsewhere", "top/a");
+    link("elsewhere/a.jsonl", "top/c.jsonl");
+    let top = folder.0.path().join("top");
+    let text = format!("{}/b.txt", top.display());
+    assert_eq!(ids(&[top], &DocumentOptions::default()), ["1", "b", &text, "1", "b"]);
+}
+
+#[test]
+fn patterns_that_no_shell_has_seen() {
+    let folder = Folder::new();
+    for name in ["a1.jsonl", "a2.jsonl.gz", "b.jsonl", "deep/er/a3.jsonl", ".a4.jsonl"] {
+        let line = format!("{{\"id\": \"{name}\", \"text\": \"\"}}\n");
+        let is_packed = name.ends_with(".gz");
+        folder.file(name, if is_packed { gzip(line.as_bytes()) } else { line.into_bytes() });
+    }
+    folder.file("a[1].jsonl", "{\"id\": \"[1]\", \"text\": \"\"}");
+    folder.file("prints/a.hex", "0000000000000001\n");
+    folder.file("prints/b.hex", "0000000000000002\n");
+    let pattern = |pattern: &str| vec![folder.0.path().join(pattern)];
+    let of = |name: &str| ids(&pattern(name), &DocumentOptions::default());
+    assert_eq!(of("a?.jsonl*"), ["a1.jsonl", "a2.jsonl.gz"]);
+    assert_eq!(of("**/a[0-9].jsonl"), ["a1.jsonl", "deep/er/a3.jsonl"]);
+    assert_eq!(of("d*"), ["deep/er/a3.jsonl"]);
+    // There is a file of this very name.
+    assert_eq!(of("a[1].jsonl"), ["[1]"]);
+    let values: Vec<u64> =
+        fingerprints(&pattern("prints/*")).map(|record| record.unwrap().fingerprint).collect();
+    assert_eq!(values, [1, 2]);
+    assert_eq!(InputKind::detect(&pattern("prints/*")[0]).unwrap(), InputKind::Fingerprints);
+    assert_eq!(InputKind::detect(&pattern("a*.jsonl")[0]).unwrap(), InputKind::Documents);
+    let mixed = InputKind::detect(&pattern("**/a*")[0]).unwrap_err().to_string();
+    assert!(mixed.contains("documents and of fingerprints"), "{mixed}");
+    for name in ["x*", "a[", "a***"] {
+        let read: Vec<_> = documents(&pattern(name), &DocumentOptions::default()).collect();
+        assert!(matches!(&read[..], [Err(Error::BadArgument(_))]), "{name}: {read:?}");
+    }
+}
+
+#[test]
+fn formats_told_by_content() {
+    let folder = Folder::new();
+    let contents: [(&str, &[u8]); 5] = [
+        ("jsonl", TWO_LINES.as_bytes()),
+        ("csv", b"id,text\n1,one\nb,two\n"),
+        ("tsv", b"text\tid\none\t1\ntwo\tb\n"),
+        (
+            "warc",
+            b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: 1\r\nContent-Length: 3\r\n\r\none\r\n\r\n\
+              WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: b\r\nContent-Length: 3\r\n\r\ntwo\r\n\r\n",
+        ),
+        ("text", b"plain"),
+    ];
+    for (format, bytes) in contents {
+        let name = format!("{}/content", folder.0.path().display());
+        let expected = if format == "text" {
+            vec![(name, "plain".to_owned())]
+        } else {
+            vec![("1".to_owned(), "one".to_owned()), ("b".to_owned(), "two".to_owned())]
+        };
+        assert_eq!(ids_and_texts(&folder.file("content", bytes)), expected, "{format}");
+        for (_, compress) in COMPRESSIONS {
+            assert_eq!(ids_and_texts(&folder.file("content", compress(bytes))), expected, "{format}");
+        }
+    }
+}
+
+#[test]
+fn a_format_that_is_given() {
+    let folder = Folder::new();
+    folder.file("top/a.txt", "id,text\n1,one\n");
+    folder.file("top/b.gz", gzip(b"id,text\n2,two\n"));
+    let options = DocumentOptions { format: Some(DocumentFormat::Csv), ..DocumentOptions::default() };
+    assert_eq!(ids(&[folder.0.path().to_path_buf()], &options), ["1", "2"]);
+}
+
+#[test]
+fn files_are_listed_as_they_are_read() {
+    let folder = Folder::new();
+    folder.file("top/a.jsonl.gz", gzip(TWO_LINES.as_bytes()));
+    folder.file("top/b/c.txt", "text");
+    folder.file("top/b/packed.md", gzip(b"text"));
+    folder.file("top/d.tsv", "text\nx\n");
+    let single = folder.file("single", TWO_LINES);
+    let paths = [folder.0.path().join("top"), single, folder.0.path().join("top/b/*.txt")];
+    let options = DocumentOptions::default();
+    let files: Vec<InputFile> = input_files(&paths, &options).collect::<Result<_>>().unwrap();
+    let shown: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let name = file.path.strip_prefix(folder.0.path()).unwrap().to_str().unwrap();
+            (name, file.format, file.compression)
+        })
+        .collect();
+    let (text, jsonl) = (DocumentFormat::Text, DocumentFormat::Jsonl);
+    assert_eq!(
+        shown,
+        [
+            ("top/a.jsonl.gz", jsonl, Compression::Gzip),
+            ("top/b/c.txt", text, Compression::None),
+            ("top/b/packed.md", text, Compression::Gzip),
+            ("top/d.tsv", DocumentFormat::Tsv, Compression::None),
+            ("single", jsonl, Compression::None),
+            ("top/b/c.txt", text, Compression::None),
+        ]
+    );
+    let sizes: Vec<u64> = files.iter().map(|file| file.path.metadata().unwrap().len()).collect();
+    assert_eq!(files.iter().map(|file| file.bytes.unwrap()).collect::<Vec<_>>(), sizes);
+
+    // Each alone gives what it gives among the others.
+    let read = |paths: &[PathBuf]| {
+        let reading = fingerprint_documents::<u64>(paths, &options, &Profile::default()).with_records();
+        let progress = reading.progress();
+        let read: Vec<_> =
+            reading.map(|document| document.map(|d| (d.id, d.line, d.record)).unwrap()).collect();
+        (read, progress.bytes(), progress.files())
+    };
+    let (whole, bytes, count) = read(&paths);
+    let alone: Vec<_> = files.iter().flat_map(|file| read(std::slice::from_ref(&file.path)).0).collect();
+    assert_eq!(whole, alone);
+    assert_eq!((bytes, count), (sizes.iter().sum(), 6));
+    let none = input_files(
+        &[Path::new("-").to_path_buf()],
+        &DocumentOptions { format: Some(text), ..options.clone() },
+    );
+    assert_eq!(none.map(|file| file.unwrap().bytes).collect::<Vec<_>>(), [None]);
+}

@@ -1,0 +1,368 @@
+//! Documents to fingerprints: cleaning, features, weights, simhash.
+//!
+//! A [`Profile`] says how a text becomes features; its name is all that is needed to make the
+//! same fingerprints again:
+//!
+//! ```
+//! use simstore_text::Profile;
+//!
+//! let profile: Profile = "words-3".parse()?;
+//! let text = "---\nid: 17\n---\nA rose is a rose is a rose.";
+//! let simhash = profile.fingerprint::<u64>(text).unwrap();
+//! assert_eq!(simhash.features, 3);
+//! assert!(simhash.is_short());
+//! # Ok::<(), simstore::Error>(())
+//! ```
+//!
+//! Fingerprints are meant to be the same on every machine and in every version: weights are
+//! integers, hashes have a fixed seed, and tests hold literal values.
+//!
+//! Some profiles use files beside their name, such as a dictionary: these are [`Resources`].
+//! [`DocumentFrequencies`] learns one of them, a table of inverse document frequencies, from a
+//! corpus.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::BuildHasherDefault;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::idf::IdfTable;
+use crate::name::Name;
+use crate::simhash::{HashedHasher, Sums};
+use crate::tokenize::{Keywords, Tokenizer};
+use crate::weights::{Levels, Weights};
+use simstore::{Error, Fingerprint, Result};
+
+mod clean;
+mod documents;
+mod hash;
+mod idf;
+mod name;
+mod presets;
+mod resources;
+mod simhash;
+mod tokenize;
+mod weights;
+
+pub use crate::documents::{Addition, Documents};
+pub use crate::idf::{DocumentFrequencies, IdfRow};
+pub use crate::presets::Preset;
+pub use crate::resources::{Checksum, Resource, Resources};
+pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
+
+/// The name of the default profile.
+const DEFAULT: &str = "auto,strip-markup";
+
+/// How a text becomes features, by name: a tokenizer, then options, separated by commas.
+///
+/// | tokenizer | features |
+/// |---|---|
+/// | `auto` | as `jieba-50` where the text is Chinese, else as `words-2` |
+/// | `words-N` | every N successive words, N from 1 to 8 |
+/// | `chars-N` | every N successive characters, N from 1 to 16; what is no letter or digit counts as one space |
+/// | `jieba-N` | the N keywords of greatest TF-IDF weight, N from 1 to 1000, with their weights; `jieba` is `jieba-50` |
+/// | `phrases` | the words between two punctuation marks or empty lines |
+/// | `sentences-N` | the N longest different sentences, N from 1 to 100 |
+/// | `tokens` | what stands between white space |
+/// | `features` | the text is lines `feature<TAB>weight`, taken as they are; weights from 0 to 65535, 1 where there is none |
+/// | `pypi-simhash` and others | as another tool does, bit for bit: a [`Preset`], which takes no options |
+///
+/// | option of `auto` and `jieba-N` | |
+/// |---|---|
+/// | `search` | words inside of long words count too, as in jieba's search mode |
+/// | `dictionary=CHECKSUM` | jieba knows more words: [`Resources::dictionary`] |
+/// | `stop-words=CHECKSUM` | fewer words are keywords: [`Resources::stop_words`] |
+/// | `idf=CHECKSUM` | another IDF table than jieba's: [`Resources::idf`]; for other tokenizers with `weights=idf` or `weights=levels` |
+///
+/// | cleaning, in this order | |
+/// |---|---|
+/// | `keep-front-matter` | YAML front matter (`---` to `---` at the very start) is part of the text; else it is stripped |
+/// | `strip-markup` | HTML tags, scripts, styles and character references, Markdown link targets and code fences are not part of the text; else they are |
+/// | `strip-html` | the text is read as HTML: tags break words where they break lines, references are decoded |
+/// | `main-text` | with `strip-html`: elements for navigation, side notes, controls, headers and footers of the page are left out |
+/// | `no-nfkc` | the text is not brought to Unicode's NFKC form; else it is |
+/// | `keep-case` | letters keep their case; else they are brought to lower case |
+/// | `simplified` | traditional Chinese characters become simplified ones, by OpenCC's tables |
+/// | `only-han` | only Han characters are left, with a space where others stood |
+/// | `strip-digits` | digits and other numerals are left out |
+///
+/// | weights and hash | |
+/// |---|---|
+/// | `weights=tf` | a feature weighs 1 each time it comes: the default but for keywords |
+/// | `weights=idf` | a feature weighs its inverse document frequency each time it comes, by a table: `idf=CHECKSUM`. One that the table does not hold gets its median |
+/// | `weights=levels` | the weight w of a feature, by TF-IDF for keywords and where there is a table, becomes its level ceil(5 w / max) relative to the largest |
+/// | `weights=none` | every different feature weighs 1 |
+/// | `hash=HASH` | how features are hashed; `xxh3` is the default |
+///
+/// Words are those of UAX #29; a Han character is a word. A text of fewer than N words or
+/// characters is one feature. A text is Chinese if 5% of its letters are Han and few are kana.
+/// Where `jieba-N` finds no keyword (it takes only words of two characters and more, and no stop
+/// words), the text is cut as by `words-2`.
+///
+/// Files are given by [`Profile::with_resources`]; the name holds their checksums.
+///
+/// The default is `auto,strip-markup`. Measured at distance 3 on 8,000 pairs of revisions of Markdown
+/// pages each: in English, `auto` brings 60% of the pairs together and `auto,strip-markup` 88%, with
+/// a quarter of the false pairs; in Chinese, 89% and 88%.
+///
+/// ```
+/// use simstore_text::Profile;
+///
+/// let profile: Profile = "chars-4,strip-markup".parse()?;
+/// assert_eq!(profile.to_string(), "chars-4,strip-markup");
+/// assert_eq!(Profile::default().to_string(), "auto,strip-markup");
+/// # Ok::<(), simstore::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Profile {
+    name: Name,
+    keywords: Arc<Keywords>,
+    idf: Option<Arc<IdfTable>>,
+}
+
+impl Profile {
+    /// The profile of a name, with the files that it refers to. A file that the name does not
+    /// mention is added to it.
+    ///
+    /// ```
+    /// use simstore_text::{Profile, Resource, Resources};
+    ///
+    /// let dictionary = Some(Resource::new("words.txt", "石墨烯量子点\n"));
+    /// let resources = Resources { dictionary, ..Resources::default() };
+    /// let profile = Profile::with_resources("jieba-20", &resources)?;
+    /// assert_eq!(profile.to_string(), "jieba-20,dictionary=6c3035722846a942");
+    /// assert!(Profile::with_resources(&profile.to_string(), &Resources::default()).is_err());
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for a name that is unknown or makes no sense, for a file that it
+    /// mentions and that is not given, or has another checksum, and for one that it has no use for.
+    /// [`Error::BadInput`] for a malformed line of a file.
+    pub fn with_resources(name: &str, resources: &Resources) -> Result<Profile> {
+        let name = Name::parse(name, resources)?;
+        let idf = resources.idf.as_ref().map(IdfTable::parse).transpose()?;
+        let (dictionary, stop_words) = (resources.dictionary.as_ref(), resources.stop_words.as_ref());
+        let keywords = Keywords::new(&name.cleaning, dictionary, stop_words, idf.as_ref())?;
+        Ok(Profile { name, keywords: Arc::new(keywords), idf: idf.map(Arc::new) })
+    }
+
+    /// The fingerprint of a text; `None` if nothing in it makes a feature that weighs something:
+    /// it is empty, or has no letter and no digit.
+    ///
+    /// A preset gives every text a fingerprint, but only one of [`Profile::bits`].
+    pub fn fingerprint<F: Fingerprint>(&self, text: &str) -> Option<Simhash<F>> {
+        if let Tokenizer::Preset(preset) = self.name.tokenizer {
+            return preset.fingerprint(text);
+        }
+        let mut sums = Sums::new();
+        let hash = self.name.hash;
+        self.visit_features(text, |feature, weight| sums.add(hash.hash(feature), weight));
+        sums.finish()
+    }
+
+    /// Visits the features of a text with their weights; a feature may come several times.
+    ///
+    /// This is what [`Profile::fingerprint`] hashes. Weights are in a unit of the profile's: 1 for
+    /// plain features, 2^-24 where there is an IDF, 2^-16 for those of `features`.
+    ///
+    /// ```
+    /// use simstore_text::Profile;
+    ///
+    /// let mut features = Vec::new();
+    /// let profile: Profile = "words-2".parse()?;
+    /// profile.visit_features("To be, or not", |feature, _weight| features.push(feature.to_owned()));
+    /// assert_eq!(features, ["to be", "be or", "or not"]);
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    pub fn visit_features(&self, text: &str, mut visit: impl FnMut(&str, u32)) {
+        let keywords = self.name.tokenizer.keywords();
+        match self.name.weights {
+            Weights::Own | Weights::Idf => self.visit_weighted(text, keywords, visit),
+            Weights::Levels => {
+                let mut levels = Levels::default();
+                self.visit_weighted(text, keywords, |feature, weight| levels.add(feature, weight));
+                levels.visit(visit);
+            }
+            Weights::None => {
+                let mut seen = HashSet::<u64, BuildHasherDefault<HashedHasher>>::default();
+                self.visit_weighted(text, keywords, |feature, _| {
+                    // Two features of the same 64 bits are too rare to matter.
+                    if seen.insert(xxh3_64(feature.as_bytes())) {
+                        visit(feature, 1);
+                    }
+                });
+            }
+        }
+    }
+
+    /// The different features of a text, as 64-bit xxh3 hashes with seed 0, ascending, whatever
+    /// they weigh: for the Jaccard similarity of two texts.
+    ///
+    /// ```
+    /// use simstore_text::Profile;
+    ///
+    /// let profile: Profile = "words-1".parse()?;
+    /// assert_eq!(profile.feature_set("A rose is a rose").len(), 3);
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    pub fn feature_set(&self, text: &str) -> Vec<u64> {
+        let mut features = Vec::new();
+        self.visit_weighted(text, self.name.tokenizer.keywords(), |feature, _| {
+            features.push(xxh3_64(feature.as_bytes()));
+        });
+        features.sort_unstable();
+        features.dedup();
+        features
+    }
+
+    /// The width in bits that fingerprints must have; `None` if it is free to choose.
+    ///
+    /// ```
+    /// use simstore_text::Profile;
+    ///
+    /// let preset: Profile = "string-hash-128".parse()?;
+    /// assert_eq!(preset.bits(), Some(128));
+    /// assert_eq!(Profile::default().bits(), None);
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    pub fn bits(&self) -> Option<u32> {
+        match self.name.tokenizer {
+            Tokenizer::Preset(preset) => Some(preset.bits()),
+            _ => None,
+        }
+    }
+
+    /// Visits the features before a choice is made among keywords, without weights.
+    fn visit_all(&self, text: &str, mut visit: impl FnMut(&str)) {
+        self.visit_weighted(text, usize::MAX, |feature, _| visit(feature));
+    }
+
+    /// Visits the features with the weights that the tokenizer or the IDF table gives them.
+    fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) {
+        let Name { tokenizer, cleaning, search, weights, .. } = self.name;
+        let text: Cow<'_, str> =
+            if tokenizer.takes_text_as_it_is() { text.into() } else { cleaning.clean(text) };
+        let takes_keywords = match tokenizer {
+            Tokenizer::Auto => clean::is_mostly_han(&text),
+            Tokenizer::Jieba(_) => true,
+            _ => false,
+        };
+        if takes_keywords {
+            let mut found = false;
+            self.keywords.visit(&text, keywords, search, |word, weight| {
+                found |= weight > 0;
+                visit(word, weight);
+            });
+            if found {
+                return;
+            }
+        }
+        match self.idf.as_deref().filter(|_| matches!(weights, Weights::Idf | Weights::Levels)) {
+            Some(idf) => tokenizer.visit(&text, |feature, _| visit(feature, idf.units(feature))),
+            None => tokenizer.visit(&text, visit),
+        }
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        DEFAULT.parse().expect("the name of the default is one")
+    }
+}
+
+impl PartialEq for Profile {
+    /// Profiles of one name make the same fingerprints.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Profile {}
+
+impl FromStr for Profile {
+    type Err = Error;
+
+    /// The profile of a name that refers to no files.
+    ///
+    /// # Errors
+    /// As [`Profile::with_resources`].
+    fn from_str(name: &str) -> Result<Self> {
+        Profile::with_resources(name, &Resources::default())
+    }
+}
+
+impl fmt::Display for Profile {
+    /// The name in its canonical form: what is the default is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl fmt::Debug for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Profile").field(&self.to_string()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn features(profile: &str, text: &str) -> Vec<String> {
+        let mut features = Vec::new();
+        let profile: Profile = profile.parse().unwrap();
+        profile.visit_features(text, |feature, _| features.push(feature.to_owned()));
+        features
+    }
+
+    #[test]
+    fn auto_chooses_by_script() {
+        assert_eq!(features("auto", "Near duplicates"), ["near duplicates"]);
+        assert_eq!(features("auto", "近似重复 文档"), features("jieba-50", "近似重复 文档"));
+        assert_ne!(features("auto", "近似重复 文档"), features("words-2", "近似重复 文档"));
+    }
+
+    #[test]
+    fn without_keywords_words_count() {
+        assert_eq!(features("jieba-5", "我 的 书"), ["我 的", "的 书"]);
+        assert_eq!(features("jieba-5", "the"), ["the"]);
+    }
+
+    #[test]
+    fn options() {
+        let text = "\u{feff}---\nid: x\n---\n[Text](target)";
+        assert_eq!(features("words-1", text), ["text", "target"]);
+        assert_eq!(features("words-1,strip-markup", text), ["text"]);
+        assert_eq!(features("words-1,keep-front-matter", text), ["id", "x", "text", "target"]);
+        assert_eq!(features("words-1", "---\nid: x\n---\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn no_features_no_fingerprint() {
+        for profile in ["auto", "words-1", "chars-3", "jieba-50"] {
+            let profile: Profile = profile.parse().unwrap();
+            for text in ["", " \n", "?!", "\u{1f600}\u{1f600}", "---\nid: 1\n---\n"] {
+                assert_eq!(profile.fingerprint::<u64>(text), None, "{profile} {text:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in any::<String>(), mixed in "([a-z ]|[\u{4e00}-\u{4fff}]|[<>&\\[\\]()`~\n_-]|\\PC){0,80}") {
+            for name in ["auto", "words-3,strip-markup", "chars-4", "jieba-10,strip-markup"] {
+                let profile: Profile = name.parse().unwrap();
+                for text in [&text, &mixed] {
+                    prop_assert_eq!(profile.fingerprint::<u64>(text), profile.fingerprint::<u64>(text));
+                    profile.fingerprint::<u128>(text);
+                }
+            }
+        }
+    }
+}

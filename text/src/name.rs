@@ -1,0 +1,488 @@
+//! Names of profiles: what they say, and which make sense.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::clean::{Cleaning, Markup};
+use crate::hash::FeatureHash;
+use crate::presets::Preset;
+use crate::resources::{Checksum, Resource, Resources};
+use crate::tokenize::{DEFAULT_KEYWORDS, Tokenizer};
+use crate::weights::Weights;
+use simstore::{Error, Result};
+
+/// What a profile's name says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    pub(crate) tokenizer: Tokenizer,
+    /// Keywords are looked for in jieba's search mode.
+    pub(crate) search: bool,
+    pub(crate) dictionary: Option<Checksum>,
+    pub(crate) stop_words: Option<Checksum>,
+    pub(crate) idf: Option<Checksum>,
+    pub(crate) cleaning: Cleaning,
+    pub(crate) weights: Weights,
+    pub(crate) hash: FeatureHash,
+}
+
+const TOKENIZERS: &str = "`auto`, `words-1` to `words-8`, `chars-1` to `chars-16`, `jieba-1` to `jieba-1000`, \
+    `phrases`, `sentences-1` to `sentences-100`, `tokens`, `features`, or a preset: `pypi-simhash`, `seomoz-simhash`, \
+    `yanyiwu-simhash`, `string-hash-64`, `string-hash-128` or `practice-report`";
+
+const OPTIONS: &str = "`search`, `dictionary=CHECKSUM`, `stop-words=CHECKSUM`, `idf=CHECKSUM`, `keep-front-matter`, \
+    `strip-markup`, `strip-html`, `main-text`, `no-nfkc`, `keep-case`, `simplified`, `only-han`, `strip-digits`, \
+    `weights=WEIGHTS` or `hash=HASH`";
+
+fn bad<T>(reason: impl Into<String>) -> Result<T> {
+    Err(Error::BadArgument(reason.into()))
+}
+
+impl Name {
+    /// What a name says together with the files that are given: those that it does not mention are
+    /// added to it.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for what is no name, for one that makes no sense, and for files that
+    /// are missing or are not those it mentions.
+    pub(crate) fn parse(text: &str, resources: &Resources) -> Result<Name> {
+        let mut name: Name = text.parse()?;
+        for (named, file, ..) in name.files(resources) {
+            *named = named.or(file.map(Resource::checksum));
+        }
+        name.check()?;
+        for (named, file, what, option) in name.files(resources) {
+            match (*named, file) {
+                (Some(named), None) => {
+                    return bad(format!(
+                        "text profile `{text}` needs the {what} with checksum {named}: give its file by {option} FILE"
+                    ));
+                }
+                (Some(named), Some(file)) if named != file.checksum() => {
+                    return bad(format!(
+                        "text profile `{text}` needs the {what} with checksum {named}, but that of {} is {}",
+                        file.path().display(),
+                        file.checksum()
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(name)
+    }
+
+    /// The checksum of each file, the file that is given, what it is, and the option to give it by.
+    fn files<'a, 'b>(
+        &'a mut self,
+        resources: &'b Resources,
+    ) -> [(&'a mut Option<Checksum>, Option<&'b Resource>, &'static str, &'static str); 3] {
+        [
+            (&mut self.dictionary, resources.dictionary.as_ref(), "dictionary", "--dictionary"),
+            (&mut self.stop_words, resources.stop_words.as_ref(), "list of stop words", "--stop-words"),
+            (&mut self.idf, resources.idf.as_ref(), "IDF table", "--idf"),
+        ]
+    }
+
+    /// Whether keywords may be looked for.
+    fn takes_keywords(&self) -> bool {
+        matches!(self.tokenizer, Tokenizer::Auto | Tokenizer::Jieba(_))
+    }
+
+    /// Refuses what makes no sense together.
+    fn check(&self) -> Result<()> {
+        let Name { tokenizer, cleaning, weights, .. } = *self;
+        if matches!(tokenizer, Tokenizer::Preset(_)) && *self != (Name { tokenizer, ..Name::default() }) {
+            return bad(format!(
+                "`{tokenizer}` does exactly as another tool: it takes no options and no files"
+            ));
+        }
+        let keywords_only = [
+            (self.search, "search"),
+            (self.dictionary.is_some(), "dictionary"),
+            (self.stop_words.is_some(), "stop-words"),
+        ];
+        if let Some((_, option)) = keywords_only.iter().find(|(set, _)| *set && !self.takes_keywords()) {
+            return bad(format!("`{option}` is for `auto` and `jieba-N`: `{tokenizer}` takes no keywords"));
+        }
+        if tokenizer == Tokenizer::Features {
+            if cleaning != Cleaning::default() {
+                return bad("features are taken as they are: nothing can be cleaned or kept in `features`");
+            }
+            if self.idf.is_some() || weights == Weights::Idf {
+                return bad("lines of `features` bring their weights: no IDF table is used");
+            }
+        }
+        if cleaning.only_han && (cleaning.keep_case || cleaning.strip_digits) {
+            return bad(
+                "`only-han` leaves no letters that have a case, and no digits: leave out `keep-case` and `strip-digits`",
+            );
+        }
+        if weights == Weights::Idf && self.idf.is_none() {
+            return bad("`weights=idf` needs an IDF table: give its file by --idf FILE");
+        }
+        // Of texts that are not Chinese, `auto` does not weigh what it has not been told to.
+        let uses_table = match weights {
+            Weights::Own => matches!(tokenizer, Tokenizer::Jieba(_)),
+            Weights::Idf | Weights::Levels => true,
+            Weights::None => self.takes_keywords(),
+        };
+        if self.idf.is_some() && !uses_table {
+            return bad(format!(
+                "`{tokenizer}` uses an IDF table only with `weights=idf` or `weights=levels`"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Name {
+    type Err = Error;
+
+    /// What a name says by itself.
+    fn from_str(text: &str) -> Result<Self> {
+        let mut parts = text.split(',');
+        let tokenizer = parts.next().unwrap_or_default().parse()?;
+        let mut name = Name { tokenizer, ..Name::default() };
+        let mut seen = Vec::new();
+        let (mut strip_markup, mut strip_html, mut main_text) = (false, false, false);
+        for option in parts {
+            let (key, value) = match option.split_once('=') {
+                Some((key, value)) => (key, Some(value)),
+                None => (option, None),
+            };
+            match (key, value) {
+                ("search", None) => name.search = true,
+                ("dictionary", Some(value)) => name.dictionary = Some(parse_checksum(option, value)?),
+                ("stop-words", Some(value)) => name.stop_words = Some(parse_checksum(option, value)?),
+                ("idf", Some(value)) => name.idf = Some(parse_checksum(option, value)?),
+                ("keep-front-matter", None) => name.cleaning.keep_front_matter = true,
+                ("strip-markup", None) => strip_markup = true,
+                ("strip-html", None) => strip_html = true,
+                ("main-text", None) => main_text = true,
+                ("no-nfkc", None) => name.cleaning.no_nfkc = true,
+                ("keep-case", None) => name.cleaning.keep_case = true,
+                ("simplified", None) => name.cleaning.simplified = true,
+                ("only-han", None) => name.cleaning.only_han = true,
+                ("strip-digits", None) => name.cleaning.strip_digits = true,
+                ("weights", Some(value)) => name.weights = tokenizer.parse_weights(value)?,
+                ("hash", Some(value)) => name.hash = value.parse()?,
+                _ => {
+                    return bad(format!(
+                        "unknown option `{}` of a text profile: expected {OPTIONS}",
+                        option.escape_debug()
+                    ));
+                }
+            }
+            if seen.contains(&key) {
+                return bad(format!("the option `{key}` of a text profile is given twice"));
+            }
+            seen.push(key);
+        }
+        name.cleaning.markup = match (strip_markup, strip_html, main_text) {
+            (false, false, false) => Markup::Keep,
+            (true, false, false) => Markup::Strip,
+            (false, true, false) => Markup::Html,
+            (false, true, true) => Markup::MainText,
+            (true, true, _) => {
+                return bad("`strip-markup` would strip what `strip-html` has decoded: choose one of them");
+            }
+            (_, false, true) => return bad("`main-text` goes by HTML elements: it needs `strip-html`"),
+        };
+        Ok(name)
+    }
+}
+
+fn parse_checksum(option: &str, value: &str) -> Result<Checksum> {
+    Checksum::parse(value).map_or_else(
+        || bad(format!("`{}`: a checksum has 16 hexadecimal digits in lower case", option.escape_debug())),
+        Ok,
+    )
+}
+
+impl Tokenizer {
+    fn parse_weights(self, value: &str) -> Result<Weights> {
+        let takes_keywords = matches!(self, Tokenizer::Auto | Tokenizer::Jieba(_));
+        match value {
+            "tf" if takes_keywords => {
+                bad("keywords are chosen by TF-IDF: their weights are `idf`, `levels` or `none`, not `tf`")
+            }
+            "tf" => Ok(Weights::Own),
+            // Keywords are weighted so without being told.
+            "idf" if matches!(self, Tokenizer::Jieba(_)) => Ok(Weights::Own),
+            "idf" => Ok(Weights::Idf),
+            "levels" => Ok(Weights::Levels),
+            "none" => Ok(Weights::None),
+            _ => bad(format!(
+                "unknown weights `{}` of a text profile: expected `tf`, `idf`, `levels` or `none`",
+                value.escape_debug()
+            )),
+        }
+    }
+}
+
+impl FromStr for Tokenizer {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        if let Ok(preset) = name.parse::<Preset>() {
+            return Ok(Tokenizer::Preset(preset));
+        }
+        let number = |digits: &str, max: usize| {
+            let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+            digits.parse().ok().filter(|n| canonical && (1..=max).contains(n))
+        };
+        let tokenizer = match name.split_once('-') {
+            None => match name {
+                "auto" => Some(Tokenizer::Auto),
+                "jieba" => Some(Tokenizer::Jieba(DEFAULT_KEYWORDS)),
+                "phrases" => Some(Tokenizer::Phrases),
+                "tokens" => Some(Tokenizer::Tokens),
+                "features" => Some(Tokenizer::Features),
+                _ => None,
+            },
+            Some(("words", n)) => number(n, 8).map(Tokenizer::Words),
+            Some(("chars", n)) => number(n, 16).map(Tokenizer::Chars),
+            Some(("jieba", n)) => number(n, 1000).map(Tokenizer::Jieba),
+            Some(("sentences", n)) => number(n, 100).map(Tokenizer::Sentences),
+            _ => None,
+        };
+        tokenizer.map_or_else(
+            || bad(format!("unknown text profile `{}`: expected {TOKENIZERS}", name.escape_debug())),
+            Ok,
+        )
+    }
+}
+
+impl fmt::Display for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tokenizer::Auto => write!(f, "auto"),
+            Tokenizer::Words(n) => write!(f, "words-{n}"),
+            Tokenizer::Chars(n) => write!(f, "chars-{n}"),
+            Tokenizer::Jieba(count) => write!(f, "jieba-{count}"),
+            Tokenizer::Phrases => write!(f, "phrases"),
+            Tokenizer::Sentences(count) => write!(f, "sentences-{count}"),
+            Tokenizer::Tokens => write!(f, "tokens"),
+            Tokenizer::Features => write!(f, "features"),
+            Tokenizer::Preset(preset) => preset.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cleaning { keep_front_matter, markup, no_nfkc, keep_case, simplified, only_han, strip_digits } =
+            self.cleaning;
+        write!(f, "{}", self.tokenizer)?;
+        if self.search {
+            write!(f, ",search")?;
+        }
+        let files = [("dictionary", self.dictionary), ("stop-words", self.stop_words), ("idf", self.idf)];
+        for (key, checksum) in files {
+            if let Some(checksum) = checksum {
+                write!(f, ",{key}={checksum}")?;
+            }
+        }
+        let flags = [
+            (keep_front_matter, "keep-front-matter"),
+            (markup == Markup::Strip, "strip-markup"),
+            (matches!(markup, Markup::Html | Markup::MainText), "strip-html"),
+            (markup == Markup::MainText, "main-text"),
+            (no_nfkc, "no-nfkc"),
+            (keep_case, "keep-case"),
+            (simplified, "simplified"),
+            (only_han, "only-han"),
+            (strip_digits, "strip-digits"),
+        ];
+        for (_, flag) in flags.iter().filter(|(set, _)| *set) {
+            write!(f, ",{flag}")?;
+        }
+        match self.weights {
+            Weights::Own => {}
+            Weights::Idf => write!(f, ",weights=idf")?,
+            Weights::Levels => write!(f, ",weights=levels")?,
+            Weights::None => write!(f, ",weights=none")?,
+        }
+        if self.hash != FeatureHash::default() {
+            write!(f, ",hash={}", self.hash)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn resources() -> Resources {
+        let file = |name: &str| Some(Resource::new(name, format!("{name} 1")));
+        Resources { dictionary: file("d"), stop_words: file("s"), idf: file("i") }
+    }
+
+    fn refused(name: &str, resources: &Resources) -> String {
+        match Name::parse(name, resources) {
+            Err(Error::BadArgument(reason)) => reason,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for name in [
+            "auto",
+            "words-1",
+            "words-8",
+            "chars-16",
+            "jieba-50",
+            "jieba-1000,search",
+            "phrases,weights=none",
+            "sentences-100",
+            "tokens,no-nfkc,keep-case",
+            "features,weights=levels",
+            "pypi-simhash",
+            "string-hash-128",
+            "tokens,weights=none,hash=one-at-a-time",
+            "auto,keep-front-matter",
+            "words-3,keep-front-matter,strip-markup",
+            "chars-4,strip-markup",
+            "words-3,strip-html,main-text,weights=none",
+            "auto,search,strip-html,simplified,only-han,weights=levels",
+            "words-2,no-nfkc,keep-case,simplified,strip-digits",
+        ] {
+            assert_eq!(name.parse::<Name>().unwrap().to_string(), name);
+            Name::parse(name, &Resources::default()).unwrap();
+        }
+        for (name, canonical) in [
+            ("jieba", "jieba-50"),
+            ("jieba-5,weights=idf", "jieba-5"),
+            ("words-2,weights=tf,hash=xxh3", "words-2"),
+            ("auto,strip-markup,keep-front-matter", "auto,keep-front-matter,strip-markup"),
+            (
+                "words-3,hash=xxh3,weights=none,main-text,strip-html",
+                "words-3,strip-html,main-text,weights=none",
+            ),
+        ] {
+            assert_eq!(name.parse::<Name>().unwrap().to_string(), canonical);
+        }
+    }
+
+    #[test]
+    fn bad_names_are_told_what_is_possible() {
+        for name in [
+            "",
+            "Auto",
+            "words",
+            "words-",
+            "words-0",
+            "words-9",
+            "words-+2",
+            "words-02",
+            "chars-17",
+            "jieba-0",
+            "jieba-1001",
+            "jieba-99999999999999999999",
+            "auto-2",
+            "sentences",
+            "sentences-101",
+            "phrases-2",
+            "tokens-1",
+        ] {
+            assert!(refused(name, &Resources::default()).ends_with(TOKENIZERS), "{name}");
+        }
+        for name in ["auto,", "auto, strip-markup", "auto,x", "auto,search=1", "auto,idf", "auto,weights"] {
+            assert!(refused(name, &Resources::default()).ends_with(OPTIONS), "{name}");
+        }
+        for (name, reason) in [
+            ("words-2,weights=all", "`tf`, `idf`, `levels` or `none`"),
+            ("words-2,hash=x", "unknown feature hash `x`"),
+            ("auto,dictionary=9F86d081884c7d65", "16 hexadecimal digits"),
+            ("auto,idf=1", "16 hexadecimal digits"),
+            ("auto,weights=none,weights=levels", "`weights` of a text profile is given twice"),
+            ("auto,search,search", "given twice"),
+        ] {
+            assert!(refused(name, &Resources::default()).contains(reason), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_reason() {
+        for (name, reason) in [
+            ("words-2,main-text", "needs `strip-html`"),
+            ("pypi-simhash,strip-markup", "takes no options"),
+            ("string-hash-64,hash=md5", "takes no options"),
+            ("practice-report,weights=none", "takes no options"),
+            ("words-2,strip-markup,main-text", "needs `strip-html`"),
+            ("words-2,strip-html,strip-markup", "choose one"),
+            ("words-2,search", "`words-2` takes no keywords"),
+            ("chars-2,dictionary=0000000000000000", "`chars-2` takes no keywords"),
+            ("features,stop-words=0000000000000000", "takes no keywords"),
+            ("features,keep-case", "as they are"),
+            ("features,weights=idf", "bring their weights"),
+            ("words-2,only-han,keep-case", "leave out"),
+            ("words-2,only-han,strip-digits", "leave out"),
+            ("words-2,weights=idf", "--idf FILE"),
+            ("auto,weights=idf", "--idf FILE"),
+            ("auto,weights=tf", "not `tf`"),
+            ("jieba,weights=tf", "not `tf`"),
+            ("words-2,idf=0000000000000000", "only with `weights=idf`"),
+            ("words-2,weights=none,idf=0000000000000000", "only with `weights=idf`"),
+            ("auto,idf=0000000000000000", "only with `weights=idf`"),
+        ] {
+            assert!(refused(name, &Resources::default()).contains(reason), "{name}");
+        }
+        assert!(refused("words-2", &resources()).contains("takes no keywords"));
+    }
+
+    #[test]
+    fn files_are_named_by_their_checksums() {
+        let all = Name::parse("jieba-20,search", &resources()).unwrap();
+        let text = all.to_string();
+        let checksums = [resources().dictionary, resources().stop_words, resources().idf]
+            .map(|file| file.unwrap().checksum().to_string());
+        let [dictionary, stop_words, idf] = &checksums;
+        assert_eq!(
+            text,
+            format!("jieba-20,search,dictionary={dictionary},stop-words={stop_words},idf={idf}")
+        );
+        assert_eq!(text.parse::<Name>().unwrap(), all);
+        assert_eq!(Name::parse(&text, &resources()).unwrap(), all);
+
+        let some = Resources { idf: None, ..resources() };
+        let reason = refused(&text, &some);
+        assert!(reason.contains("--idf FILE") && reason.contains(idf), "{reason}");
+        let other = Resources { dictionary: Some(Resource::new("other.txt", "other")), ..resources() };
+        let reason = refused(&text, &other);
+        let found = other.dictionary.unwrap().checksum().to_string();
+        assert!(
+            reason.contains(dictionary) && reason.contains(&found) && reason.contains("other.txt"),
+            "{reason}"
+        );
+        let idf_only = Resources { dictionary: None, stop_words: None, ..resources() };
+        let name = Name::parse("words-2,weights=idf", &idf_only).unwrap();
+        assert_eq!(name.to_string(), format!("words-2,idf={idf},weights=idf"));
+    }
+
+    proptest! {
+        /// Whatever is taken for a name, its canonical form says the same.
+        #[test]
+        fn canonical_names_say_the_same(
+            tokenizer in prop::sample::select(vec!["auto", "words-3", "jieba", "jieba-7", "phrases", "features", "chars-2", "x"]),
+            options in prop::collection::vec(prop::sample::select(OPTIONS.split('`').filter(|s| !s.starts_with([',', ' '])).collect::<Vec<_>>()), 0..5),
+            weights in prop::sample::select(vec!["tf", "idf", "levels", "none"]),
+            checksum in "[0-9a-f]{16}",
+        ) {
+            let name = [&[tokenizer][..], &options[..]].concat().join(",");
+            let name = name.replace("CHECKSUM", &checksum).replace("WEIGHTS", weights).replace("HASH", "xxh3");
+            if let Ok(parsed) = name.parse::<Name>() {
+                let canonical = parsed.to_string();
+                prop_assert_eq!(canonical.parse::<Name>().unwrap(), parsed);
+                prop_assert_eq!(canonical.parse::<Name>().unwrap().to_string(), canonical);
+            }
+        }
+
+        #[test]
+        fn nothing_panics(name in "((auto|words-|jieba-|[0-9]|,|=|idf|weights|none|\\PC)){0,12}") {
+            let _ = Name::parse(&name, &resources());
+        }
+    }
+}

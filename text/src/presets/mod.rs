@@ -1,0 +1,235 @@
+//! Presets: the fingerprints of other tools, bit for bit.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::BuildHasherDefault;
+use std::str::FromStr;
+
+use crate::simhash::{HashedHasher, Simhash};
+use simstore::{Error, Fingerprint, Result};
+
+mod heap;
+mod idf;
+mod practice_report;
+mod pypi;
+mod seomoz;
+mod string_hash;
+mod yanyiwu;
+
+/// The fingerprints of another tool, bit for bit, for those who have some.
+///
+/// | name | bits | equals |
+/// |---|---|---|
+/// | `pypi-simhash` | 64 | `Simhash(text).value` of the package `simhash` 2.1.2 on PyPI |
+/// | `seomoz-simhash` | 64 | `hash_tokenizer(text, Strspn())` of seomoz/simhash-cpp at commit 98dd188: letters, lookup3, cyclic windows of 3 |
+/// | `yanyiwu-simhash` | 64 | `make(text, 5)` of yanyiwu/simhash 1.3.0, as far as jieba-rs cuts as cppjieba 5.4.0 does |
+/// | `string-hash-64` | 64 | the class of tutorials in Python and Java, `hashbits=64`, of `text.split()` |
+/// | `string-hash-128` | 128 | the same, `hashbits=128` |
+/// | `practice-report` | 64 | Han characters, the 50 best keywords of jieba 0.42.1 with their weights, the string hash |
+///
+/// A tool gives every text a fingerprint, and so does its preset: texts in which the tool finds
+/// nothing have the fingerprint of the empty text, and so are near-duplicates of one another.
+///
+/// ```
+/// use simstore_text::Preset;
+///
+/// let preset: Preset = "pypi-simhash".parse()?;
+/// assert_eq!(preset.bits(), 64);
+/// let simhash = preset.fingerprint::<u64>("How are you? I am fine.").unwrap();
+/// assert_eq!(simhash.fingerprint, 0xb513_c88e_a87e_a888);
+/// assert_eq!(preset.fingerprint::<u128>("another width"), None);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Preset {
+    /// The package `simhash` on PyPI, from github.com/1e0ng/simhash.
+    PypiSimhash,
+    /// github.com/seomoz/simhash-cpp, before texts were left to its callers.
+    SeomozSimhash,
+    /// github.com/yanyiwu/simhash, for Chinese.
+    YanyiwuSimhash,
+    /// The class of tutorials, 64 bits.
+    StringHash64,
+    /// The class of tutorials, 128 bits.
+    StringHash128,
+    /// A pipeline for Chinese that a report from practice describes.
+    PracticeReport,
+}
+
+impl Preset {
+    /// All presets.
+    pub const ALL: [Preset; 6] = [
+        Preset::PypiSimhash,
+        Preset::SeomozSimhash,
+        Preset::YanyiwuSimhash,
+        Preset::StringHash64,
+        Preset::StringHash128,
+        Preset::PracticeReport,
+    ];
+
+    /// The name, as in `simstore fingerprint --preset NAME`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::PypiSimhash => "pypi-simhash",
+            Preset::SeomozSimhash => "seomoz-simhash",
+            Preset::YanyiwuSimhash => "yanyiwu-simhash",
+            Preset::StringHash64 => "string-hash-64",
+            Preset::StringHash128 => "string-hash-128",
+            Preset::PracticeReport => "practice-report",
+        }
+    }
+
+    /// Width of the fingerprints, in bits: 64 or 128.
+    pub fn bits(self) -> u32 {
+        if self == Preset::StringHash128 { 128 } else { 64 }
+    }
+
+    /// What the fingerprints equal, and of which version, in one line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Preset::PypiSimhash => "Simhash(text).value of the package simhash 2.1.2 on PyPI",
+            Preset::SeomozSimhash => {
+                "hash_tokenizer(text, Strspn()) of seomoz/simhash-cpp at 98dd188: lookup3, cyclic windows of 3"
+            }
+            Preset::YanyiwuSimhash => {
+                "make(text, 5) of yanyiwu/simhash 1.3.0, as far as jieba-rs cuts as cppjieba 5.4.0 does"
+            }
+            Preset::StringHash64 => "the class of tutorials in Python and Java with 64 bits, of text.split()",
+            Preset::StringHash128 => {
+                "the class of tutorials in Python and Java with 128 bits, of text.split()"
+            }
+            Preset::PracticeReport => {
+                "Han characters, 50 keywords of jieba 0.42.1 with weights, the string hash"
+            }
+        }
+    }
+
+    /// The fingerprint of a text; `None` only if `F` is not [`Preset::bits`] wide.
+    pub fn fingerprint<F: Fingerprint>(self, text: &str) -> Option<Simhash<F>> {
+        if F::BITS != self.bits() {
+            return None;
+        }
+        match self {
+            Preset::PypiSimhash => pypi::fingerprint(text),
+            Preset::SeomozSimhash => Some(seomoz::fingerprint(text)),
+            Preset::YanyiwuSimhash => Some(yanyiwu::fingerprint(text)),
+            Preset::StringHash64 | Preset::StringHash128 => Some(string_hash::fingerprint(text)),
+            Preset::PracticeReport => Some(practice_report::fingerprint(text)),
+        }
+    }
+
+    /// Visits the features of a text with their weights; a feature may come several times.
+    ///
+    /// Weights are 1, or in units of 2^-20 of what the tool gives its keywords: the fingerprint
+    /// rests on the exact ones.
+    pub fn visit_features(self, text: &str, mut visit: impl FnMut(&str, u32)) {
+        match self {
+            Preset::PypiSimhash => pypi::visit_features(text, |feature| visit(feature, 1)),
+            Preset::SeomozSimhash => seomoz::visit_features(text, |feature| visit(feature, 1)),
+            Preset::YanyiwuSimhash => visit_keywords(&yanyiwu::keywords(text), visit),
+            Preset::StringHash64 | Preset::StringHash128 => {
+                string_hash::tokens(text).for_each(|token| visit(token, 1));
+            }
+            Preset::PracticeReport => {
+                visit_keywords(&practice_report::keywords(&practice_report::only_han(text)), visit);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = Error;
+
+    /// Parses a preset's name.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for an unknown name.
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| {
+            let known = Self::ALL.map(|preset| format!("`{preset}`")).join(", ");
+            Error::BadArgument(format!("unknown preset `{}`: expected one of {known}", name.escape_debug()))
+        })
+    }
+}
+
+/// A word and the weight that a tool gives it.
+struct Keyword<'a> {
+    word: &'a str,
+    weight: f64,
+}
+
+fn visit_keywords(keywords: &[Keyword<'_>], mut visit: impl FnMut(&str, u32)) {
+    for keyword in keywords {
+        visit(keyword.word, (keyword.weight * f64::from(1 << 20)).round() as u32);
+    }
+}
+
+/// The fingerprint of weighted hashes: a bit is one where `is_one` says so of its sum.
+///
+/// Sums are in floating point and in the order given, so that they are rounded as the tool's. Of
+/// whole weights they are exact.
+fn fingerprint_of<F: Fingerprint>(
+    hashes: impl IntoIterator<Item = (F, f64)>,
+    is_one: impl Fn(f64) -> bool,
+) -> Simhash<F> {
+    // By bit from the least significant.
+    let mut sums = [0.0; 128];
+    let mut distinct = HashSet::<F, BuildHasherDefault<HashedHasher>>::default();
+    for (hash, weight) in hashes {
+        distinct.insert(hash);
+        let bits = hash.to_u128();
+        for (bit, sum) in sums[..F::BITS as usize].iter_mut().enumerate() {
+            *sum += if bits >> bit & 1 == 1 { weight } else { -weight };
+        }
+    }
+    let ones = sums[..F::BITS as usize].iter().enumerate().map(|(bit, &sum)| u128::from(is_one(sum)) << bit);
+    let fingerprint = F::from_u128(ones.fold(0, |value, one| value | one));
+    Simhash { fingerprint, features: u32::try_from(distinct.len()).unwrap_or(u32::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_round_trip() {
+        for preset in Preset::ALL {
+            assert_eq!(preset.to_string().parse::<Preset>().unwrap(), preset);
+            assert!(!preset.about().is_empty());
+        }
+        let error = "simhash".parse::<Preset>().unwrap_err().to_string();
+        assert!(error.contains("`simhash`") && error.contains("`practice-report`"), "{error}");
+    }
+
+    #[test]
+    fn ties_are_the_tool_s() {
+        let opposite = [(0b01_u64, 1.0), (0b10, 1.0)];
+        assert_eq!(fingerprint_of(opposite, |sum| sum > 0.0).fingerprint, 0);
+        assert_eq!(fingerprint_of(opposite, |sum| sum >= 0.0), Simhash { fingerprint: 0b11, features: 2 });
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in any::<String>(), mixed in "([a-zA-Z0-9._ ]|[\u{4e00}-\u{4fff}]|\\PC){0,80}") {
+            for preset in Preset::ALL {
+                for text in [&text, &mixed] {
+                    prop_assert_eq!(preset.fingerprint::<u64>(text).is_some(), preset.bits() == 64);
+                    prop_assert_eq!(preset.fingerprint::<u128>(text).is_some(), preset.bits() == 128);
+                    let mut features = HashSet::new();
+                    preset.visit_features(text, |feature, _| { features.insert(feature.to_owned()); });
+                    let counted = preset.fingerprint::<u64>(text).map(|simhash| simhash.features)
+                        .or_else(|| preset.fingerprint::<u128>(text).map(|simhash| simhash.features));
+                    prop_assert_eq!(counted, Some(features.len() as u32), "{}", preset);
+                }
+            }
+        }
+    }
+}

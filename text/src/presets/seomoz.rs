@@ -1,0 +1,66 @@
+//! seomoz/simhash-cpp at commit 98dd188: words of ASCII letters, lookup3, cyclic windows of 3.
+//!
+//! Other versions give other fingerprints: the first has windows of 4 words, one does not reverse
+//! the bits, and the last, as simhash-py 0.4.0 on PyPI, takes hashes that its caller brings. This
+//! one's the project wrote a test for, as they were stored.
+
+use crate::hash::FeatureHash;
+use crate::presets::fingerprint_of;
+use crate::simhash::Simhash;
+use simstore::Fingerprint;
+
+/// Words of a feature.
+const WINDOW: usize = 3;
+
+/// The fingerprint: a feature's hash is a polynomial in rotations (Cohen, "Recursive hashing
+/// functions for n-grams", TOIS 1997): its last word's hash, xor that of the one before rotated
+/// by 1 bit, and so on. The bits of the whole are in reverse, by a quirk of how they are counted.
+pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
+    let mut window = [F::ZERO; WINDOW];
+    let hashes = words(text).map(|word| {
+        window = [window[1], window[2], FeatureHash::Lookup3.hash(word)];
+        (window[0].rotate_left(2) ^ window[1].rotate_left(1) ^ window[2], 1.0)
+    });
+    let simhash = fingerprint_of::<F>(hashes, |sum| sum > 0.0);
+    Simhash { fingerprint: F::from_u64(simhash.fingerprint.low_u64().reverse_bits()), ..simhash }
+}
+
+/// Visits every word with the two before it; the first two words have fewer before them.
+pub(super) fn visit_features(text: &str, mut visit: impl FnMut(&str)) {
+    let words: Vec<&str> = words(text).collect();
+    for end in 1..=words.len() {
+        visit(&words[end.saturating_sub(WINDOW)..end].join(" "));
+    }
+}
+
+/// Runs of ASCII letters; a text ends at its first NUL, as strings in C do.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let text = text.split('\0').next().unwrap_or_default();
+    text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn value_of_the_project_s_test() {
+        let text = "Twas brillig, and the slithy toves  Did gyre and gimble in the wabe:All mimsy were the \
+            borogoves,  And the mome raths outgrabe.Beware the Jabberwock, my son!  The jaws that bite, the claws \
+            that catch!Beware the Jubjub bird, and shun  The frumious Bandersnatch!He took his vorpal sword in \
+            hand:  Long time the manxome foe he sought --So rested he by the Tumtum tree,  And stood awhile in \
+            thought.And, as in uffish thought he stood,  The Jabberwock, with eyes of flame,Came whiffling through \
+            the tulgey wood,  And burbled as it came!One, two! One, two! And through and through  The vorpal blade \
+            went snicker-snack!He left it dead, and with its head  He went galumphing back.And, has thou slain the \
+            Jabberwock?  Come to my arms, my beamish boy!O frabjous day! Callooh! Callay!'  He chortled in his joy.";
+        assert_eq!(fingerprint::<u64>(text).fingerprint, 0x0413_79a5_87c6_6880);
+    }
+
+    #[test]
+    fn windows() {
+        let mut features = Vec::new();
+        visit_features("To be, or not2be\0that", |feature| features.push(feature.to_owned()));
+        assert_eq!(features, ["To", "To be", "To be or", "be or not", "or not be"]);
+        assert_eq!(fingerprint::<u64>("").fingerprint, 0);
+    }
+}

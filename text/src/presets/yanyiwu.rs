@@ -1,0 +1,158 @@
+//! yanyiwu/simhash 1.3.0 for Chinese: the 5 best keywords of cppjieba 5.4.0, with the dictionaries
+//! it comes with, and lookup3.
+//!
+//! The words are put together from what jieba-rs does with the dictionary and with its model alone.
+//! One difference is left: where punctuation follows characters that the dictionary leaves single,
+//! cppjieba joins the last of them to the one before it, whatever the model says. `BENCHMARKS.md`
+//! says how rarely that changes a fingerprint.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::LazyLock;
+
+use jieba_rs::Jieba;
+
+use crate::hash::FeatureHash;
+use crate::presets::heap::select_heaviest;
+use crate::presets::{Keyword, fingerprint_of, idf};
+use crate::simhash::Simhash;
+use simstore::Fingerprint;
+
+/// Keywords of a text, as in the project's examples.
+const KEYWORDS: usize = 5;
+/// The mean of cppjieba's table, which it gives to words that are not in it; the table is that of
+/// jieba without words of one character.
+const MEAN_IDF: f64 = 11.739204307083542;
+/// What its cut never looks across.
+const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
+/// Words of jieba-rs's dictionary that cppjieba's has not.
+const MISSING: &str = "1号店 4S店 4s店 AA制 AB型 A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B轮 CALL机 CD机 CD盒 C座 C盘 \
+    C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 \
+    QQ号 Q版 RSS订阅 SIM卡 T台 T型台 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 γ射线 吉林 大S 小S 江南Style 江南style 阿Q";
+/// Words that only cppjieba has, with their frequencies; the last four are of its user dictionary.
+const ADDED: [(&str, usize); 6] =
+    [("张力", 160), ("张华", 140), ("云计算", 3), ("韩玉鉴赏", 3), ("蓝翔", 3), ("区块链", 10)];
+
+static JIEBA: LazyLock<Jieba> = LazyLock::new(|| {
+    let mut jieba = Jieba::new();
+    for word in MISSING.split(' ') {
+        jieba.add_word(word, Some(0), None);
+        // Another way on from its first character, as frequent as cppjieba's rarest words.
+        let first: String = word.chars().take(1).collect();
+        if !jieba.has_word(&first) {
+            jieba.add_word(&first, Some(2), None);
+        }
+    }
+    for (word, frequency) in ADDED {
+        jieba.add_word(word, Some(frequency), None);
+    }
+    jieba
+});
+
+static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let lines = include_str!("cppjieba_stop_words.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.flat_map(|line| line.split(' ')).collect()
+});
+
+pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
+    let hashes = keywords(text).into_iter().map(|k| (FeatureHash::Lookup3.hash(k.word), k.weight));
+    fingerprint_of(hashes, |sum| sum > 0.0)
+}
+
+/// The words of greatest weight, heaviest first: how often they come times their IDF.
+pub(super) fn keywords(text: &str) -> Vec<Keyword<'_>> {
+    let mut counts = BTreeMap::<&str, u32>::new();
+    visit_words(text, |word| {
+        if !STOP_WORDS.contains(word) {
+            *counts.entry(word).or_default() += 1;
+        }
+    });
+    let weight = |word, count| f64::from(count) * idf::idf(word).unwrap_or(MEAN_IDF);
+    let keywords = counts.into_iter().map(|(word, count)| Keyword { word, weight: weight(word, count) });
+    select_heaviest(keywords.collect(), KEYWORDS)
+}
+
+/// Visits the words of two characters and more that cppjieba's `MixSegment` finds.
+///
+/// The dictionary is looked at first, also across punctuation; what it leaves as single characters
+/// is a run, cut by the hidden Markov model.
+fn visit_words<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
+    for range in text.split(SEPARATORS) {
+        let mut run = 0..0;
+        for token in JIEBA.cut(range, false) {
+            // Without the model jieba-rs joins only letters and digits.
+            let is_single =
+                token.end - token.start == 1 || token.word.bytes().all(|b| b.is_ascii_alphanumeric());
+            if is_single {
+                run.end = token.byte_end;
+            } else {
+                visit_run(&range[run], &mut visit);
+                visit(token.word);
+                run = token.byte_end..token.byte_end;
+            }
+        }
+        visit_run(&range[run], &mut visit);
+    }
+}
+
+/// Visits the words of a run: a letter with the letters and digits after it, a digit with the
+/// digits and points after it, and what the model makes of stretches that are not ASCII.
+fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
+    let mut rest = run;
+    while let Some(first) = rest.bytes().next() {
+        let length = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let end = match first {
+            b'a'..=b'z' | b'A'..=b'Z' => length(|c| c.is_ascii_alphanumeric()),
+            b'0'..=b'9' => length(|c| c.is_ascii_digit() || c == '.'),
+            0..0x80 => 1,
+            _ => {
+                let end = length(|c| !c.is_ascii());
+                visit_stretch(&rest[..end], visit);
+                rest = &rest[end..];
+                continue;
+            }
+        };
+        if end > 1 {
+            visit(&rest[..end]);
+        }
+        rest = &rest[end..];
+    }
+}
+
+/// Visits the words of a stretch. The model knows only Han characters: it takes the first other
+/// one, and whatever comes after it, as single characters.
+fn visit_stretch<'a>(stretch: &'a str, visit: &mut impl FnMut(&'a str)) {
+    let known = stretch.find(|c| !('\u{4e00}'..='\u{9fff}').contains(&c)).unwrap_or(stretch.len());
+    for token in JIEBA.cut(&stretch[..known], true) {
+        if token.end - token.start > 1 {
+            visit(token.word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<&str> {
+        let mut words = Vec::new();
+        visit_words(text, |word| words.push(word));
+        words
+    }
+
+    #[test]
+    fn letters_and_digits() {
+        assert_eq!(words("SQL2019 v1.5 3.5.7% 2a IP地址"), ["SQL2019", "v1", "3.5.7", "IP", "地址"]);
+    }
+
+    /// From the README of the project.
+    #[test]
+    fn the_project_s_example() {
+        let text = "我是蓝翔技工拖拉机学院手扶拖拉机专业的。不用多久，我就会升职加薪，当上总经理，出任CEO，走上人生巅峰。";
+        let found: Vec<_> = keywords(text).iter().map(|k| format!("{}:{:.4}", k.word, k.weight)).collect();
+        assert_eq!(
+            found,
+            ["蓝翔:11.7392", "CEO:11.7392", "升职:10.8562", "加薪:10.6426", "手扶拖拉机:10.0089"]
+        );
+        assert_eq!(fingerprint::<u64>(text).fingerprint, 17_831_459_094_038_722_629);
+    }
+}

@@ -1,0 +1,92 @@
+//! The files that a profile refers to by checksum.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use simstore::Error;
+
+/// The files that a profile may need beside its name.
+///
+/// The name holds their checksums, so that other contents are noticed.
+#[derive(Clone, Debug, Default)]
+pub struct Resources {
+    /// Words for jieba beside those of its own dictionary: lines `word`, `word frequency` or
+    /// `word frequency tag`, as jieba's user dictionaries are. A word without a frequency gets
+    /// one that keeps it whole; tags are ignored.
+    pub dictionary: Option<Resource>,
+    /// Inverse document frequencies: lines `feature<TAB>idf`, as
+    /// [`IdfRow`](crate::IdfRow)s are shown, or
+    /// `word idf` as in jieba's tables; from 0 to 255.
+    pub idf: Option<Resource>,
+    /// Words that are no keywords, one a line, beside jieba's own.
+    pub stop_words: Option<Resource>,
+}
+
+/// The contents of a file.
+#[derive(Clone)]
+pub struct Resource {
+    path: PathBuf,
+    text: String,
+}
+
+impl Resource {
+    /// A file's contents; errors in it name `path`, which is not read.
+    pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        Resource { path: path.into(), text: text.into() }
+    }
+
+    /// What stands for the contents in a profile's name: their 64-bit xxh3 with seed 0, in 16
+    /// hexadecimal digits.
+    ///
+    /// ```
+    /// use simstore_text::Resource;
+    ///
+    /// assert_eq!(Resource::new("words.txt", "").checksum().to_string(), "2d06800538d394c2");
+    /// ```
+    pub fn checksum(&self) -> Checksum {
+        Checksum(xxh3_64(self.text.as_bytes()))
+    }
+
+    /// The file's name, for errors.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The lines that are not blank, each with its number from 1.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (u64, &str)> {
+        let text = self.text.strip_prefix('\u{feff}').unwrap_or(&self.text);
+        (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
+    }
+
+    /// The error of a malformed line.
+    pub(crate) fn bad(&self, line: u64, reason: String) -> Error {
+        Error::BadInput { path: self.path.clone(), line, reason }
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let checksum = self.checksum().to_string();
+        f.debug_struct("Resource").field("path", &self.path).field("checksum", &checksum).finish()
+    }
+}
+
+/// The checksum of a [`Resource`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Checksum(u64);
+
+impl Checksum {
+    /// Of 16 lower-case hexadecimal digits.
+    pub(crate) fn parse(digits: &str) -> Option<Self> {
+        let canonical = digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        u64::from_str_radix(digits, 16).ok().filter(|_| canonical).map(Checksum)
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}

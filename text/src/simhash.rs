@@ -1,0 +1,251 @@
+//! Charikar's simhash: from weighted features to one fingerprint.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use simstore::Fingerprint;
+
+/// Texts with fewer distinct features than this give unreliable fingerprints.
+///
+/// Replacing one of m equally weighted features flips a bit when the sum of the others is near
+/// zero; summed over 64 bits that is 4.5 bits on average at m = 32, 6.3 at m = 16 and 2.5 at
+/// m = 100. Below 32, texts that differ in one word are usually farther apart than the default
+/// distance of 3.
+pub const SHORT_TEXT_FEATURES: u32 = 32;
+
+/// A fingerprint and how many features it rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Simhash<F> {
+    /// The fingerprint.
+    pub fingerprint: F,
+    /// Number of distinct features of the text.
+    pub features: u32,
+}
+
+impl<F> Simhash<F> {
+    /// Whether the text was too short for a reliable fingerprint: it has fewer than
+    /// [`SHORT_TEXT_FEATURES`] distinct features.
+    pub fn is_short(&self) -> bool {
+        self.features < SHORT_TEXT_FEATURES
+    }
+}
+
+/// The simhash of weighted features; `None` if there are none, or none with a weight above 0.
+///
+/// Each feature is hashed with xxh3 (seed 0; 64 or 128 bits, as wide as the fingerprint). Each
+/// bit of the fingerprint is one where the features whose hash has that bit set weigh more than
+/// half of all (M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC
+/// 2002). Weights are integers in a unit of the caller's choice: sums are exact, so the order
+/// of the features does not matter. A feature that comes twice counts twice.
+///
+/// ```
+/// use simstore_text::simhash;
+///
+/// let once = simhash::<u64>([("near", 2), ("duplicate", 1)]).unwrap();
+/// let again = simhash::<u64>([("near", 1), ("duplicate", 1), ("near", 1)]).unwrap();
+/// assert_eq!(once, again);
+/// assert_eq!(once.features, 2);
+/// assert_eq!(simhash::<u64>([("weightless", 0)]), None);
+/// ```
+pub fn simhash<F: Fingerprint>(
+    features: impl IntoIterator<Item = (impl AsRef<[u8]>, u32)>,
+) -> Option<Simhash<F>> {
+    let mut sums = Sums::<F>::new();
+    for (feature, weight) in features {
+        sums.add(xxh3(feature.as_ref()), weight);
+    }
+    sums.finish()
+}
+
+/// The weighted sums of one text's features.
+pub(crate) struct Sums<F> {
+    /// Weight of the features whose hash has the bit set, by bit from the least significant.
+    ones: [u64; 128],
+    /// Weight of all features.
+    total: u64,
+    /// Counts not yet in `ones`, of features of weight 1: eight one-byte counters a word.
+    counts: [u64; 16],
+    /// Features in `counts`: at most 255, so that no counter overflows.
+    counted: u32,
+    distinct: HashSet<F, BuildHasherDefault<HashedHasher>>,
+}
+
+/// `SPREAD[b]` has bit k of `b` as its byte k.
+static SPREAD: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            table[byte] |= ((byte as u64 >> bit) & 1) << (8 * bit);
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+};
+
+impl<F: Fingerprint> Sums<F> {
+    pub(crate) fn new() -> Self {
+        Sums { ones: [0; 128], total: 0, counts: [0; 16], counted: 0, distinct: HashSet::default() }
+    }
+
+    /// Adds a feature by its hash.
+    pub(crate) fn add(&mut self, hash: F, weight: u32) {
+        if weight == 0 {
+            return;
+        }
+        self.distinct.insert(hash);
+        self.total += u64::from(weight);
+        if weight == 1 {
+            self.count(hash);
+        } else {
+            let bits = hash.to_u128();
+            for (bit, one) in self.ones[..F::BITS as usize].iter_mut().enumerate() {
+                *one += u64::from(weight) * ((bits >> bit) as u64 & 1);
+            }
+        }
+    }
+
+    /// Adds a hash with weight 1: a table look-up and an addition for each eight bits.
+    fn count(&mut self, hash: F) {
+        let mut bytes = [0; 16];
+        hash.write_le(&mut bytes);
+        for (counters, &byte) in self.counts.iter_mut().zip(&bytes[..F::BYTES]) {
+            *counters += SPREAD[usize::from(byte)];
+        }
+        self.counted += 1;
+        if self.counted == 255 {
+            self.drain_counts();
+        }
+    }
+
+    fn drain_counts(&mut self) {
+        for (ones, counters) in self.ones.chunks_exact_mut(8).zip(&mut self.counts) {
+            for (one, count) in ones.iter_mut().zip(counters.to_le_bytes()) {
+                *one += u64::from(count);
+            }
+            *counters = 0;
+        }
+        self.counted = 0;
+    }
+
+    pub(crate) fn finish(mut self) -> Option<Simhash<F>> {
+        self.drain_counts();
+        if self.total == 0 {
+            return None;
+        }
+        let mut value = 0;
+        for (bit, &one) in self.ones[..F::BITS as usize].iter().enumerate() {
+            // The sum of +weight and -weight is one - (total - one).
+            value |= u128::from(one > self.total - one) << bit;
+        }
+        let features = u32::try_from(self.distinct.len()).unwrap_or(u32::MAX);
+        Some(Simhash { fingerprint: F::from_u128(value), features })
+    }
+}
+
+fn xxh3<F: Fingerprint>(feature: &[u8]) -> F {
+    if F::BITS == 64 { F::from_u128(u128::from(xxh3_64(feature))) } else { F::from_u128(xxh3_128(feature)) }
+}
+
+/// Hashes what is a hash already. Its low bits may be the only ones that differ: a product brings
+/// them to the top, where a hash set looks too.
+#[derive(Default)]
+pub(crate) struct HashedHasher(u64);
+
+impl Hasher for HashedHasher {
+    fn finish(&self) -> u64 {
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+
+    fn write_u128(&mut self, value: u128) {
+        self.0 = value as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Simhash as its definition reads, without counters of bytes.
+    fn plain<F: Fingerprint>(features: &[(String, u32)]) -> Option<F> {
+        let total: u32 = features.iter().map(|&(_, weight)| weight).sum();
+        let mut value = F::ZERO;
+        for bit in 0..F::BITS {
+            let mut sum = 0_i64;
+            for (feature, weight) in features {
+                let set = xxh3::<F>(feature.as_bytes()) & F::bit_mask(bit) != F::ZERO;
+                sum += if set { i64::from(*weight) } else { -i64::from(*weight) };
+            }
+            if sum > 0 {
+                value = value | F::bit_mask(bit);
+            }
+        }
+        (total > 0).then_some(value)
+    }
+
+    #[test]
+    fn one_feature_is_its_hash() {
+        let hash = xxh3_64(b"one");
+        assert_eq!(simhash::<u64>([("one", 7)]), Some(Simhash { fingerprint: hash, features: 1 }));
+        let hash = xxh3_128(b"one");
+        assert_eq!(simhash::<u128>([(b"one", 1)]), Some(Simhash { fingerprint: hash, features: 1 }));
+    }
+
+    #[test]
+    fn no_weight_no_fingerprint() {
+        assert_eq!(simhash::<u64>([("a", 0), ("b", 0)]), None);
+        assert_eq!(simhash::<u64>(std::iter::empty::<(&str, u32)>()), None);
+    }
+
+    #[test]
+    fn counters_of_bytes_do_not_overflow() {
+        for repeats in [1, 254, 255, 256, 510, 511, 70_000] {
+            let twice = simhash::<u128>((0..repeats).map(|_| ("same", 1))).unwrap();
+            assert_eq!(twice.fingerprint, xxh3_128(b"same"), "{repeats}");
+        }
+        let largest = simhash::<u64>([("a", u32::MAX), ("b", u32::MAX), ("a", u32::MAX)]).unwrap();
+        assert_eq!(largest, Simhash { fingerprint: xxh3_64(b"a"), features: 2 });
+    }
+
+    #[test]
+    fn short_means_few_features() {
+        assert!(Simhash { fingerprint: 0_u64, features: SHORT_TEXT_FEATURES - 1 }.is_short());
+        assert!(!Simhash { fingerprint: 0_u64, features: SHORT_TEXT_FEATURES }.is_short());
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_definition(features in prop::collection::vec((".{0,3}", 0_u32..4), 0..600)) {
+            let borrowed = || features.iter().map(|(feature, weight)| (feature, *weight));
+            prop_assert_eq!(simhash::<u64>(borrowed()).map(|s| s.fingerprint), plain(&features));
+            prop_assert_eq!(simhash::<u128>(borrowed()).map(|s| s.fingerprint), plain(&features));
+        }
+
+        #[test]
+        fn order_does_not_matter(
+            mut features in prop::collection::vec((".{0,3}", 0_u32..1000), 1..100),
+            rotation in 0_usize..100,
+        ) {
+            let before = simhash::<u64>(features.clone());
+            features.reverse();
+            let middle = rotation % features.len();
+            features.rotate_left(middle);
+            prop_assert_eq!(simhash::<u64>(features), before);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Characters of a cleaned text, and their n-grams.
+
+use unicode_normalization::char::is_combining_mark;
+
+use crate::tokenize::words::visit_runs;
+
+/// Visits every run of `n` successive characters; a text of fewer characters, but at least
+/// one, is one run.
+///
+/// Characters are letters, digits and the marks that combine with them; anything else between
+/// them counts as one space.
+pub(super) fn char_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
+    let mut joined = String::with_capacity(text.len() + 1);
+    let mut bounds = Vec::with_capacity(text.len());
+    let mut gap = false;
+    for c in text.chars() {
+        if c.is_alphanumeric() || is_combining_mark(c) {
+            if gap && !joined.is_empty() {
+                bounds.push(joined.len());
+                joined.push(' ');
+            }
+            gap = false;
+            bounds.push(joined.len());
+            joined.push(c);
+        } else {
+            gap = true;
+        }
+    }
+    bounds.push(joined.len());
+    visit_runs(&joined, &bounds, n, 0, &mut visit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chars(text: &str, n: usize) -> Vec<String> {
+        let mut ngrams = Vec::new();
+        char_ngrams(text, n, |ngram| ngrams.push(ngram.to_owned()));
+        ngrams
+    }
+
+    #[test]
+    fn character_runs() {
+        assert_eq!(chars("..ab, c!", 2), ["ab", "b ", " c"]);
+        assert_eq!(chars("ab", 3), ["ab"]);
+        assert_eq!(chars("中文", 1), ["中", "文"]);
+        assert_eq!(chars("हिन्दी", 8), ["हिन्दी"]);
+        assert!(chars("?!", 1).is_empty());
+    }
+}

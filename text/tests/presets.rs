@@ -1,0 +1,77 @@
+//! Presets equal the tools: the fingerprints that these gave of the texts in `tests/presets/golden.tsv`.
+
+use std::fs;
+
+use serde::Deserialize;
+use simstore::Fingerprint;
+use simstore_text::Preset;
+
+/// How the golden file gives a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Source {
+    Text(String),
+    Repeated { repeats: usize, text: String },
+    CodePoints { first: u32, last: u32 },
+    Sample { sample: String, line: usize },
+}
+
+#[derive(Deserialize)]
+struct Document {
+    text: String,
+}
+
+impl Source {
+    fn text(self) -> String {
+        match self {
+            Source::Text(text) => text,
+            Source::Repeated { repeats, text } => text.repeat(repeats),
+            Source::CodePoints { first, last } => (first..=last).filter_map(char::from_u32).collect(),
+            Source::Sample { sample, line } => {
+                let samples = fs::read_to_string(format!("../samples/{sample}.jsonl")).unwrap();
+                let document: Document = serde_json::from_str(samples.lines().nth(line).unwrap()).unwrap();
+                document.text
+            }
+        }
+    }
+}
+
+fn hex_of(preset: Preset, text: &str) -> String {
+    match preset.bits() {
+        64 => preset.fingerprint::<u64>(text).unwrap().fingerprint.to_hex(),
+        _ => preset.fingerprint::<u128>(text).unwrap().fingerprint.to_hex(),
+    }
+}
+
+#[test]
+fn golden_fingerprints_of_the_tools() {
+    let golden = fs::read_to_string("tests/presets/golden.tsv").unwrap();
+    let mut lines = golden.lines().skip_while(|line| line.starts_with('#'));
+    let names = lines.next().unwrap().split('\t').skip(1);
+    let presets: Vec<Preset> = names.map(|name| name.parse().unwrap()).collect();
+    assert_eq!(presets, Preset::ALL);
+    let mut different = Vec::new();
+    let mut cut_otherwise = 0;
+    let mut texts = 0;
+    for line in lines {
+        let mut fields = line.split('\t');
+        let source = fields.next().unwrap();
+        let text = serde_json::from_str::<Source>(source).unwrap().text();
+        texts += 1;
+        for (&preset, expected) in presets.iter().zip(fields) {
+            let found = hex_of(preset, &text);
+            if found == expected {
+                continue;
+            }
+            if preset == Preset::YanyiwuSimhash {
+                cut_otherwise += 1;
+            } else {
+                different.push(format!("{preset} {source}: {found}, the tool gives {expected}"));
+            }
+        }
+    }
+    assert!(texts > 1000, "only {texts} texts");
+    // Random strings of Han characters between punctuation: see the documentation of the preset.
+    assert_eq!(cut_otherwise, 13);
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+}

@@ -1,0 +1,212 @@
+//! Fingerprints of texts stay what they are: stores hold them for years.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use proptest::prelude::*;
+use simstore::Fingerprint;
+use simstore_text::{DocumentFrequencies, Profile, Resource, Resources, Simhash, simhash};
+
+/// The files that the golden profiles refer to.
+fn resources() -> Resources {
+    let read = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/text").join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        Some(Resource::new(path, text))
+    };
+    Resources { dictionary: read("words.txt"), idf: read("idf.tsv"), stop_words: read("stop-words.txt") }
+}
+
+/// A profile with those files that its name mentions.
+fn profile(name: &str) -> Profile {
+    let mut resources = resources();
+    for (key, file) in [
+        ("dictionary=", &mut resources.dictionary),
+        (",idf=", &mut resources.idf),
+        ("stop-words=", &mut resources.stop_words),
+    ] {
+        if !name.contains(key) {
+            *file = None;
+        }
+    }
+    Profile::with_resources(name, &resources).unwrap()
+}
+
+/// Names in which every tokenizer, option and weight comes.
+const NAMES: [&str; 22] = [
+    "auto",
+    "auto,search,simplified,only-han",
+    "auto,weights=levels",
+    "words-2",
+    "words-1,keep-front-matter",
+    "words-3,strip-markup",
+    "words-2,strip-html,weights=none",
+    "words-2,strip-html,main-text,weights=levels",
+    "words-2,no-nfkc,keep-case",
+    "chars-4",
+    "chars-2,strip-digits,weights=none",
+    "jieba-5",
+    "jieba-20,search",
+    "jieba-5,weights=none",
+    "jieba-10,strip-markup,weights=levels",
+    "phrases",
+    "phrases,strip-html,weights=levels",
+    "sentences-3",
+    "tokens",
+    "tokens,keep-case,weights=none",
+    "features",
+    "features,weights=levels",
+];
+
+/// A row of the golden file: an update of a dependency that changes a value here changes the
+/// fingerprints of everyone's documents.
+#[test]
+fn golden() {
+    let mut rows = 0;
+    for row in include_str!("text/golden.tsv").lines().filter(|line| !line.starts_with('#')) {
+        let fields: Vec<&str> = row.split('\t').collect();
+        let [text, name, hex64, hex128, features] = fields[..] else { panic!("{row}") };
+        let text = unescape(text);
+        let named = profile(name);
+        assert_eq!(named.to_string(), name);
+        let features = features.parse().unwrap();
+        let expected = Simhash { fingerprint: u64::parse_hex(hex64).unwrap(), features };
+        assert_eq!(named.fingerprint(&text), Some(expected), "{row}");
+        let expected = Simhash { fingerprint: u128::parse_hex(hex128).unwrap(), features };
+        assert_eq!(named.fingerprint(&text), Some(expected), "{row}");
+        rows += 1;
+    }
+    assert_eq!(rows, 156);
+}
+
+/// Undoes `str::escape_debug` for the characters of the golden file.
+fn unescape(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        plain.push_str(before);
+        if let Some(hex) = escape.strip_prefix("u{") {
+            let (hex, after) = hex.split_once('}').unwrap();
+            plain.push(char::from_u32(u32::from_str_radix(hex, 16).unwrap()).unwrap());
+            rest = after;
+        } else {
+            plain.push(match escape.as_bytes()[0] {
+                b'n' => '\n',
+                other => char::from(other),
+            });
+            rest = &escape[1..];
+        }
+    }
+    plain + rest
+}
+
+#[test]
+fn letter_case_and_width_do_not_matter() {
+    for name in ["auto", "words-2", "chars-4", "jieba-5"] {
+        let profile: Profile = name.parse().unwrap();
+        let plain = profile.fingerprint::<u64>("Simhash, 2007: near-duplicates");
+        assert_eq!(profile.fingerprint("ＳＩＭＨＡＳＨ，　２００７：　near-duplicates"), plain, "{name}");
+    }
+}
+
+#[test]
+fn features_make_the_fingerprint() {
+    let text = "数据库引擎是用于存储、处理和保护数据的核心服务。";
+    for name in NAMES {
+        let profile = profile(name);
+        let mut features = Vec::new();
+        profile.visit_features(text, |feature, weight| features.push((feature.to_owned(), weight)));
+        features.reverse();
+        assert!(!features.is_empty());
+        let borrowed = features.iter().map(|(feature, weight)| (feature, *weight));
+        assert_eq!(simhash::<u64>(borrowed), profile.fingerprint(text), "{name}");
+        let set: BTreeSet<u64> =
+            features.iter().map(|(feature, _)| simhash::<u64>([(feature, 1)]).unwrap().fingerprint).collect();
+        assert_eq!(profile.feature_set(text), Vec::from_iter(set), "{name}");
+    }
+}
+
+#[test]
+fn letter_case_form_and_digits_matter_where_they_are_kept() {
+    let same = |name: &str, a: &str, b: &str| {
+        let profile = profile(name);
+        profile.fingerprint::<u64>(a) == profile.fingerprint(b)
+    };
+    assert!(!same("words-1,keep-case", "Word", "word"));
+    assert!(!same("words-1,no-nfkc", "ｗｏｒｄ", "word"));
+    assert!(same("words-1,no-nfkc", "ＷＯＲＤ", "ｗｏｒｄ"));
+    assert!(same("words-1,strip-digits", "page 12 of 30", "page of"));
+    assert!(same("auto,simplified", "漢語的資料庫", "汉语的资料库"));
+    assert!(!same("auto", "漢語的資料庫", "汉语的资料库"));
+    assert!(same("chars-1,only-han", "（数据）SQL 2019 库", "数据 库"));
+    assert!(same("words-2,strip-html", "<p>one <i>two</i><script>x</script>", "one two"));
+    assert!(same("words-2,strip-html,main-text", "<nav>Home</nav><p>one two", "one two"));
+}
+
+#[test]
+fn weights_of_a_learned_table() {
+    let profile: Profile = "words-1".parse().unwrap();
+    let mut frequencies = DocumentFrequencies::default();
+    for text in ["a rose", "a tree", "a rose garden"] {
+        frequencies.add(&profile, text);
+    }
+    let table: String = frequencies.rows(1).iter().map(|row| format!("{row}\n")).collect();
+    let idf = Some(Resource::new("idf.tsv", table));
+    let profile =
+        Profile::with_resources("words-1,weights=idf", &Resources { idf, ..Resources::default() }).unwrap();
+    let mut found = Vec::new();
+    profile.visit_features("a rose a lawn", |feature, weight| {
+        found.push((feature.to_owned(), (f64::from(weight) / f64::from(1 << 24) * 1e4).round() / 1e4));
+    });
+    let idf = |documents: f64| ((1.0 + 3.0 / documents).ln() * 1e4).round() / 1e4;
+    // Of what is not in the table, the lower median of 1, 1, 2 and 3 documents: that of two.
+    let expected = [("a", idf(3.0)), ("rose", idf(2.0)), ("a", idf(3.0)), ("lawn", idf(2.0))];
+    assert_eq!(found, expected.map(|(feature, weight)| (feature.to_owned(), weight)));
+}
+
+proptest! {
+    #[test]
+    fn nothing_panics(
+        any in any::<String>(),
+        mixed in "([a-z ]|[\u{4e00}-\u{4fff}]|[漢語資料庫]|[<>&/=\"\\[\\]()`~\n\r\t_.!?0-9-]|nav|script|\\PC){0,80}",
+    ) {
+        for name in NAMES {
+            let profile = profile(name);
+            for text in [&any, &mixed] {
+                let simhash = profile.fingerprint::<u64>(text);
+                prop_assert_eq!(simhash, profile.fingerprint::<u64>(text));
+                let wide = profile.fingerprint::<u128>(text);
+                prop_assert_eq!(simhash.map(|s| s.features), wide.map(|s| s.features));
+                if let Some(simhash) = simhash {
+                    prop_assert!(profile.feature_set(text).len() as u32 >= simhash.features);
+                }
+            }
+        }
+    }
+
+    /// The order of lines does not matter to weighted features, nor that of documents' phrases.
+    #[test]
+    fn order_does_not_matter(lines in prop::collection::vec("[a-z]{1,3}\t[0-9]{1,2}", 1..20), rotation in 0_usize..20) {
+        let mut rotated = lines.clone();
+        rotated.rotate_left(rotation % lines.len());
+        for name in ["features", "features,weights=levels", "features,weights=none", "phrases,weights=none", "sentences-5"] {
+            let profile = profile(name);
+            let join = |lines: &[String]| lines.join(if name.starts_with('f') { "\n" } else { ". " });
+            prop_assert_eq!(profile.fingerprint::<u64>(&join(&lines)), profile.fingerprint(&join(&rotated)));
+        }
+    }
+}
+
+#[test]
+fn the_first_jieba_is_shared_between_threads() {
+    let profile: Profile = "jieba-5".parse().unwrap();
+    let text = "数据库引擎";
+    let threads: Vec<_> = (0..4)
+        .map(|_| profile.clone())
+        .map(|profile| std::thread::spawn(move || profile.fingerprint::<u64>(text)))
+        .collect();
+    let expected = profile.fingerprint(text);
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), expected);
+    }
+}
