@@ -165,6 +165,9 @@ pub enum Error {
     /// An argument is outside of its range.
     #[error("{0}")]
     BadArgument(String),
+    /// A callback or a visitor said not to go on. Nothing half-written is left.
+    #[error("cancelled")]
+    Cancelled,
     /// A line or document of an input file is malformed, or the file cannot be read.
     #[error("{}{}: {reason}", .path.display(), if *line > 0 { format!(":{line}") } else { String::new() })]
     BadInput {

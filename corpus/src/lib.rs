@@ -85,6 +85,7 @@ mod progress;
 mod records;
 mod transcode;
 mod warc;
+mod watch;
 mod writer;
 
 pub use crate::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
@@ -98,6 +99,7 @@ pub use crate::once::put_aside;
 pub use crate::options::{DocumentFormat, DocumentOptions};
 pub use crate::progress::{ReadNote, ReadProgress};
 pub use crate::records::{Record, Records, records};
+pub use crate::watch::{Notice, Progress, Watch};
 pub use crate::writer::{Annotation, DocumentWriter};
 
 /// What an input holds.
