@@ -227,14 +227,7 @@ impl Manifest {
         let (bits, distance) = (u32::from(bytes[12]), u32::from(bytes[13]));
         field(12, "bits", u64::from(bits), "64 or 128", bits == 64 || bits == 128)?;
         field(13, "distance", u64::from(distance), "at most a quarter of the bits", distance <= bits / 4)?;
-        let number = u64::from(bytes[14]);
-        let Some(codec) = Codec::of_number(bytes[14]) else {
-            return Err(Error::corrupt(
-                path,
-                14,
-                Damage::Field { name: "codec", found: number, expected: "0, 1 or 2" },
-            ));
-        };
+        let codec = Codec::of_number(bytes[14]).map_err(|damage| Error::corrupt(path, 14, damage))?;
         let flags = u64::from(bytes[15]);
         field(15, "flags", flags, "0 to 3", flags <= 3)?;
         let [keeps_ids, has_highest] = [KEEPS_IDS, HAS_HIGHEST_ID].map(|flag| bytes[15] & flag != 0);

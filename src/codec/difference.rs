@@ -9,18 +9,27 @@
 
 use std::marker::PhantomData;
 
-use super::{BlockCodec, BlockHeader, Fit, Near, OTHER_CODE, Range, Spot};
+use super::{BlockCodec, BlockHeader, Choice, CodecKind, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::{Code, Decoder, NO_SYMBOLS, Symbols};
 
+/// What tells the two apart, whatever the width of the fingerprints.
+pub(crate) trait Kind: Send + Sync + 'static {
+    /// In files.
+    const NUMBER: u8;
+    const NAME: &'static str;
+    /// Bits of a random fingerprint above 64 - log2 n.
+    const BITS: f64;
+}
+
 /// How a fingerprint follows from its predecessor and the bits from the coded one on.
 ///
 /// The symbol that is Huffman-coded is the number of bits after the coded bit, the length of the tail. The
 /// bits of the tail are the low bits of the difference's source: of the next fingerprint, or of the gap.
-pub(crate) trait Step<F: Fingerprint>: Send + Sync + 'static {
+pub(crate) trait Step<F: Fingerprint>: Kind {
     /// What differs between two neighbours, `previous < next`; not zero. Its top bit is the coded one.
     fn difference(previous: F, next: F) -> F;
     /// The number whose low bits are the tail.
@@ -38,6 +47,12 @@ pub(crate) trait Step<F: Fingerprint>: Send + Sync + 'static {
 /// The paper's codec: the position of the first bit that differs, then the bits after it.
 #[derive(Debug)]
 pub(crate) struct FirstDifference;
+
+impl Kind for FirstDifference {
+    const NUMBER: u8 = 0;
+    const NAME: &'static str = "first-difference";
+    const BITS: f64 = 3.42;
+}
 
 impl<F: Fingerprint> Step<F> for FirstDifference {
     #[inline(always)]
@@ -60,6 +75,12 @@ impl<F: Fingerprint> Step<F> for FirstDifference {
 /// The same with minus in the place of xor.
 #[derive(Debug)]
 pub(crate) struct Gap;
+
+impl Kind for Gap {
+    const NUMBER: u8 = 1;
+    const NAME: &'static str = "gap";
+    const BITS: f64 = 1.54;
+}
 
 impl<F: Fingerprint> Step<F> for Gap {
     #[inline(always)]
@@ -93,15 +114,26 @@ pub(crate) struct Difference<S> {
 /// Spans whose words are decoded at the same time.
 const AT_ONCE: usize = 2;
 
-impl<S> Difference<S> {
+impl<S: Kind> CodecKind for Difference<S> {
+    const FACTS: Facts = Facts {
+        number: S::NUMBER,
+        name: S::NAME,
+        has_code: true,
+        default_span: Some(format::DEFAULT_SPAN as u16),
+        default_block_sizes: [4096, 4096],
+        costs: Costs { bits: S::BITS, probe: 100.0, decode: 2.6, miss: 1.6 },
+    };
+
     /// `span` is 1 to [`format::MAX_SPAN`].
-    pub(crate) fn new(code: Code, span: u16, block_size: u32) -> Self {
-        let (decoder, span) = (Decoder::new(&code), usize::from(span));
+    fn new(code: &Code, span: u16, block_size: u32) -> Self {
+        let (decoder, span) = (Decoder::new(code), usize::from(span));
         let refills = decoder.refills(span - 1);
         let position_bits = block_size.ilog2() + 3;
-        Difference { code, decoder, span, refills, position_bits, step: PhantomData }
+        Difference { code: code.clone(), decoder, span, refills, position_bits, step: PhantomData }
     }
+}
 
+impl<S> Difference<S> {
     /// Reads all fingerprints of a span whose code words have been decoded.
     #[inline(always)]
     fn read_tails<F: Fingerprint>(
@@ -310,7 +342,15 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
     }
 }
 
-impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
+impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S>
+where
+    Difference<S>: Choice,
+{
+    #[inline]
+    fn symbol(previous: F, next: F) -> Option<u32> {
+        Some(S::symbol(previous, next))
+    }
+
     fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit {
         let mut best = Fit { count: 1, bytes: BlockHeader::<F>::LEN };
         let first = fingerprints[0];

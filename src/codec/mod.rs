@@ -8,68 +8,158 @@
 
 mod difference;
 mod elias_fano;
+mod symbols;
 
 use std::fmt;
 use std::str::FromStr;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-pub(crate) use self::difference::{Difference, FirstDifference, Gap, Step};
-pub(crate) use self::elias_fano::EliasFano;
+use self::difference::{Difference, FirstDifference, Gap};
+use self::elias_fano::EliasFano;
+pub(crate) use self::symbols::SymbolCounts;
 use crate::error::{Damage, Error};
 use crate::fingerprint::Fingerprint;
 use crate::format;
+use crate::huffman::Code;
 
-/// Which codec a table is written with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Codec {
+/// Makes [`Codec`], [`AnyCodec`] and `with_codec!` of the list of codecs; `$d` is a dollar sign.
+macro_rules! codecs {
+    ($d:tt $($(#[$attribute:meta])* $name:ident: $codec:ty,)*) => {
+        /// Which codec a table is written with.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Codec {
+            $($(#[$attribute])* $name,)*
+        }
+
+        impl Codec {
+            /// All codecs.
+            pub const ALL: [Codec; [$(Codec::$name),*].len()] = [$(Codec::$name),*];
+
+            pub(crate) fn facts(self) -> &'static Facts {
+                match self {
+                    $(Codec::$name => &<$codec>::FACTS,)*
+                }
+            }
+
+            /// What the Huffman code is for: see [`BlockCodec::symbol`].
+            #[inline]
+            fn symbol<F: Fingerprint>(self, previous: F, next: F) -> Option<u32> {
+                match self {
+                    $(Codec::$name => <$codec as BlockCodec<F>>::symbol(previous, next),)*
+                }
+            }
+        }
+
+        /// The codec of one table, whichever it is.
+        #[derive(Debug)]
+        pub(crate) enum AnyCodec {
+            $($name($codec),)*
+        }
+
+        impl AnyCodec {
+            /// Code, span and block size are those of the table's header.
+            pub(crate) fn new(codec: Codec, code: &Code, span: u16, block_size: u32) -> AnyCodec {
+                match codec {
+                    $(Codec::$name => AnyCodec::$name(<$codec>::new(code, span, block_size)),)*
+                }
+            }
+        }
+
+        $(impl Choice for $codec {
+            #[inline(always)]
+            fn of(any: &AnyCodec) -> Option<&$codec> {
+                match any {
+                    AnyCodec::$name(codec) => Some(codec),
+                    _ => None,
+                }
+            }
+        })*
+
+        /// Calls something generic with the codec of a table: one match here, none in the loops.
+        macro_rules! with_codec {
+            ($d any:expr, $d codec:ident => $d call:expr) => {
+                match $d any {
+                    $($crate::codec::AnyCodec::$name($d codec) => $d call,)*
+                }
+            };
+        }
+    };
+}
+
+// A new codec is a line here, and a file with what it is and does.
+codecs! {
+    $
     /// The paper's: Huffman code of the position of the first bit that differs from the predecessor, then
     /// the bits after it.
     #[default]
-    FirstDifference,
+    FirstDifference: Difference<FirstDifference>,
     /// Huffman code of the position of the top bit of the difference to the predecessor, then the bits
     /// after it. The smallest.
-    Gap,
+    Gap: Difference<Gap>,
     /// Elias-Fano, one per block: look-ups go straight to their range and decode nothing before it.
-    EliasFano,
+    EliasFano: EliasFano,
+}
+#[expect(
+    clippy::single_component_path_imports,
+    reason = "without it the name is known in this module alone"
+)]
+pub(crate) use with_codec;
+
+/// What is known of a codec before there is a table.
+pub(crate) struct Facts {
+    /// In files.
+    number: u8,
+    name: &'static str,
+    /// Whether its tables have a Huffman code.
+    pub(crate) has_code: bool,
+    /// Fingerprints from one restart point to the next, unless said otherwise; `None` if it has no restart points.
+    pub(crate) default_span: Option<u16>,
+    /// Of fingerprints of 64 and of 128 bits.
+    default_block_sizes: [u32; 2],
+    pub(crate) costs: Costs,
+}
+
+/// What the cost model (`plan/cost.rs`) has to know of a codec.
+#[derive(Clone, Copy)]
+pub(crate) struct Costs {
+    /// Bits of a random fingerprint above 64 - log2 n, without what a block adds.
+    pub(crate) bits: f64,
+    /// A probe whose lines are in the cache, up to the place where it starts to decode, in nanoseconds.
+    pub(crate) probe: f64,
+    /// Decoding one fingerprint and comparing it, in nanoseconds.
+    pub(crate) decode: f64,
+    /// How many waits for memory each block adds: those of a group overlap, so few where a probe reads two lines;
+    /// the Huffman codecs read head, directory, words and tails.
+    pub(crate) miss: f64,
 }
 
 impl Codec {
-    /// All codecs.
-    pub const ALL: [Codec; 3] = [Codec::FirstDifference, Codec::Gap, Codec::EliasFano];
-
     /// The block size of a table that is not told one, in bytes, for fingerprints of `bits` bits: what keeps
     /// look-ups short and the block index, a fingerprint a block, under 0.1 byte a fingerprint. Measured in
     /// `BENCHMARKS.md`, "Block size and span".
     pub fn default_block_size(self, bits: u32) -> u32 {
-        match (self, bits) {
-            (Codec::EliasFano, 64) => 512,
-            _ => 4096,
-        }
+        self.facts().default_block_sizes[usize::from(bits > 64)]
     }
 
     /// The codec's number in files.
     pub(crate) fn number(self) -> u8 {
-        match self {
-            Codec::FirstDifference => 0,
-            Codec::Gap => 1,
-            Codec::EliasFano => 2,
-        }
+        self.facts().number
     }
 
     /// The codec of a number in a file.
-    pub(crate) fn of_number(number: u8) -> Option<Codec> {
-        Codec::ALL.into_iter().find(|codec| codec.number() == number)
+    pub(crate) fn of_number(number: u8) -> Result<Codec, Damage> {
+        Codec::ALL.into_iter().find(|codec| codec.number() == number).ok_or(Damage::Field {
+            name: "codec",
+            found: u64::from(number),
+            expected: "the number of a codec that this version knows",
+        })
     }
 
     /// The name used on the command line and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Codec::FirstDifference => "first-difference",
-            Codec::Gap => "gap",
-            Codec::EliasFano => "elias-fano",
-        }
+        self.facts().name
     }
 }
 
@@ -84,11 +174,25 @@ impl FromStr for Codec {
 
     fn from_str(name: &str) -> Result<Codec, Error> {
         Codec::ALL.into_iter().find(|codec| codec.name() == name).ok_or_else(|| {
-            Error::BadArgument(format!(
-                "there is no codec `{name}`; expected first-difference, gap or elias-fano"
-            ))
+            let [first @ .., last] = Codec::ALL.map(Codec::name);
+            let expected = format!("{} or {last}", first.join(", "));
+            Error::BadArgument(format!("there is no codec `{name}`; expected {expected}"))
         })
     }
+}
+
+/// One of the codecs, whatever the width of the fingerprints.
+pub(crate) trait CodecKind: Sized {
+    const FACTS: Facts;
+
+    /// The codec of one table. A codec without a Huffman code or restart points has no use for these.
+    fn new(code: &Code, span: u16, block_size: u32) -> Self;
+}
+
+/// One of the choices of [`AnyCodec`].
+pub(crate) trait Choice: Sized {
+    /// The codec of a table, if it is this one.
+    fn of(any: &AnyCodec) -> Option<&Self>;
 }
 
 /// How many fingerprints go into a block, and the bytes they take there.
@@ -105,7 +209,10 @@ const OTHER_CODE: Damage = Damage::Mismatch { what: "a block and the code of its
 ///
 /// Fingerprints are strictly ascending. A block's bytes may be anything: an answer is then an error or
 /// nonsense, never a panic, and takes no longer than that of a block in order.
-pub(crate) trait BlockCodec<F: Fingerprint> {
+pub(crate) trait BlockCodec<F: Fingerprint>: Choice {
+    /// What stands in the Huffman code for the step from a fingerprint to the next; `None` for a codec without one.
+    fn symbol(previous: F, next: F) -> Option<u32>;
+
     /// The longest start of `fingerprints` (not empty) that fits in `bytes` bytes, at least one.
     fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit;
 

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::difference::Step;
 use super::*;
 use crate::bits;
 use crate::huffman::{Code, MAX_SYMBOLS};
@@ -24,7 +25,7 @@ fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
 fn huffman<F: Fingerprint, S: Step<F>>(fingerprints: &[F], span: u16, block_size: u32) -> Difference<S> {
     let mut counts = [0; MAX_SYMBOLS];
     fingerprints.windows(2).for_each(|pair| counts[S::symbol(pair[0], pair[1]) as usize] += 1);
-    Difference::new(Code::from_counts(&counts), span, block_size)
+    Difference::new(&Code::from_counts(&counts), span, block_size)
 }
 
 /// What a look-up does with a block that ends with `last`.
@@ -140,8 +141,8 @@ proptest! {
         // A code for wider fingerprints: tails longer than the fingerprints have bits.
         let mut counts = [1; MAX_SYMBOLS];
         counts[3] = 9;
-        attack::<u64>(&Difference::<Gap>::new(Code::from_counts(&counts), 7, 512), &block, low);
-        attack::<u128>(&Difference::<FirstDifference>::new(Code::from_counts(&counts), 7, 512), &block, 7);
+        attack::<u64>(&Difference::<Gap>::new(&Code::from_counts(&counts), 7, 512), &block, low);
+        attack::<u128>(&Difference::<FirstDifference>::new(&Code::from_counts(&counts), 7, 512), &block, 7);
     }
 }
 
@@ -194,4 +195,15 @@ fn other_codes_of_the_same_fingerprints_are_no_code() {
         (decoded, checked)
     };
     assert_eq!(of_elias_fano(&block), (vec![0, 5, 9], Err(OTHER_CODE)));
+}
+
+#[test]
+fn names_and_numbers_tell_codecs_apart() {
+    for codec in Codec::ALL {
+        assert_eq!(codec.name().parse::<Codec>().unwrap(), codec);
+        assert_eq!(Codec::of_number(codec.number()).unwrap(), codec);
+    }
+    let error = "zip".parse::<Codec>().unwrap_err();
+    assert_eq!(error.to_string(), "there is no codec `zip`; expected first-difference, gap or elias-fano");
+    assert!(matches!(Codec::of_number(3), Err(Damage::Field { name: "codec", found: 3, .. })));
 }

@@ -9,10 +9,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Plan, TablePlan, catalogue, combinations};
-use crate::codec::Codec;
+use crate::codec::{Codec, Costs};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format;
 
 /// What a table is read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,40 +94,20 @@ pub struct Estimate {
     pub nanoseconds: f64,
 }
 
-/// Constants of a codec.
-struct CodecCosts {
-    /// Bits of a random fingerprint above 64 - log2 n, without what a block adds.
-    bits: f64,
-    /// A probe whose lines are in the cache, up to the place where it starts to decode, in nanoseconds.
-    probe: f64,
-    /// Decoding one fingerprint and comparing it, in nanoseconds.
-    decode: f64,
-    /// How many [`wait`]s each block adds: those of a group overlap, so few where a probe reads two lines; the
-    /// Huffman codecs read head, directory, words and tails.
-    miss: f64,
-}
-
-const fn costs(codec: Codec) -> CodecCosts {
-    match codec {
-        Codec::FirstDifference => CodecCosts { bits: 3.42, probe: 100.0, decode: 2.6, miss: 1.6 },
-        Codec::Gap => CodecCosts { bits: 1.54, probe: 100.0, decode: 2.6, miss: 1.6 },
-        Codec::EliasFano => CodecCosts { bits: 2.0, probe: 38.0, decode: 0.2, miss: 0.18 },
-    }
-}
-
-/// Probes that wait for memory together, and for how many [`wait`]s, one after the other: index, head of the
-/// block, place in the block (`table/probe.rs`).
-const TOGETHER: f64 = 64.0;
+/// Probes that wait for memory together (`table/probe.rs`).
+pub(crate) const TOGETHER: usize = 64;
+/// For how many [`wait`]s they wait, one after the other: index, head of the block, place in the block.
 const STAGES: f64 = 3.5;
+/// Blocks in a range from which on it is worth being split by more bits than the prefix has, down to one block
+/// (`table/probe.rs`).
+pub(crate) const WIDE: usize = 64;
+/// What this adds to the probe of each part, in nanoseconds.
+const SPLIT: f64 = 110.0;
 /// How many [`wait`]s each line of 64 bytes of a range adds; and from [`STREAM`] lines on, when the processor has seen
 /// that they follow one another and asks for them ahead.
 const LINE: f64 = 0.43;
 const STREAM: f64 = 16.0;
 const LINE_OF_STREAM: f64 = 0.17;
-/// Blocks in a range from which on it is split bit by bit down to one block (`table/probe.rs`), and what this adds to
-/// the probe of each part, in nanoseconds.
-pub(super) const WIDE: f64 = 64.0;
-const SPLIT: f64 = 110.0;
 
 /// Sizes of caches, in bytes, and what a line that is not there takes until it comes, in nanoseconds: the L2 caches of
 /// both cores; and what there is of the L3 cache that a shared machine's neighbours leave, and that the pages of the
@@ -138,10 +117,8 @@ const L3: (f64, f64) = (390e6, 113.0);
 
 /// Fingerprints from one restart point to the next, 0 where there are none.
 fn span(workload: &Workload) -> f64 {
-    match workload.codec {
-        Codec::EliasFano => 0.0,
-        _ => workload.span.map_or(format::DEFAULT_SPAN as f64, f64::from),
-    }
+    let default = workload.codec.facts().default_span;
+    default.map_or(0.0, |default| f64::from(workload.span.unwrap_or(default)))
 }
 
 /// How long a line of tables of so many bytes takes to come: of lines asked for at random, s / (s + c) are not in a
@@ -152,7 +129,7 @@ fn wait(bytes: f64) -> f64 {
 
 /// What a plan costs.
 pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate {
-    let costs = costs(workload.codec);
+    let costs = workload.codec.facts().costs;
     let size = Size::of(workload, F::BITS);
     let mut all = Counts::default();
     for table in plan.tables() {
@@ -165,7 +142,7 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate
     let decoded = ranges * span(workload) / 2.0 + all.candidates;
     let reads = (all.blocks + all.next_blocks).min(size.blocks * plan.tables().len() as f64);
     let computing = ranges * costs.probe + decoded * costs.decode + all.parts * SPLIT;
-    let waiting = (all.probes / TOGETHER).max(1.0) * STAGES + all.blocks * costs.miss + all.lines;
+    let waiting = (all.probes / TOGETHER as f64).max(1.0) * STAGES + all.blocks * costs.miss + all.lines;
     let medium = workload.medium;
     let reading = all.blocks * medium.random_read() + reads * size.block_bytes / medium.bandwidth();
     Estimate {
@@ -179,7 +156,7 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate
 
 /// What probes and candidates cost, apart from waits for memory.
 pub(super) struct TableCosts {
-    costs: CodecCosts,
+    costs: Costs,
     /// Fingerprints decoded before a range.
     before: f64,
     /// Fingerprints in a block.
@@ -190,7 +167,7 @@ impl TableCosts {
     pub(super) fn of(workload: &Workload, width: u32) -> TableCosts {
         let size = Size::of(workload, width);
         let before = span(workload) / 2.0;
-        TableCosts { costs: costs(workload.codec), before, block: size.fingerprints / size.blocks }
+        TableCosts { costs: workload.codec.facts().costs, before, block: size.fingerprints / size.blocks }
     }
 
     /// Nanoseconds of the probes of a table.
@@ -216,10 +193,10 @@ impl Size {
         let (block_bits, width) = (block_bytes * 8.0, f64::from(width));
         // A block adds its header, its first fingerprint in full, its entry in the index and half a fingerprint of
         // slack; a span adds a restart point.
-        let coded = (width - fingerprints.log2() + costs(codec).bits).max(1.0);
+        let coded = (width - fingerprints.log2() + codec.facts().costs.bits).max(1.0);
         let per_block = 64.0 + width + (width - coded) + coded / 2.0;
         let per_block = per_block.min(fingerprints * coded + per_block);
-        let restart = if codec == Codec::EliasFano { 0.0 } else { 24.0 / span(workload) };
+        let restart = codec.facts().default_span.map_or(0.0, |_| 24.0 / span(workload));
         let bits = coded + restart + per_block / (block_bits / coded).min(fingerprints);
         Size { fingerprints, bits, blocks: (fingerprints * bits / block_bits).max(1.0), block_bytes }
     }
@@ -267,7 +244,7 @@ impl Counts {
     fn of_ranges(probes: f64, shared: f64, left: u32, size: &Size) -> Counts {
         let blocks_each = size.blocks / shared.exp2();
         let each = size.fingerprints / shared.exp2();
-        if blocks_each < WIDE {
+        if blocks_each < WIDE as f64 {
             return Counts {
                 probes,
                 parts: 0.0,

@@ -77,7 +77,7 @@ impl<'a, F: Fingerprint> Expected<'a, F> {
         if let Some(fewer) = flips.checked_sub(1) {
             let (mut depth, mut flips) = (flipped, fewer);
             // A crowded range is split by further bits of the prefix, see `table/probe.rs`; they may be flipped too.
-            if self.equal_pairs(mask(&prefix[..depth])) * each > WIDE * self.costs.block {
+            if self.equal_pairs(mask(&prefix[..depth])) * each > WIDE as f64 * self.costs.block {
                 flips += 1;
                 while depth < prefix.len()
                     && self.equal_pairs(mask(&prefix[..depth])) * each > self.costs.block

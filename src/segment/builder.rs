@@ -9,7 +9,7 @@ use super::ids::IdsWriter;
 use super::marks::MarksWriter;
 use super::names::NamesWriter;
 use super::tombstones;
-use crate::codec::Codec;
+use crate::codec::SymbolCounts;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
@@ -18,7 +18,7 @@ use crate::manifest::SegmentEntry;
 use crate::options::{BitAssignment, BuildOptions, BuildProgress, PlanChoice};
 use crate::plan::{self, Plan, Sample, TablePlan, Workload};
 use crate::sort::{Record, Sorted, Sorter, Source, WithId};
-use crate::table::{SymbolCounts, TableHeader, TableWriter};
+use crate::table::{TableHeader, TableWriter};
 use crate::threads;
 
 /// Collects fingerprints and ids in any order, names and marks in theirs, and writes the files of a segment.
@@ -294,14 +294,13 @@ impl<R: Record> TableTask<'_, R> {
         self.records.visit_fingerprints(|fingerprint| sorter.push(plan.permutation.apply(fingerprint)))?;
         let permuted = sorter.finish()?;
         let mut counts = SymbolCounts::new(self.options.codec);
-        // Elias-Fano has no code to count for: the number is known.
-        if self.options.codec == Codec::EliasFano {
-            counts = SymbolCounts::of(self.entry.fingerprints);
-        } else {
+        if self.options.codec.facts().has_code {
             permuted.visit(|fingerprint| {
                 counts.push(fingerprint);
                 Ok(())
             })?;
+        } else {
+            counts = SymbolCounts::of(self.options.codec, self.entry.fingerprints);
         }
         let mut table = self.writer(number, plan, &counts)?;
         let mut written = 0;

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::writer::SymbolCounts;
-use crate::codec::Codec;
+use crate::codec::{Codec, SymbolCounts};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_header as field};
@@ -33,7 +32,9 @@ pub struct TableHeader<F> {
 /// Refuses a span that tables of a codec cannot have; `None` is its default.
 pub(crate) fn check_span(codec: Codec, span: Option<u16>) -> Result<()> {
     let message = match span {
-        Some(_) if codec == Codec::EliasFano => "elias-fano has no restart points, so no span".to_string(),
+        Some(_) if codec.facts().default_span.is_none() => {
+            format!("{codec} has no restart points, so no span")
+        }
         Some(span) if !(1..=format::MAX_SPAN).contains(&span) => {
             format!("a span of {span} is not 1 to {}", format::MAX_SPAN)
         }
@@ -54,7 +55,7 @@ impl<F: Fingerprint> TableHeader<F> {
         format::check_block_size(block_size)?;
         let block_size = block_size.unwrap_or(codec.default_block_size(F::BITS));
         check_span(codec, span)?;
-        let span = if codec == Codec::EliasFano { 0 } else { span.unwrap_or(format::DEFAULT_SPAN as u16) };
+        let span = codec.facts().default_span.map_or(0, |default| span.unwrap_or(default));
         let (fingerprints, code) = (counts.fingerprints(), counts.code());
         Ok(TableHeader { plan, codec, block_size, span, fingerprints, code })
     }
@@ -108,9 +109,8 @@ impl<F: Fingerprint> TableHeader<F> {
         if u32::from(bits) != F::BITS {
             return wrong(field::BITS, "bits", u64::from(bits), "the width of the store's fingerprints");
         }
-        let Some(codec) = Codec::of_number(bytes[field::CODEC]) else {
-            return wrong(field::CODEC, "codec", u64::from(bytes[field::CODEC]), "0, 1 or 2");
-        };
+        let codec = Codec::of_number(bytes[field::CODEC])
+            .map_err(|damage| Error::corrupt(path, field::CODEC as u64, damage))?;
         let prefix_bits = u32::from(bytes[field::PREFIX_BITS]);
         if prefix_bits > F::BITS {
             let found = u64::from(prefix_bits);
@@ -127,9 +127,12 @@ impl<F: Fingerprint> TableHeader<F> {
             return wrong(field::BLOCK_SIZE, "block size", u64::from(block_size), expected);
         }
         let span = LittleEndian::read_u16(&bytes[field::SPAN..]);
-        let spans = if codec == Codec::EliasFano { 0..=0 } else { 1..=format::MAX_SPAN };
+        let (spans, expected) = match codec.facts().default_span {
+            Some(_) => (1..=format::MAX_SPAN, "1 to 256"),
+            None => (0..=0, "0, as the codec has no restart points"),
+        };
         if !spans.contains(&span) {
-            return wrong(field::SPAN, "span", u64::from(span), "1 to 256, and 0 for elias-fano");
+            return wrong(field::SPAN, "span", u64::from(span), expected);
         }
         format::check_reserved(path, field::RESERVED, &bytes[field::RESERVED..field::BLOCKS_OFFSET])?;
         let blocks_offset = LittleEndian::read_u32(&bytes[field::BLOCKS_OFFSET..]);
@@ -146,7 +149,7 @@ impl<F: Fingerprint> TableHeader<F> {
             code[2 * i + 1] = pair >> 4;
         }
         let code = Code::from_lengths(code).map_err(|damage| Error::corrupt(path, lengths as u64, damage))?;
-        let without_code = codec == Codec::EliasFano && code.lengths().iter().any(|&length| length > 0);
+        let without_code = !codec.facts().has_code && code.lengths().iter().any(|&length| length > 0);
         let padding = &file[end..file.len().min(blocks_offset as usize)];
         if without_code {
             return Err(Error::corrupt(path, lengths as u64, Damage::IncompleteCode));

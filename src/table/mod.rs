@@ -1,16 +1,19 @@
 //! Tables: one permuted, sorted, compressed copy of a segment's fingerprints each (`format-spec/table.md`).
 
 mod block_index;
+mod blocks;
+mod flips;
 mod header;
 mod probe;
 mod reader;
+mod verify;
 mod writer;
 
 pub use self::header::TableHeader;
 pub(crate) use self::header::check_span;
 pub(crate) use self::probe::probe;
 pub use self::reader::{BlockInfo, Table, TableScan};
-pub(crate) use self::writer::{SymbolCounts, TableWriter};
+pub(crate) use self::writer::TableWriter;
 
 #[cfg(test)]
 mod tests;

@@ -4,49 +4,12 @@
 //! in the block. So all probes of a query go through these stages together, each asking for what the next one
 //! reads, and the waits overlap.
 
-use std::marker::PhantomData;
-
-use super::header::TableHeader;
-use super::reader::{CodecOf, Table};
-use crate::codec::{Codec, Difference, EliasFano, FirstDifference, Gap, Near, Range};
+use super::reader::Table;
+use crate::codec::{BlockCodec, Near, Range, with_codec};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::kernels::{self, Work};
-
-/// The probes of a table: all ways to flip at most r of the first bits. With r flipped, no other bit of the prefix
-/// may differ, and the probe reads the fingerprints that share all of it; with fewer, those that share the first bits.
-#[derive(Debug)]
-pub(super) struct Flips<F> {
-    /// How many first bits may be flipped.
-    bits: u32,
-    /// Those with fewer than r bits flipped, then those with r: both ascending, so that probes that share a block
-    /// follow one another.
-    masks: Vec<F>,
-    /// The number of masks with fewer than r bits.
-    wide: usize,
-}
-
-impl<F: Fingerprint> Flips<F> {
-    pub(super) fn new(header: &TableHeader<F>) -> Self {
-        let (bits, most) = (header.plan.flipped_bits(header.fingerprints), header.plan.flips);
-        let mut masks = vec![F::ZERO];
-        for _ in 0..most {
-            // Each mask with one more bit, after those that it has.
-            let fewer = masks.clone();
-            masks.extend(fewer.iter().flat_map(|&mask| (0..bits).map(move |bit| mask | F::bit_mask(bit))));
-            masks.sort_unstable();
-            masks.dedup();
-        }
-        masks.sort_by_key(|mask| mask.count_ones() == most);
-        let wide = masks.partition_point(|mask| mask.count_ones() < most);
-        Flips { bits, masks, wide }
-    }
-
-    /// Bytes in memory.
-    pub(super) fn memory(&self) -> usize {
-        self.masks.len() * F::BYTES
-    }
-}
+use crate::plan::{MAX_TABLES, TOGETHER, WIDE};
 
 /// Calls `visitor` with the number of a table and a permuted fingerprint for each stored fingerprint within
 /// `distance` that the probes of that table come across: at least those that its plan says, none twice.
@@ -61,36 +24,50 @@ pub(crate) fn probe<F: Fingerprint>(
 ) -> Result<()> {
     let mut done = 0;
     // The tables of a segment have one codec; were it otherwise, each kind would be probed by itself.
-    for tables in tables.chunk_by(|a, b| a.header().codec == b.header().codec) {
+    while let Some(first) = tables.get(done) {
         let visitor = |number: usize, value| visitor(done + number, value);
-        match tables[0].header().codec {
-            Codec::FirstDifference => {
-                search::<F, Difference<FirstDifference>>(tables, query, distance, visitor)
-            }
-            Codec::Gap => search::<F, Difference<Gap>>(tables, query, distance, visitor),
-            Codec::EliasFano => search::<F, EliasFano>(tables, query, distance, visitor),
-        }?;
-        done += tables.len();
+        done += with_codec!(&first.codec, codec => {
+            probe_alike(codec, &tables[done..], query, distance, visitor)
+        })?;
     }
     Ok(())
 }
 
-fn search<F: Fingerprint, C: CodecOf<F>>(
+/// A table, and its codec as what it is.
+type Typed<'a, F, C> = (&'a Table<F>, &'a C);
+
+/// Probes the first tables, as many as have the kind of codec of the very first; returns how many these are.
+fn probe_alike<F: Fingerprint, C: BlockCodec<F>>(
+    first: &C,
     tables: &[Table<F>],
     query: F,
     distance: u32,
     visitor: impl FnMut(usize, F),
-) -> Result<()> {
-    Search { tables, query, distance, visitor, codec: PhantomData::<C> }.run()
+) -> Result<usize> {
+    let mut typed = [(&tables[0], first); MAX_TABLES];
+    let mut alike = 0;
+    for (place, table) in typed.iter_mut().zip(tables) {
+        let Some(codec) = C::of(&table.codec) else { break };
+        *place = (table, codec);
+        alike += 1;
+    }
+    Search { tables: &typed[..alike], query, distance, visitor }.run()?;
+    Ok(alike)
 }
 
-/// From this number of blocks on, a range is worth being split by more bits than the prefix has.
-const WIDE: usize = 64;
+impl<F: Fingerprint> Table<F> {
+    /// Calls `visitor` with each stored fingerprint, permuted, within `distance` of the query that the table's
+    /// probes come across: at least those that its plan says, none twice.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
+    pub fn probe(&self, query: F, distance: u32, mut visitor: impl FnMut(F)) -> Result<()> {
+        probe(std::slice::from_ref(self), query, distance, |_, value| visitor(value))
+    }
+}
 
-/// Probes that start through the stages together.
-const TOGETHER: usize = 64;
-/// For them and for the further blocks of their ranges, of at most [`FEW`] each.
-const ROOM: usize = 96;
+/// For the probes of a group and for the further blocks of their ranges, of at most [`FEW`] each.
+const ROOM: usize = TOGETHER + 32;
 const FEW: usize = 4;
 
 /// Probes on their way through the stages, field by field: what one stage writes, the next reads as it is.
@@ -103,7 +80,20 @@ struct Group<'a, F> {
     low: [F; ROOM],
     block: [u32; ROOM],
     bytes: [&'a [u8]; ROOM],
-    spot: [u32; ROOM],
+    found: [Found; ROOM],
+}
+
+/// What is known of where the fingerprints of a range are.
+#[derive(Clone, Copy, PartialEq)]
+enum Found {
+    /// In this block, if there are any.
+    Block,
+    /// In more blocks than the group has room for.
+    Blocks,
+    /// From this place of the block on: the index of a [`Spot`](crate::codec::Spot).
+    Spot(u32),
+    /// There are none.
+    Nothing,
 }
 
 impl<F: Fingerprint> Group<'_, F> {
@@ -118,7 +108,7 @@ impl<F: Fingerprint> Group<'_, F> {
     fn repeat(&mut self, i: usize, block: usize) {
         let next = self.len % ROOM;
         (self.table[next], self.shared[next], self.low[next]) = (self.table[i], self.shared[i], self.low[i]);
-        (self.block[next], self.spot[next]) = (block as u32, ONE_BLOCK);
+        (self.block[next], self.found[next]) = (block as u32, Found::Block);
         self.len += 1;
     }
 
@@ -129,30 +119,29 @@ impl<F: Fingerprint> Group<'_, F> {
         low: [F::ZERO; ROOM],
         block: [0; ROOM],
         bytes: [&[]; ROOM],
-        spot: [0; ROOM],
+        found: [Found::Nothing; ROOM],
     };
 }
 
 struct Search<'a, F, C, V> {
-    tables: &'a [Table<F>],
+    tables: &'a [Typed<'a, F, C>],
     query: F,
     distance: u32,
     visitor: V,
-    codec: PhantomData<C>,
 }
 
-impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> {
+impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Search<'a, F, C, V> {
     fn run(mut self) -> Result<()> {
         let mut group = Group::EMPTY;
-        for (number, table) in self.tables.iter().enumerate() {
-            let (query, flips) = (table.permute(self.query), table.flips());
+        for (number, &(table, _)) in self.tables.iter().enumerate() {
+            let (query, flips) = (table.permute(self.query), &table.flips);
             let (distance, all) = (self.distance, self.distance >= table.header().plan.flips);
             let (wide, narrow) = flips.masks.split_at(flips.wide);
             for (masks, shared) in [(wide, flips.bits), (narrow, table.header().plan.prefix_bits)] {
                 let prefix = F::prefix_mask(shared);
                 for &mask in masks.iter().filter(|mask| all || mask.count_ones() <= distance) {
                     let low = (query ^ mask) & prefix;
-                    table.index().prefetch(low);
+                    table.index.prefetch(low);
                     let i = group.len % ROOM;
                     (group.table[i], group.shared[i], group.low[i]) = (number as u8, shared as u8, low);
                     group.len += 1;
@@ -168,20 +157,20 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
     /// Takes a group, whose lines of the directory have been asked for, through all stages.
     fn finish(&mut self, group: &mut Group<'a, F>) -> Result<()> {
         let tables = self.tables;
-        kernels::dispatch(FindBlocks::<F, C> { tables, group, codec: PhantomData });
+        kernels::dispatch(FindBlocks { tables, group });
         for i in 0..group.len.min(ROOM) {
-            tables[usize::from(group.table[i])].fetch(group.block[i] as usize);
+            tables[usize::from(group.table[i])].0.blocks.fetch(group.block[i] as usize);
         }
         for i in 0..group.len.min(ROOM) {
-            let (table, block) = (&tables[usize::from(group.table[i])], group.block[i] as usize);
+            let ((table, codec), block) = (tables[usize::from(group.table[i])], group.block[i] as usize);
             // No block: all fingerprints of the table come before the range.
-            group.bytes[i] = if block < table.blocks() { table.block(block)? } else { &[] };
+            group.bytes[i] = if block < table.blocks() { table.blocks.get(block)? } else { &[] };
             if C::AIMS && block < table.blocks() {
-                let aim = C::of(table).aim(group.bytes[i], group.low[i], table.index().last(block));
-                kernels::prefetch(group.bytes[i], aim.map_err(|damage| table.damaged(block, damage))?);
+                let aim = codec.aim(group.bytes[i], group.low[i], table.index.last(block));
+                kernels::prefetch(group.bytes[i], aim.map_err(|damage| table.blocks.damaged(block, damage))?);
             }
         }
-        kernels::dispatch(Locate::<F, C> { tables, group, codec: PhantomData })?;
+        kernels::dispatch(Locate { tables, group })?;
         kernels::dispatch(Compare { search: self, group })?;
         group.len = 0;
         Ok(())
@@ -191,23 +180,23 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
     /// with the query.
     #[inline(never)]
     fn compare_blocks(&mut self, number: usize, near: Near<F>, range: Range<F>, depth: u32) -> Result<()> {
-        let table = &self.tables[number];
-        let from = table.index().find(range.low);
-        let to = table.index().find(range.high);
+        let (table, _) = self.tables[number];
+        let from = table.index.find(range.low);
+        let to = table.index.find(range.high);
         if to - from >= WIDE {
             return self.split(number, near, range, depth);
         }
         let blocks = from..table.blocks().min(to + 1);
-        blocks.clone().skip(1).for_each(|block| table.prefetch_head(block));
+        blocks.clone().skip(1).for_each(|block| table.blocks.prefetch_head(block));
         kernels::dispatch(CompareBlocks { search: self, number, near, range, blocks })
     }
 
     /// Goes down bit by bit from the first `depth` bits of a range, where very many fingerprints share them, as
     /// long as the bits so far can belong to a neighbour: in effect a longer prefix, for crowded places only.
     fn split(&mut self, number: usize, near: Near<F>, range: Range<F>, depth: u32) -> Result<()> {
-        let table = &self.tables[number];
-        let from = table.index().find(range.low);
-        if depth == F::BITS || from == table.blocks() || table.index().last(from) >= range.high {
+        let (table, _) = self.tables[number];
+        let from = table.index.find(range.low);
+        if depth == F::BITS || from == table.blocks() || table.index.last(from) >= range.high {
             return self.compare_blocks(number, near, range, depth);
         }
         let plan = &table.header().plan;
@@ -225,20 +214,19 @@ impl<'a, F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Search<'a, F, C, V> 
 
 /// The stage that finds the blocks in which the ranges start.
 struct FindBlocks<'a, 'b, F, C> {
-    tables: &'b [Table<F>],
+    tables: &'b [Typed<'b, F, C>],
     group: &'a mut Group<'b, F>,
-    codec: PhantomData<C>,
 }
 
-impl<F: Fingerprint, C: CodecOf<F>> Work for FindBlocks<'_, '_, F, C> {
+impl<F: Fingerprint, C: BlockCodec<F>> Work for FindBlocks<'_, '_, F, C> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let group = self.group;
         for i in 0..group.len.min(ROOM) {
-            let table = &self.tables[usize::from(group.table[i])];
-            let index = table.index();
+            let (table, _) = self.tables[usize::from(group.table[i])];
+            let index = &table.index;
             let (block, more) = match index.find_range(group.low[i], u32::from(group.shared[i])) {
                 Some(found) => found,
                 None => {
@@ -250,13 +238,13 @@ impl<F: Fingerprint, C: CodecOf<F>> Work for FindBlocks<'_, '_, F, C> {
             };
             let several = more > FEW || group.len + more > ROOM;
             group.block[i] = block as u32;
-            group.spot[i] = if several { SEVERAL_BLOCKS } else { ONE_BLOCK };
+            group.found[i] = if several { Found::Blocks } else { Found::Block };
             let more = if several { 0 } else { more };
             for next in block + 1..=block + more {
                 group.repeat(i, next);
             }
             for block in block..=block + more {
-                table.prefetch_head(block);
+                table.blocks.prefetch_head(block);
                 if C::AIMS {
                     index.prefetch_last(block);
                 }
@@ -267,37 +255,36 @@ impl<F: Fingerprint, C: CodecOf<F>> Work for FindBlocks<'_, '_, F, C> {
 
 /// The stage that reads the heads of blocks.
 struct Locate<'a, 'b, F, C> {
-    tables: &'b [Table<F>],
+    tables: &'b [Typed<'b, F, C>],
     group: &'a mut Group<'b, F>,
-    codec: PhantomData<C>,
 }
 
-impl<F: Fingerprint, C: CodecOf<F>> Work for Locate<'_, '_, F, C> {
+impl<F: Fingerprint, C: BlockCodec<F>> Work for Locate<'_, '_, F, C> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run(self) -> Result<()> {
         let group = self.group;
         for i in 0..group.len.min(ROOM) {
-            let (table, bytes) = (&self.tables[usize::from(group.table[i])], group.bytes[i]);
+            let ((table, codec), bytes) = (self.tables[usize::from(group.table[i])], group.bytes[i]);
             let range = group.range(i);
-            if group.spot[i] == SEVERAL_BLOCKS {
+            if group.found[i] == Found::Blocks {
                 continue;
             }
-            group.spot[i] = NOTHING;
+            group.found[i] = Found::Nothing;
             if bytes.is_empty() {
                 continue;
             }
-            let last = if C::AIMS { table.index().last(group.block[i] as usize) } else { F::MAX };
-            match C::of(table).locate(bytes, range, last) {
-                Ok(Some(found)) => {
-                    group.spot[i] = found.index;
-                    for line in (found.bytes.0..=found.bytes.1).step_by(64) {
+            let last = if C::AIMS { table.index.last(group.block[i] as usize) } else { F::MAX };
+            match codec.locate(bytes, range, last) {
+                Ok(Some(spot)) => {
+                    group.found[i] = Found::Spot(spot.index);
+                    for line in (spot.bytes.0..=spot.bytes.1).step_by(64) {
                         kernels::prefetch(bytes, line as usize);
                     }
                 }
                 Ok(None) => {}
-                Err(damage) => return Err(table.damaged(group.block[i] as usize, damage)),
+                Err(damage) => return Err(table.blocks.damaged(group.block[i] as usize, damage)),
             }
         }
         Ok(())
@@ -310,7 +297,7 @@ struct Compare<'a, 'b, F, C, V> {
     group: &'a Group<'b, F>,
 }
 
-impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for Compare<'_, '_, F, C, V> {
+impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Work for Compare<'_, '_, F, C, V> {
     type Output = Result<()>;
 
     #[inline(always)]
@@ -320,24 +307,24 @@ impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for Compare<'_, '_,
         // The probes of a table follow one another: the query is permuted once for them.
         let mut permuted = (usize::MAX, search.query);
         for i in 0..group.len.min(ROOM) {
-            if group.spot[i] == NOTHING {
+            let found = group.found[i];
+            if found == Found::Nothing {
                 continue;
             }
             let number = usize::from(group.table[i]);
-            let table = &search.tables[number];
+            let (table, codec) = search.tables[number];
             if permuted.0 != number {
                 permuted = (number, table.permute(search.query));
             }
             let near = Near { query: permuted.1, distance };
             let range = group.range(i);
-            if group.spot[i] == SEVERAL_BLOCKS {
+            let Found::Spot(spot) = found else {
                 search.compare_blocks(number, near, range, u32::from(group.shared[i]))?;
                 continue;
-            }
+            };
             let visitor = |_, value| (search.visitor)(number, value);
-            if let Err(damage) = C::of(table).visit_from(group.bytes[i], group.spot[i], range, near, visitor)
-            {
-                return Err(table.damaged(group.block[i] as usize, damage));
+            if let Err(damage) = codec.visit_from(group.bytes[i], spot, range, near, visitor) {
+                return Err(table.blocks.damaged(group.block[i] as usize, damage));
             }
         }
         Ok(())
@@ -353,29 +340,22 @@ struct CompareBlocks<'a, 'b, F, C, V> {
     blocks: std::ops::Range<usize>,
 }
 
-impl<F: Fingerprint, C: CodecOf<F>, V: FnMut(usize, F)> Work for CompareBlocks<'_, '_, F, C, V> {
+impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Work for CompareBlocks<'_, '_, F, C, V> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run(self) -> Result<()> {
-        let table = &self.search.tables[self.number];
+        let (table, codec) = self.search.tables[self.number];
         for block in self.blocks {
-            let (bytes, last) = (table.block(block)?, table.index().last(block));
+            let (bytes, last) = (table.blocks.get(block)?, table.index.last(block));
             let visitor = |_, value| (self.search.visitor)(self.number, value);
-            let visited = match C::of(table).locate(bytes, self.range, last) {
-                Ok(Some(spot)) => C::of(table).visit_from(bytes, spot.index, self.range, self.near, visitor),
+            let visited = match codec.locate(bytes, self.range, last) {
+                Ok(Some(spot)) => codec.visit_from(bytes, spot.index, self.range, self.near, visitor),
                 Ok(None) => Ok(()),
                 Err(damage) => Err(damage),
             };
-            visited.map_err(|damage| table.damaged(block, damage))?;
+            visited.map_err(|damage| table.blocks.damaged(block, damage))?;
         }
         Ok(())
     }
 }
-
-/// In the place of a spot: no fingerprint lies in the range.
-const NOTHING: u32 = u32::MAX;
-/// In the place of a spot, until there is one: this block of the range is looked at.
-const ONE_BLOCK: u32 = u32::MAX - 2;
-/// In the place of a spot: the range goes on to more blocks than the group has room for.
-const SEVERAL_BLOCKS: u32 = u32::MAX - 1;

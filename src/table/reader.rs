@@ -1,20 +1,18 @@
 //! Reading a table file.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
-use bitvec::prelude::*;
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::block_index::BlockIndex;
+use super::blocks::Blocks;
+use super::flips::Flips;
 use super::header::TableHeader;
-use super::probe::{Flips, probe};
-use crate::codec::{
-    BlockCodec, BlockHeader, Codec, Difference, EliasFano, FirstDifference, Gap, Near, Range,
-};
+use crate::codec::{AnyCodec, BlockCodec, BlockHeader, Near, Range, with_codec};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_footer as footer};
+use crate::huffman::Decoder;
 use crate::kernels::{self, Work};
 use crate::map::Bytes;
 
@@ -22,84 +20,12 @@ use crate::map::Bytes;
 #[derive(Debug)]
 pub struct Table<F> {
     header: TableHeader<F>,
-    codec: AnyCodec,
-    blocks: Blocks,
-    index: BlockIndex<F>,
+    pub(super) codec: AnyCodec,
+    pub(super) blocks: Blocks,
+    pub(super) index: BlockIndex<F>,
     /// The plan's prefix as a mask of the original fingerprint.
     prefix_mask: F,
-    flips: Flips<F>,
-}
-
-#[derive(Debug)]
-enum AnyCodec {
-    FirstDifference(Difference<FirstDifference>),
-    Gap(Difference<Gap>),
-    EliasFano(EliasFano),
-}
-
-/// Calls a generic method with the codec of a table: one match a probe, none in the loops.
-macro_rules! with_codec {
-    ($any:expr, $codec:ident => $call:expr) => {
-        match $any {
-            AnyCodec::FirstDifference($codec) => $call,
-            AnyCodec::Gap($codec) => $call,
-            AnyCodec::EliasFano($codec) => $call,
-        }
-    };
-}
-
-/// The blocks of a table file, and which of them have been found sound.
-#[derive(Debug)]
-struct Blocks {
-    path: PathBuf,
-    bytes: Bytes,
-    offset: usize,
-    size: usize,
-    /// Where the last block ends.
-    end: usize,
-    sound: BitBox<AtomicU64>,
-}
-
-impl Blocks {
-    fn range(&self, block: usize) -> std::ops::Range<usize> {
-        let start = self.offset + block * self.size;
-        start..(start + self.size).min(self.end)
-    }
-
-    /// The bytes of a block, after its checksum has been verified once.
-    #[inline(always)]
-    fn get(&self, block: usize) -> Result<&[u8]> {
-        let bytes = &self.bytes.as_ref()[self.range(block)];
-        if !self.is_verified(block) {
-            self.verify(block, bytes)?;
-        }
-        Ok(bytes)
-    }
-
-    #[inline(always)]
-    fn is_verified(&self, block: usize) -> bool {
-        self.sound.as_raw_slice()[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
-    }
-
-    #[cold]
-    fn will_need(&self, block: usize) {
-        self.bytes.will_need(self.range(block));
-    }
-
-    #[cold]
-    fn verify(&self, block: usize, bytes: &[u8]) -> Result<()> {
-        let (expected, found) = (LittleEndian::read_u32(bytes), format::numbered_crc(block as u64, bytes));
-        if expected != found {
-            return Err(self.damaged(block, Damage::Checksum { part: "block", expected, found }));
-        }
-        self.sound.set_aliased(block, true);
-        Ok(())
-    }
-
-    #[cold]
-    fn damaged(&self, block: usize, damage: Damage) -> Error {
-        Error::corrupt(&self.path, self.range(block).start as u64, damage)
-    }
+    pub(super) flips: Flips<F>,
 }
 
 /// What stands in the header of a block.
@@ -170,18 +96,10 @@ impl<F: Fingerprint> Table<F> {
             return Err(Error::corrupt(path, index_offset as u64, damage));
         }
 
-        let code = || header.code.clone();
-        let codec = match header.codec {
-            Codec::FirstDifference => {
-                AnyCodec::FirstDifference(Difference::new(code(), header.span, header.block_size))
-            }
-            Codec::Gap => AnyCodec::Gap(Difference::new(code(), header.span, header.block_size)),
-            Codec::EliasFano => AnyCodec::EliasFano(EliasFano),
-        };
-        let sound = BitVec::repeat(false, blocks as usize).into_boxed_bitslice();
+        let codec = AnyCodec::new(header.codec, &header.code, header.span, header.block_size);
         let prefix_mask = header.plan.prefix_mask();
         let flips = Flips::new(&header);
-        let blocks = Blocks { path: path.to_path_buf(), offset, size, end: index_offset, sound, bytes };
+        let blocks = Blocks::new(path, bytes, offset..index_offset, size, blocks as usize);
         Ok(Table { header, codec, blocks, index: BlockIndex::new(last), prefix_mask, flips })
     }
 
@@ -197,33 +115,29 @@ impl<F: Fingerprint> Table<F> {
 
     /// Length of the file, in bytes.
     pub fn file_len(&self) -> u64 {
-        self.blocks.bytes.as_ref().len() as u64
+        self.blocks.file().len() as u64
     }
 
     /// Bytes in memory besides the map: block index, radix directory, which blocks are verified, and the
     /// decoding table of the Huffman code, 32 KiB whatever the size of the table.
     pub fn memory(&self) -> usize {
-        let decoder = match &self.codec {
-            AnyCodec::EliasFano(_) => 0,
-            _ => crate::huffman::Decoder::MEMORY,
-        };
-        self.index.memory() + self.blocks.sound.len() / 8 + decoder + self.flips.memory()
+        let decoder = if self.header.codec.facts().has_code { Decoder::MEMORY } else { 0 };
+        self.index.memory() + self.blocks.memory() + decoder + self.flips.memory()
     }
 
     /// The file's path.
     pub fn path(&self) -> &Path {
-        &self.blocks.path
-    }
-
-    /// What its probes flip.
-    #[inline(always)]
-    pub(super) fn flips(&self) -> &Flips<F> {
-        &self.flips
+        self.blocks.path()
     }
 
     /// The block that a permuted fingerprint would be in.
     pub(crate) fn block_of(&self, permuted: F) -> usize {
         self.index.find(permuted)
+    }
+
+    #[inline(always)]
+    pub(super) fn permute(&self, fingerprint: F) -> F {
+        self.header.plan.permutation.apply(fingerprint)
     }
 
     /// The bits of the original fingerprint that make the prefix.
@@ -262,15 +176,7 @@ impl<F: Fingerprint> Table<F> {
 
     /// Says that these blocks, and as many after them, will be decoded one after the other.
     pub(crate) fn will_need(&self, blocks: std::ops::Range<usize>) {
-        let start = self.blocks.offset + blocks.start * self.blocks.size;
-        let end = start + 2 * blocks.len() * self.blocks.size;
-        self.blocks.bytes.will_need(start.min(self.blocks.end)..end.min(self.blocks.end));
-    }
-
-    /// Whether the block is coded as its fingerprints are.
-    fn check_code(&self, block: usize, fingerprints: &[F]) -> Result<(), Damage> {
-        let bytes = self.blocks.bytes.as_ref();
-        with_codec!(&self.codec, codec => codec.check(&bytes[self.blocks.range(block)], fingerprints))
+        self.blocks.read_ahead(blocks);
     }
 
     fn check_block(&self, block: usize) -> Result<()> {
@@ -293,66 +199,9 @@ impl<F: Fingerprint> Table<F> {
         kernels::dispatch(Visit { table: self, range: Range { low, high }, visitor: &mut visitor })
     }
 
-    /// Calls `visitor` with each stored fingerprint, permuted, within `distance` of the query that the table's
-    /// probes come across: at least those that its plan says, none twice.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if a block is damaged.
-    pub fn probe(&self, query: F, distance: u32, mut visitor: impl FnMut(F)) -> Result<()> {
-        probe(std::slice::from_ref(self), query, distance, |_, value| visitor(value))
-    }
-
     /// The fingerprints in the table's order, permuted.
     pub fn scan(&self) -> TableScan<'_, F> {
         TableScan { table: self, block: 0, decoded: Vec::new(), position: 0 }
-    }
-
-    /// Checks all that [`Table::open`] does not: every block's checksum and all of them together, the order
-    /// of all fingerprints, the block index, and their number. Calls `damaged` with each error and goes on;
-    /// returns how many fingerprints could be read.
-    ///
-    /// `visitor` gets each permuted fingerprint.
-    pub fn verify(&self, mut visitor: impl FnMut(F), mut damaged: impl FnMut(Error)) -> u64 {
-        let mut decoded = Vec::new();
-        let (mut count, mut whole) = (0, true);
-        let mut previous = None;
-        let mut crc = crc32fast::Hasher::new();
-        for block in 0..self.blocks() {
-            crc.update(&self.blocks.bytes.as_ref()[self.blocks.range(block)][..4]);
-            decoded.clear();
-            if let Err(error) = self.decode_block(block, &mut decoded) {
-                damaged(error);
-                whole = false;
-                previous = Some(self.index.last(block));
-                continue;
-            }
-            let ascending = decoded.windows(2).all(|pair| pair[0] < pair[1]);
-            if !ascending || previous >= decoded.first().copied() {
-                let damage = Damage::Order { what: "the fingerprints of a block" };
-                damaged(self.blocks.damaged(block, damage));
-            } else if let Err(damage) = self.check_code(block, &decoded) {
-                damaged(self.blocks.damaged(block, damage));
-            }
-            previous = decoded.last().copied().max(previous);
-            if decoded.last() != Some(&self.index.last(block)) {
-                let damage = Damage::Mismatch { what: "a block's last fingerprint and the block index" };
-                damaged(self.blocks.damaged(block, damage));
-            }
-            count += decoded.len() as u64;
-            decoded.iter().copied().for_each(&mut visitor);
-        }
-        if whole && count != self.header.fingerprints {
-            let damage =
-                Damage::Mismatch { what: "the number of fingerprints in the blocks and in the header" };
-            damaged(Error::corrupt(self.path(), format::table_header::FINGERPRINTS as u64, damage));
-        }
-        let at = self.file_len() as usize - footer::LEN + footer::BLOCKS_CRC;
-        let (expected, found) = (LittleEndian::read_u32(&self.blocks.bytes.as_ref()[at..]), crc.finalize());
-        if expected != found {
-            let damage = Damage::Checksum { part: "checksums of the blocks", expected, found };
-            damaged(Error::corrupt(self.path(), at as u64, damage));
-        }
-        count
     }
 }
 
@@ -399,69 +248,6 @@ impl<F: Fingerprint, V: FnMut(usize, usize, F)> Work for Visit<'_, F, V> {
         Ok(())
     }
 }
-
-/// What a probe does with a table, step by step; compiled into the caller's loops.
-impl<F: Fingerprint> Table<F> {
-    #[inline(always)]
-    pub(super) fn index(&self) -> &BlockIndex<F> {
-        &self.index
-    }
-
-    #[inline(always)]
-    pub(super) fn permute(&self, fingerprint: F) -> F {
-        self.header.plan.permutation.apply(fingerprint)
-    }
-
-    /// The bytes of a block, verified.
-    #[inline(always)]
-    pub(super) fn block(&self, block: usize) -> Result<&[u8]> {
-        self.blocks.get(block)
-    }
-
-    /// Has the operating system read a block, unless it has been read before: the blocks of a query then come from
-    /// the disk together instead of one after the other.
-    #[inline(always)]
-    pub(super) fn fetch(&self, block: usize) {
-        if block < self.blocks() && !self.blocks.is_verified(block) {
-            self.blocks.will_need(block);
-        }
-    }
-
-    /// Asks for the first line of a block.
-    #[inline(always)]
-    pub(super) fn prefetch_head(&self, block: usize) {
-        kernels::prefetch(self.blocks.bytes.as_ref(), self.blocks.offset + block * self.blocks.size);
-    }
-
-    #[cold]
-    pub(super) fn damaged(&self, block: usize, damage: Damage) -> Error {
-        self.blocks.damaged(block, damage)
-    }
-}
-
-/// A codec as that of a table.
-pub(super) trait CodecOf<F: Fingerprint>: BlockCodec<F> {
-    /// The codec of a table that has this one.
-    fn of(table: &Table<F>) -> &Self;
-}
-
-macro_rules! codec_of {
-    ($codec:ty, $variant:ident) => {
-        impl<F: Fingerprint> CodecOf<F> for $codec {
-            #[inline(always)]
-            fn of(table: &Table<F>) -> &Self {
-                match &table.codec {
-                    AnyCodec::$variant(codec) => codec,
-                    _ => unreachable!("the header names the codec"),
-                }
-            }
-        }
-    };
-}
-
-codec_of!(Difference<FirstDifference>, FirstDifference);
-codec_of!(Difference<Gap>, Gap);
-codec_of!(EliasFano, EliasFano);
 
 /// Iterates over the permuted fingerprints of a table in order; made by [`Table::scan`].
 ///

@@ -3,7 +3,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::Codec;
+use crate::codec::{Codec, SymbolCounts};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::map::Bytes;

@@ -7,61 +7,11 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use super::header::TableHeader;
 use super::reader::Table;
-use crate::codec::{BlockCodec, Codec, Difference, EliasFano, FirstDifference, Gap, Step};
+use crate::codec::{AnyCodec, BlockCodec, Codec, SymbolCounts, with_codec};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_footer as footer};
-use crate::huffman::{Code, MAX_SYMBOLS};
 use crate::plan::TablePlan;
-
-/// How often each symbol occurs between neighbours of a table: what its Huffman code is built from.
-///
-/// Fingerprints come in strictly ascending order, permuted.
-pub(crate) struct SymbolCounts<F> {
-    codec: Codec,
-    counts: [u64; MAX_SYMBOLS],
-    fingerprints: u64,
-    previous: F,
-}
-
-impl<F: Fingerprint> SymbolCounts<F> {
-    pub(crate) fn new(codec: Codec) -> Self {
-        SymbolCounts { codec, counts: [0; MAX_SYMBOLS], fingerprints: 0, previous: F::ZERO }
-    }
-
-    /// The counts of a codec that has no code, where only the number of fingerprints matters.
-    pub(crate) fn of(fingerprints: u64) -> Self {
-        SymbolCounts { fingerprints, ..SymbolCounts::new(Codec::EliasFano) }
-    }
-
-    #[inline]
-    pub(crate) fn push(&mut self, fingerprint: F) {
-        if self.fingerprints > 0 && self.codec != Codec::EliasFano {
-            let symbol = match self.codec {
-                Codec::Gap => <Gap as Step<F>>::symbol(self.previous, fingerprint),
-                _ => <FirstDifference as Step<F>>::symbol(self.previous, fingerprint),
-            };
-            self.counts[symbol as usize] += 1;
-        }
-        self.previous = fingerprint;
-        self.fingerprints += 1;
-    }
-
-    /// Number of fingerprints pushed.
-    pub(crate) fn fingerprints(&self) -> u64 {
-        self.fingerprints
-    }
-
-    pub(crate) fn code(&self) -> Code {
-        Code::from_counts(&self.counts)
-    }
-}
-
-enum AnyCodec {
-    FirstDifference(Difference<FirstDifference>),
-    Gap(Difference<Gap>),
-    EliasFano,
-}
 
 /// Writes a table to any sink, block by block.
 pub(crate) struct TableWriter<F, W> {
@@ -87,12 +37,8 @@ pub(crate) struct TableWriter<F, W> {
 impl<F: Fingerprint, W: Write> TableWriter<F, W> {
     /// Starts a table: writes its header. `path` is for messages only.
     pub(crate) fn new(mut sink: W, path: &Path, header: TableHeader<F>) -> Result<Self> {
-        let (code, span, block_size) = (header.code.clone(), header.span, header.block_size);
-        let codec = match header.codec {
-            Codec::FirstDifference => AnyCodec::FirstDifference(Difference::new(code, span, block_size)),
-            Codec::Gap => AnyCodec::Gap(Difference::new(code, span, block_size)),
-            Codec::EliasFano => AnyCodec::EliasFano,
-        };
+        let block_size = header.block_size;
+        let codec = AnyCodec::new(header.codec, &header.code, header.span, block_size);
         let bytes = header.encode();
         sink.write_all(&bytes).map_err(Error::io(path, "write"))?;
         let fill = format::MAX_BLOCK_COUNT.min(block_size as usize * 8);
@@ -139,12 +85,7 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
     /// Writes the next block from what is pending, which is not empty, and returns its number of fingerprints.
     fn write_block(&mut self) -> Result<usize> {
         let pending = &self.pending[self.cursor..];
-        let last = match &self.codec {
-            AnyCodec::FirstDifference(codec) => fill_block(codec, pending, &mut self.block),
-            AnyCodec::Gap(codec) => fill_block(codec, pending, &mut self.block),
-            AnyCodec::EliasFano => fill_block(&EliasFano, pending, &mut self.block),
-        };
-        let (count, len) = last;
+        let (count, len) = with_codec!(&self.codec, codec => fill_block(codec, pending, &mut self.block));
         let block = &mut self.block[..len];
         let crc = format::numbered_crc(self.blocks, block);
         LittleEndian::write_u32(block, crc);

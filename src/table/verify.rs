@@ -1,0 +1,64 @@
+//! Checking all of a table file.
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::reader::Table;
+use crate::codec::{BlockCodec, with_codec};
+use crate::error::{Damage, Error};
+use crate::fingerprint::Fingerprint;
+use crate::format::{self, table_footer as footer};
+
+impl<F: Fingerprint> Table<F> {
+    /// Checks all that [`Table::open`] does not: every block's checksum and all of them together, the order
+    /// of all fingerprints, the block index, and their number. Calls `damaged` with each error and goes on;
+    /// returns how many fingerprints could be read.
+    ///
+    /// `visitor` gets each permuted fingerprint.
+    pub fn verify(&self, mut visitor: impl FnMut(F), mut damaged: impl FnMut(Error)) -> u64 {
+        let mut decoded = Vec::new();
+        let (mut count, mut whole) = (0, true);
+        let mut previous = None;
+        let mut crc = crc32fast::Hasher::new();
+        for block in 0..self.blocks() {
+            crc.update(&self.blocks.unverified(block)[..4]);
+            decoded.clear();
+            if let Err(error) = self.decode_block(block, &mut decoded) {
+                damaged(error);
+                whole = false;
+                previous = Some(self.index.last(block));
+                continue;
+            }
+            let ascending = decoded.windows(2).all(|pair| pair[0] < pair[1]);
+            if !ascending || previous >= decoded.first().copied() {
+                let damage = Damage::Order { what: "the fingerprints of a block" };
+                damaged(self.blocks.damaged(block, damage));
+            } else if let Err(damage) = self.check_code(block, &decoded) {
+                damaged(self.blocks.damaged(block, damage));
+            }
+            previous = decoded.last().copied().max(previous);
+            if decoded.last() != Some(&self.index.last(block)) {
+                let damage = Damage::Mismatch { what: "a block's last fingerprint and the block index" };
+                damaged(self.blocks.damaged(block, damage));
+            }
+            count += decoded.len() as u64;
+            decoded.iter().copied().for_each(&mut visitor);
+        }
+        if whole && count != self.header().fingerprints {
+            let damage =
+                Damage::Mismatch { what: "the number of fingerprints in the blocks and in the header" };
+            damaged(Error::corrupt(self.path(), format::table_header::FINGERPRINTS as u64, damage));
+        }
+        let at = self.file_len() as usize - footer::LEN + footer::BLOCKS_CRC;
+        let (expected, found) = (LittleEndian::read_u32(&self.blocks.file()[at..]), crc.finalize());
+        if expected != found {
+            let damage = Damage::Checksum { part: "checksums of the blocks", expected, found };
+            damaged(Error::corrupt(self.path(), at as u64, damage));
+        }
+        count
+    }
+
+    /// Whether the block is coded as its fingerprints are.
+    fn check_code(&self, block: usize, fingerprints: &[F]) -> Result<(), Damage> {
+        with_codec!(&self.codec, codec => codec.check(self.blocks.unverified(block), fingerprints))
+    }
+}
