@@ -133,6 +133,59 @@ pub(crate) mod chunks_footer {
     pub(crate) const LEN: usize = 32;
 }
 
+/// The header of a tombstone file (`format-spec/tombstones.md`).
+pub(crate) mod tombstones_header {
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const BITS: usize = 12;
+    pub(crate) const RESERVED: usize = 13;
+    pub(crate) const COUNT: usize = 16;
+    pub(crate) const LEN: usize = 24;
+}
+
+/// The footer of a tombstone file.
+pub(crate) mod tombstones_footer {
+    pub(crate) const CRC: usize = 0;
+    pub(crate) const LEN: usize = 12;
+}
+
+/// The start of a manifest (`format-spec/manifest.md`): then come two texts and the segments.
+pub(crate) mod manifest_header {
+    pub(crate) const VERSION: usize = 8;
+    pub(crate) const BITS: usize = 12;
+    pub(crate) const DISTANCE: usize = 13;
+    pub(crate) const CODEC: usize = 14;
+    pub(crate) const FLAGS: usize = 15;
+    pub(crate) const BLOCK_SIZE: usize = 16;
+    pub(crate) const SPAN: usize = 20;
+    pub(crate) const RESERVED: usize = 22;
+    pub(crate) const NEXT_NUMBER: usize = 24;
+    pub(crate) const FIRST_LOG: usize = 32;
+    pub(crate) const SEQUENCE: usize = 40;
+    pub(crate) const HIGHEST_ID: usize = 48;
+    pub(crate) const SEGMENTS: usize = 56;
+    pub(crate) const RESERVED_AT_END: usize = 60;
+    pub(crate) const LEN: usize = 64;
+}
+
+/// A segment in a manifest: these fields, then the checksums of its files' footers, and a text.
+pub(crate) mod manifest_segment {
+    pub(crate) const NUMBER: usize = 0;
+    pub(crate) const FINGERPRINTS: usize = 8;
+    pub(crate) const IDS: usize = 16;
+    pub(crate) const NAMES: usize = 24;
+    pub(crate) const TOMBSTONES: usize = 32;
+    pub(crate) const MARKS: usize = 40;
+    pub(crate) const TABLES: usize = 48;
+    pub(crate) const FLAGS: usize = 52;
+    pub(crate) const LEN: usize = 56;
+}
+
+/// The end of a manifest: its checksum, then magic.
+pub(crate) mod manifest_footer {
+    pub(crate) const CRC: usize = 0;
+    pub(crate) const LEN: usize = 12;
+}
+
 /// The header of a log (`format-spec/log.md`).
 pub(crate) mod log_header {
     pub(crate) const VERSION: usize = 8;

@@ -76,8 +76,9 @@ pub use crate::codec::Codec;
 pub use crate::error::{Damage, Error, Result};
 pub use crate::fingerprint::Fingerprint;
 pub use crate::map::Bytes;
-pub use crate::options::{BitAssignment, BuildOptions, BuildProgress, Options, PlanChoice, ProgressCallback};
+pub use crate::options::{BitAssignment, BuildOptions, BuildProgress, Options, ProgressCallback};
 pub use crate::permutation::Permutation;
+pub use crate::plan::PlanChoice;
 pub use crate::plan::floor_bits_per_fingerprint;
 pub use crate::segment::{Entry, Match, Segment, Stats};
 pub use crate::store::{

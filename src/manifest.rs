@@ -1,16 +1,16 @@
-//! The manifest: what a store consists of (`format-spec/manifest.md`).
+//! The manifest: what a store consists of.
 
-use std::collections::HashSet;
+mod encoding;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use byteorder::{ByteOrder, LittleEndian};
-
 use crate::codec::Codec;
-use crate::error::{Damage, Error, Result};
+use crate::error::{Error, Result};
 use crate::format;
 use crate::fs::{Fs, NewFile};
+use crate::plan::PlanChoice;
 
 /// The name of the manifest in a store's folder.
 pub(crate) const MANIFEST: &str = "MANIFEST";
@@ -29,8 +29,8 @@ pub(crate) struct Settings {
     pub(crate) span: Option<u16>,
     /// How texts become fingerprints; empty if they do not.
     pub(crate) profile: String,
-    /// The name of the plan of each segment, or `auto`.
-    pub(crate) plan: String,
+    /// Of segments that are written.
+    pub(crate) plan: PlanChoice,
 }
 
 /// The settings of a store and what it consists of.
@@ -73,20 +73,8 @@ pub(crate) struct SegmentEntry {
     pub(crate) plan: String,
 }
 
-const HAS_IDS: u8 = 1;
-const HAS_NAMES: u8 = 2;
-const HAS_TOMBSTONES: u8 = 4;
-const HAS_MARKS: u8 = 8;
-/// In the flags of the store.
-const KEEPS_IDS: u8 = 1;
-const HAS_HIGHEST_ID: u8 = 2;
 /// Segments and logs have smaller numbers.
 const END_OF_NUMBERS: u64 = 1 << 48;
-/// The fields up to the profile.
-const FIXED_LEN: usize = 64;
-/// These, the lengths of two texts, checksum and magic.
-const MIN_LEN: usize = FIXED_LEN + 4 + 4 + 4 + 8;
-
 impl SegmentEntry {
     pub(crate) fn table_name(&self, table: u32) -> String {
         format!("{:06}-{table:02}.table", self.number)
@@ -168,133 +156,6 @@ pub(crate) fn is_store_file(name: &str) -> bool {
 }
 
 impl Manifest {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = format::MANIFEST_MAGIC.to_vec();
-        bytes.extend_from_slice(&format::VERSION.to_le_bytes());
-        let settings = &self.settings;
-        let has_highest = u8::from(self.highest_id.is_some()) * HAS_HIGHEST_ID;
-        let flags = (u8::from(settings.ids) * KEEPS_IDS) | has_highest;
-        bytes.extend_from_slice(&[
-            settings.bits as u8,
-            settings.distance as u8,
-            settings.codec.number(),
-            flags,
-        ]);
-        bytes.extend_from_slice(&settings.block_size.unwrap_or(0).to_le_bytes());
-        bytes.extend_from_slice(&u32::from(settings.span.unwrap_or(0)).to_le_bytes());
-        for field in [self.next_number, self.first_log, self.sequence, self.highest_id.unwrap_or(0)] {
-            bytes.extend_from_slice(&field.to_le_bytes());
-        }
-        bytes.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&[0; 4]);
-        write_string(&mut bytes, &settings.profile);
-        write_string(&mut bytes, &settings.plan);
-        for segment in &self.segments {
-            let counts = [segment.ids, segment.names, segment.tombstones, segment.marks];
-            for field in [segment.number, segment.fingerprints].iter().chain(&counts) {
-                bytes.extend_from_slice(&field.to_le_bytes());
-            }
-            bytes.extend_from_slice(&segment.tables.to_le_bytes());
-            let flags = (u8::from(segment.has_ids) * HAS_IDS)
-                | (u8::from(segment.has_names) * HAS_NAMES)
-                | (u8::from(segment.tombstones > 0) * HAS_TOMBSTONES)
-                | (u8::from(segment.marks > 0) * HAS_MARKS);
-            bytes.extend_from_slice(&u32::from(flags).to_le_bytes());
-            segment.footers.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
-            write_string(&mut bytes, &segment.plan);
-        }
-        let crc = crc32fast::hash(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        bytes.extend_from_slice(&format::MANIFEST_MAGIC);
-        bytes
-    }
-
-    pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
-        let footer = format::check_ends(path, bytes, format::MANIFEST_MAGIC, 12)?;
-        let (expected, found) = (LittleEndian::read_u32(&bytes[footer..]), crc32fast::hash(&bytes[..footer]));
-        if expected != found {
-            let damage = Damage::Checksum { part: "manifest", expected, found };
-            return Err(Error::corrupt(path, footer as u64, damage));
-        }
-        if bytes.len() < MIN_LEN {
-            let damage = Damage::Truncated { expected: MIN_LEN as u64, found: bytes.len() as u64 };
-            return Err(Error::corrupt(path, 0, damage));
-        }
-        let field = |offset: usize, name, found: u64, expected, sound: bool| {
-            let damage = Damage::Field { name, found, expected };
-            if sound { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
-        };
-        let (bits, distance) = (u32::from(bytes[12]), u32::from(bytes[13]));
-        field(12, "bits", u64::from(bits), "64 or 128", bits == 64 || bits == 128)?;
-        field(13, "distance", u64::from(distance), "at most a quarter of the bits", distance <= bits / 4)?;
-        let codec = Codec::of_number(bytes[14]).map_err(|damage| Error::corrupt(path, 14, damage))?;
-        let flags = u64::from(bytes[15]);
-        field(15, "flags", flags, "0 to 3", flags <= 3)?;
-        let [keeps_ids, has_highest] = [KEEPS_IDS, HAS_HIGHEST_ID].map(|flag| bytes[15] & flag != 0);
-        let block_size = LittleEndian::read_u32(&bytes[16..]);
-        let block_size = (block_size > 0).then_some(block_size);
-        let expected = "0, or a power of two from 256 to 65536";
-        let found = u64::from(block_size.unwrap_or(0));
-        field(16, "block size", found, expected, format::check_block_size(block_size).is_ok())?;
-        let span = LittleEndian::read_u16(&bytes[20..]);
-        field(20, "span", u64::from(span), "0 to 256", span <= format::MAX_SPAN)?;
-        format::check_reserved(path, 22, &bytes[22..24])?;
-        let [next_number, first_log, sequence, highest_id] =
-            [24, 32, 40, 48].map(|at| LittleEndian::read_u64(&bytes[at..]));
-        field(48, "highest id", highest_id, "0 where no id was stored", has_highest || highest_id == 0)?;
-        let highest_id = has_highest.then_some(highest_id);
-        let count = LittleEndian::read_u32(&bytes[56..]);
-        format::check_reserved(path, 60, &bytes[60..FIXED_LEN])?;
-        field(24, "next number", next_number, "1 to 2^48", (1..=END_OF_NUMBERS).contains(&next_number))?;
-        field(32, "first log", first_log, "less than the next number", first_log < next_number)?;
-        let mut rest = Fields { path, bytes: &bytes[..footer], at: FIXED_LEN };
-        let (profile, plan) = (rest.string()?, rest.string()?);
-        let mut segments = Vec::new();
-        let mut numbers = HashSet::new();
-        for _ in 0..count {
-            let start = rest.at;
-            let (number, fingerprints, ids) = (rest.u64()?, rest.u64()?, rest.u64()?);
-            let (names, tombstones, marks) = (rest.u64()?, rest.u64()?, rest.u64()?);
-            let (tables, flags) = (rest.u32()?, rest.u32()?);
-            let limit = crate::plan::MAX_TABLES as u32;
-            field(start + 48, "tables", u64::from(tables), "1 to 64", (1..=limit).contains(&tables))?;
-            field(start + 52, "flags", u64::from(flags), "0 to 15", flags <= 15)?;
-            let has = |flag| flags as u8 & flag != 0;
-            let (has_ids, has_names) = (has(HAS_IDS), has(HAS_NAMES));
-            let sound = if has_ids { ids >= fingerprints } else { ids == 0 };
-            field(start + 16, "ids", ids, "one a fingerprint at least, or none without an id file", sound)?;
-            field(start + 52, "flags", u64::from(flags), "ids as the store has them", has_ids == keeps_ids)?;
-            let expected = "1 at least, or none without a name file";
-            field(start + 24, "names", names, expected, has_names == (names > 0))?;
-            let expected = "1 at least, or none without a tombstone file";
-            field(start + 32, "tombstones", tombstones, expected, has(HAS_TOMBSTONES) == (tombstones > 0))?;
-            let expected = "1 at least, or none without a mark file";
-            field(start + 40, "marks", marks, expected, has(HAS_MARKS) == (marks > 0))?;
-            let expected = "a number below the next one that no other segment has";
-            field(start, "number", number, expected, number < next_number && numbers.insert(number))?;
-            let files = tables + flags.count_ones();
-            let footers = (0..files).map(|_| rest.u32()).collect::<Result<_>>()?;
-            segments.push(SegmentEntry {
-                number,
-                fingerprints,
-                ids,
-                names,
-                tombstones,
-                marks,
-                tables,
-                has_ids,
-                has_names,
-                footers,
-                plan: rest.string()?,
-            });
-        }
-        let left = (footer - rest.at) as u64;
-        field(rest.at, "bytes after the last segment", left, "none", left == 0)?;
-        let span = (span > 0).then_some(span);
-        let settings = Settings { bits, distance, codec, ids: keeps_ids, block_size, span, profile, plan };
-        Ok(Manifest { settings, next_number, first_log, sequence, highest_id, segments })
-    }
-
     /// Whether a folder's manifest is one of simstore's, sound or not.
     pub(crate) fn is_one(fs: &dyn Fs, store: &Path) -> bool {
         fs.map(&store.join(MANIFEST)).is_ok_and(|bytes| bytes.as_ref().starts_with(&format::MANIFEST_MAGIC))
@@ -330,50 +191,6 @@ impl Manifest {
         file.write_all(&self.encode()).map_err(Error::io(&path, "write"))?;
         file.commit()?;
         fs.sync_dir(store).map_err(Error::io(store, "sync"))
-    }
-}
-
-/// A length of 4 bytes, then UTF-8.
-fn write_string(bytes: &mut Vec<u8>, text: &str) {
-    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(text.as_bytes());
-}
-
-/// Reads one field after the other.
-struct Fields<'a> {
-    path: &'a Path,
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Fields<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8]> {
-        let rest = &self.bytes[self.at..];
-        if rest.len() < len {
-            let damage = Damage::Truncated { expected: len as u64, found: rest.len() as u64 };
-            return Err(Error::corrupt(self.path, self.at as u64, damage));
-        }
-        self.at += len;
-        Ok(&rest[..len])
-    }
-
-    fn u32(&mut self) -> Result<u32> {
-        self.take(4).map(LittleEndian::read_u32)
-    }
-
-    fn u64(&mut self) -> Result<u64> {
-        self.take(8).map(LittleEndian::read_u64)
-    }
-
-    fn string(&mut self) -> Result<String> {
-        let at = self.at as u64;
-        let len = self.u32()? as usize;
-        let bytes = self.take(len)?.to_vec();
-        String::from_utf8(bytes).map_err(|error| {
-            let found = error.utf8_error().valid_up_to() as u64;
-            let damage = Damage::Field { name: "text", found, expected: "UTF-8" };
-            Error::corrupt(self.path, at, damage)
-        })
     }
 }
 

@@ -1,39 +1,11 @@
 //! How a store is built.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::codec::Codec;
-use crate::error::{Error, Result};
 use crate::fs::{Disk, Fs};
-
-/// Which plan a segment gets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum PlanChoice {
-    /// The one that [`crate::plan::choose`] takes for the segment's size.
-    #[default]
-    Auto,
-    /// One of [`crate::plan::names`].
-    Named(String),
-}
-
-impl fmt::Display for PlanChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PlanChoice::Auto => "auto",
-            PlanChoice::Named(name) => name,
-        })
-    }
-}
-
-impl FromStr for PlanChoice {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<PlanChoice> {
-        Ok(if name == "auto" { PlanChoice::Auto } else { PlanChoice::Named(name.to_string()) })
-    }
-}
+use crate::plan::PlanChoice;
 
 /// Which bits of the fingerprints the prefixes of a plan's tables get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,6 @@
 use super::*;
+use crate::error::Damage;
+use crate::format::{manifest_header as header, manifest_segment as entry};
 
 fn example() -> Manifest {
     let segment = |number, plan: &str| SegmentEntry {
@@ -22,7 +24,7 @@ fn example() -> Manifest {
         block_size: Some(512),
         span: None,
         profile: "words-2".to_string(),
-        plan: "auto".to_string(),
+        plan: PlanChoice::Auto,
     };
     Manifest {
         settings,
@@ -53,6 +55,14 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     }
 }
 
+/// What some bytes are read as when their checksum is right.
+fn decode_sealed(mut bytes: Vec<u8>) -> Result<Manifest> {
+    let footer = bytes.len() - 12;
+    let crc = crc32fast::hash(&bytes[..footer]);
+    bytes[footer..footer + 4].copy_from_slice(&crc.to_le_bytes());
+    Manifest::decode(Path::new("m"), &bytes)
+}
+
 #[test]
 fn hostile_manifests_with_a_right_checksum() {
     let sound = example().encode();
@@ -60,12 +70,75 @@ fn hostile_manifests_with_a_right_checksum() {
         for value in [0, 1, 127, 255] {
             let mut bytes = sound.clone();
             bytes[at] = value;
-            let footer = bytes.len() - 12;
-            let crc = crc32fast::hash(&bytes[..footer]);
-            bytes[footer..footer + 4].copy_from_slice(&crc.to_le_bytes());
-            let _ = Manifest::decode(Path::new("m"), &bytes);
+            let _ = decode_sealed(bytes);
         }
     }
+}
+
+#[test]
+fn each_field_has_its_limits() {
+    let sound = example().encode();
+    // Behind the profile and the plan; then a segment with the checksums of four files and the text "probe-2".
+    let first = header::LEN + 4 + "words-2".len() + 4 + "auto".len();
+    let second = first + entry::LEN + 4 * 4 + 4 + "probe-2".len();
+    let cases: [(usize, &[u8], &str); 26] = [
+        (header::BITS, &[63], "bits"),
+        (header::DISTANCE, &[17], "distance"),
+        (header::CODEC, &[3], "codec"),
+        (header::FLAGS, &[4], "flags"),
+        (header::BLOCK_SIZE, &[1, 2], "block size"),
+        (header::BLOCK_SIZE, &[0, 0, 2], "block size"),
+        (header::SPAN, &[1, 1], "span"),
+        (header::RESERVED, &[1], "reserved"),
+        (header::RESERVED + 1, &[1], "reserved"),
+        (header::RESERVED_AT_END, &[1], "reserved"),
+        (header::NEXT_NUMBER, &[0], "next number"),
+        (header::NEXT_NUMBER, &[1, 0, 0, 0, 0, 0, 1], "next number"),
+        (header::FIRST_LOG, &[12], "first log"),
+        (first + entry::NUMBER, &[12], "number"),
+        (second + entry::NUMBER, &[1], "number"),
+        (first + entry::IDS, &[4], "ids"),
+        (first + entry::NAMES, &[0], "names"),
+        (second + entry::NAMES, &[1], "names"),
+        (first + entry::TOMBSTONES, &[1], "tombstones"),
+        (second + entry::TOMBSTONES, &[0], "tombstones"),
+        (first + entry::MARKS, &[1], "marks"),
+        (second + entry::MARKS, &[0], "marks"),
+        (first + entry::TABLES, &[0], "tables"),
+        (first + entry::TABLES, &[65], "tables"),
+        (first + entry::FLAGS, &[16], "flags"),
+        (first + entry::FLAGS, &[0, 1], "flags"),
+    ];
+    for (at, value, field) in cases {
+        let mut bytes = sound.clone();
+        bytes[at..at + value.len()].copy_from_slice(value);
+        let error = decode_sealed(bytes).unwrap_err();
+        let Error::Corrupt { offset, damage: Damage::Field { name, .. }, .. } = &error else {
+            panic!("{field}: {error}")
+        };
+        assert_eq!((*offset, *name), (at as u64, field));
+    }
+    // A highest id without the flag that says that there is one, and ids where the store keeps none.
+    for (flags, field) in [(1, "highest id"), (2, "ids")] {
+        let mut bytes = sound.clone();
+        bytes[header::FLAGS] = flags;
+        let error = decode_sealed(bytes).unwrap_err();
+        assert!(error.to_string().contains(field), "{error}");
+    }
+    // One byte more or less than the segments take.
+    for len in [sound.len() - 1, sound.len() + 1] {
+        let mut bytes = sound[..sound.len() - 12].to_vec();
+        bytes.resize(len - 12, 0);
+        bytes.extend_from_slice(&sound[sound.len() - 12..]);
+        assert!(matches!(decode_sealed(bytes), Err(Error::Corrupt { .. })));
+    }
+}
+
+#[test]
+fn a_plan_of_another_version_comes_back() {
+    let mut manifest = example();
+    manifest.settings.plan = PlanChoice::Named("of another version".to_string());
+    assert_eq!(Manifest::decode(Path::new("m"), &manifest.encode()).unwrap(), manifest);
 }
 
 #[test]

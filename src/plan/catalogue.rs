@@ -129,6 +129,37 @@ fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     sizes
 }
 
+/// A name taken apart; whether there is such a plan depends on width and distance.
+#[derive(Clone, Copy)]
+pub(super) enum Name {
+    Scan,
+    Probe { tables: usize },
+    Paper { tables: usize },
+    Cover { tables: usize },
+    Mixed { tables: usize, prefix_bits: usize },
+}
+
+impl Name {
+    pub(super) fn parse(text: &str) -> Option<Name> {
+        if text == "scan" {
+            return Some(Name::Scan);
+        }
+        let (family, numbers) = text.split_once('-')?;
+        let (tables, prefix_bits) = match numbers.split_once('-') {
+            Some((tables, bits)) => (tables, Some(bits.parse().ok()?)),
+            None => (numbers, None),
+        };
+        let tables = tables.parse().ok().filter(|tables| (1..=MAX_TABLES).contains(tables))?;
+        match (family, prefix_bits) {
+            ("probe", None) => Some(Name::Probe { tables }),
+            ("paper", None) => Some(Name::Paper { tables }),
+            ("cover", None) => Some(Name::Cover { tables }),
+            ("mixed", Some(prefix_bits)) => Some(Name::Mixed { tables, prefix_bits }),
+            _ => None,
+        }
+    }
+}
+
 /// The tables of a name.
 pub(super) enum Family<F> {
     /// These.
@@ -140,47 +171,41 @@ pub(super) enum Family<F> {
 impl<F: Fingerprint> Family<F> {
     /// The tables of a name, or nothing if it is no plan's.
     fn find(name: &str, distance: u32) -> Result<Option<Self>> {
-        if name == "scan" {
-            return Ok(Some(Family::Fixed(vec![table(&[], 0)?])));
-        }
-        let Some((family, size)) = name.split_once('-') else { return Ok(None) };
-        let (size, prefix_bits) = match size.split_once('-') {
-            Some((size, bits)) if family == "mixed" => (size, bits.parse().ok()),
-            _ => (size, None),
-        };
-        let size = size.parse().unwrap_or(0);
-        if size == 0 || size > MAX_TABLES {
-            return Ok(None);
-        }
+        let Some(name) = Name::parse(name) else { return Ok(None) };
         let all = all_bits::<F>();
         let even = |shape: Shape| {
             let blocks = parts(&all, shape.blocks);
             Family::Blocks(shape, blocks)
         };
-        Ok(match (family, prefix_bits) {
-            ("probe", None) if size <= distance as usize + 1 => {
-                let mut blocks = parts(&all, size);
+        Ok(match name {
+            Name::Scan => Some(Family::Fixed(vec![table(&[], 0)?])),
+            Name::Probe { tables } if tables <= distance as usize + 1 => {
+                let mut blocks = parts(&all, tables);
                 blocks.iter_mut().for_each(|block| block.truncate(MAX_PROBE_PREFIX));
-                Some(Family::Blocks(Shape::of_probes(size as u32, distance), blocks))
+                Some(Family::Blocks(Shape::of_probes(tables as u32, distance), blocks))
             }
-            ("mixed", Some(bits))
-                if distance <= MIXED_DISTANCE && size > 2 && (1..=MAX_PROBE_PREFIX).contains(&bits) =>
+            Name::Mixed { tables, prefix_bits }
+                if distance <= MIXED_DISTANCE
+                    && tables > 2
+                    && (1..=MAX_PROBE_PREFIX).contains(&prefix_bits) =>
             {
-                let (flipped, rest) = all.split_at(bits);
-                let blocks = [vec![flipped.to_vec()], parts(rest, size - 1)].concat();
-                Some(Family::Blocks(Shape::mixed(size), blocks))
+                let (flipped, rest) = all.split_at(prefix_bits);
+                let blocks = [vec![flipped.to_vec()], parts(rest, tables - 1)].concat();
+                Some(Family::Blocks(Shape::mixed(tables), blocks))
             }
-            ("paper", None) => match paper_sizes(distance).iter().find(|&&(tables, _)| tables == size) {
+            Name::Paper { tables } => match paper_sizes(distance).iter().find(|size| size.0 == tables) {
                 Some((_, 0)) => Some(Family::Fixed(nested_tables(distance as usize + 1)?)),
                 Some(&(_, blocks)) => Some(even(Shape::of_sets(blocks, &sets(blocks, blocks - distance)))),
                 None => None,
             },
-            ("cover", None) => COVERS.iter().find(|(_, sets)| sets.len() == size).map(|(blocks, free)| {
-                let all = (1_u64 << blocks) - 1;
-                let prefixes: Vec<u64> = free.iter().map(|set| all & !set).collect();
-                even(Shape::of_sets(*blocks, &prefixes))
-            }),
-            _ => None,
+            Name::Cover { tables } => {
+                COVERS.iter().find(|(_, sets)| sets.len() == tables).map(|(blocks, free)| {
+                    let all = (1_u64 << blocks) - 1;
+                    let prefixes: Vec<u64> = free.iter().map(|set| all & !set).collect();
+                    even(Shape::of_sets(*blocks, &prefixes))
+                })
+            }
+            Name::Probe { .. } | Name::Mixed { .. } => None,
         })
     }
 

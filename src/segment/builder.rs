@@ -15,8 +15,8 @@ use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
 use crate::fs::NewFile;
 use crate::manifest::SegmentEntry;
-use crate::options::{BitAssignment, BuildOptions, BuildProgress, PlanChoice};
-use crate::plan::{self, Plan, Sample, TablePlan, Workload};
+use crate::options::{BitAssignment, BuildOptions, BuildProgress};
+use crate::plan::{self, Sample, TablePlan, Workload};
 use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{TableHeader, TableWriter};
 use crate::threads;
@@ -182,10 +182,7 @@ fn write<R: Record>(
         span: options.span,
         medium: plan::Medium::Memory,
     };
-    let mut plan = match &options.plan {
-        PlanChoice::Auto => plan::choose(options.distance, &workload)?,
-        PlanChoice::Named(name) => Plan::named(name, options.distance)?,
-    };
+    let mut plan = options.plan.plan(options.distance, &workload)?;
     if options.bits == BitAssignment::Sampled {
         plan = plan::assign(plan, sample, &workload)?;
     }

@@ -7,19 +7,16 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, TOMBSTONES_MAGIC};
-
-const COUNT: usize = 16;
-const HEADER_LEN: usize = 24;
-const FOOTER_LEN: usize = 12;
+use crate::format::{self, TOMBSTONES_MAGIC, tombstones_footer as footer, tombstones_header as header};
 
 /// Writes pairs that ascend.
 pub(super) fn write<F: Fingerprint>(mut sink: impl Write, path: &Path, pairs: &[(F, u64)]) -> Result<()> {
-    let mut bytes = Vec::with_capacity(HEADER_LEN + pairs.len() * (F::BYTES + 8) + FOOTER_LEN);
-    bytes.extend_from_slice(&TOMBSTONES_MAGIC);
-    bytes.extend_from_slice(&format::VERSION.to_le_bytes());
-    bytes.extend_from_slice(&F::BITS.to_le_bytes());
-    bytes.extend_from_slice(&(pairs.len() as u64).to_le_bytes());
+    let mut bytes = Vec::with_capacity(header::LEN + pairs.len() * (F::BYTES + 8) + footer::LEN);
+    bytes.resize(header::LEN, 0);
+    bytes[..header::VERSION].copy_from_slice(&TOMBSTONES_MAGIC);
+    LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
+    bytes[header::BITS] = F::BITS as u8;
+    LittleEndian::write_u64(&mut bytes[header::COUNT..], pairs.len() as u64);
     let mut field = [0; 16];
     for &(fingerprint, id) in pairs {
         fingerprint.write_le(&mut field[..F::BYTES]);
@@ -41,31 +38,32 @@ pub(super) struct Tombstones<F> {
 
 impl<F: Fingerprint> Tombstones<F> {
     pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let footer = format::check_ends(path, bytes, TOMBSTONES_MAGIC, FOOTER_LEN)?;
+        let end = format::check_ends(path, bytes, TOMBSTONES_MAGIC, footer::LEN)?;
         let corrupt = |offset: usize, damage| Err(Error::corrupt(path, offset as u64, damage));
-        let (expected, found) = (LittleEndian::read_u32(&bytes[footer..]), crc32fast::hash(&bytes[..footer]));
+        let expected = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
+        let found = crc32fast::hash(&bytes[..end]);
         if expected != found {
-            return corrupt(footer, Damage::Checksum { part: "tombstones", expected, found });
+            return corrupt(end, Damage::Checksum { part: "tombstones", expected, found });
         }
-        if footer < HEADER_LEN {
-            let (expected, found) = ((HEADER_LEN + FOOTER_LEN) as u64, bytes.len() as u64);
+        if end < header::LEN {
+            let (expected, found) = ((header::LEN + footer::LEN) as u64, bytes.len() as u64);
             return corrupt(0, Damage::Truncated { expected, found });
         }
-        if u32::from(bytes[12]) != F::BITS {
-            let (expected, found) = (F::BITS, u32::from(bytes[12]));
+        if u32::from(bytes[header::BITS]) != F::BITS {
+            let (expected, found) = (F::BITS, u32::from(bytes[header::BITS]));
             return Err(Error::Width { path: path.to_path_buf(), expected, found });
         }
-        format::check_reserved(path, 13, &bytes[13..COUNT])?;
-        let body = &bytes[HEADER_LEN..footer];
-        let count = LittleEndian::read_u64(&bytes[COUNT..]);
+        format::check_reserved(path, header::RESERVED, &bytes[header::RESERVED..header::COUNT])?;
+        let body = &bytes[header::LEN..end];
+        let count = LittleEndian::read_u64(&bytes[header::COUNT..]);
         if !body.len().is_multiple_of(F::BYTES + 8) || count != (body.len() / (F::BYTES + 8)) as u64 {
             let damage = Damage::Field { name: "count", found: count, expected: "what fits the file" };
-            return corrupt(COUNT, damage);
+            return corrupt(header::COUNT, damage);
         }
         let pair = |pair: &[u8]| (F::read_le(&pair[..F::BYTES]), LittleEndian::read_u64(&pair[F::BYTES..]));
         let pairs: Vec<_> = body.chunks_exact(F::BYTES + 8).map(pair).collect();
         if let Some(i) = (1..pairs.len()).find(|&i| pairs[i - 1] >= pairs[i]) {
-            return corrupt(HEADER_LEN + i * (F::BYTES + 8), Damage::Order { what: "tombstones" });
+            return corrupt(header::LEN + i * (F::BYTES + 8), Damage::Order { what: "tombstones" });
         }
         Ok(Tombstones { file_len: bytes.len() as u64, pairs })
     }

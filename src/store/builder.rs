@@ -10,7 +10,6 @@ use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, Lock};
 use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file, log_number};
 use crate::options::BuildOptions;
-use crate::plan::Plan;
 use crate::segment::SegmentBuilder;
 
 /// Builds a store from fingerprints in any order.
@@ -41,10 +40,7 @@ impl<F: Fingerprint> Builder<F> {
     /// [`Error::IncompletePlan`] if the options ask for what cannot be; [`Error::Io`].
     pub fn create(path: &Path, options: BuildOptions) -> Result<Self> {
         // What cannot be is refused before anything is made.
-        match &options.plan {
-            crate::PlanChoice::Named(name) => Plan::<F>::named(name, options.distance).map(|_| ())?,
-            crate::PlanChoice::Auto => Plan::<F>::named("scan", options.distance).map(|_| ())?,
-        }
+        options.plan.check::<F>(options.distance)?;
         crate::format::check_block_size(options.block_size)?;
         crate::table::check_span(options.codec, options.span)?;
         let fs = options.fs.clone();
@@ -225,7 +221,7 @@ impl<F: Fingerprint> Builder<F> {
             block_size: options.block_size,
             span: options.span,
             profile: options.profile.clone(),
-            plan: options.plan.to_string(),
+            plan: options.plan.clone(),
         };
         let manifest = Manifest {
             settings,

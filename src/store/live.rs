@@ -231,8 +231,7 @@ impl<F: Fingerprint> Store<F> {
                 F::MAX_DISTANCE
             )));
         }
-        let plan = if settings.plan == "auto" { "scan" } else { &settings.plan };
-        crate::plan::Plan::<F>::named(plan, distance)?;
+        settings.plan.check::<F>(distance)?;
         self.writer.raise_distance(distance)?;
         self.shared.wait_for_flush()?;
         // A merge that is paused would be waited for without end.

@@ -18,7 +18,6 @@ use crate::fs::{Fs, Lock, TEMPORARY};
 use crate::manifest::{MANIFEST, Manifest, Settings, check_log_number, is_store_file, log_name};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::plan::Plan;
 use crate::wal::{LogWriter, PreviousLog};
 
 /// When there are more logs than this, what they say becomes a segment.
@@ -172,10 +171,9 @@ fn settings<F: Fingerprint>(options: &Options) -> Result<Settings> {
         block_size: options.block_size,
         span: options.span,
         profile: options.profile.clone().unwrap_or_default(),
-        plan: options.plan.clone().unwrap_or_default().to_string(),
+        plan: options.plan.clone().unwrap_or_default(),
     };
-    let plan = if settings.plan == "auto" { "scan" } else { &settings.plan };
-    Plan::<F>::named(plan, settings.distance)?;
+    settings.plan.check::<F>(settings.distance)?;
     crate::format::check_block_size(settings.block_size)?;
     crate::table::check_span(settings.codec, settings.span)?;
     Ok(settings)
@@ -206,7 +204,7 @@ fn check_settings<F: Fingerprint>(path: &Path, has: &Settings, asked: &Options) 
     let text = |value: Option<u32>| value.map_or("the default".to_string(), |value| value.to_string());
     differs("distance", has.distance.to_string(), asked.distance.map(|distance| distance.to_string()))?;
     differs("codec", has.codec.to_string(), asked.codec.map(|codec| codec.to_string()))?;
-    differs("plan", has.plan.clone(), asked.plan.as_ref().map(ToString::to_string))?;
+    differs("plan", has.plan.to_string(), asked.plan.as_ref().map(ToString::to_string))?;
     differs("ids", has.ids.to_string(), asked.ids.map(|ids| ids.to_string()))?;
     let profile = |name: &str| if name.is_empty() { "none".to_string() } else { name.to_string() };
     differs("profile", profile(&has.profile), asked.profile.as_deref().map(profile))?;

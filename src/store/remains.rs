@@ -12,7 +12,7 @@ use crate::format;
 use crate::fs::{Disk, Fs};
 use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file, log_name, log_number};
 use crate::memtable::Memtable;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanChoice};
 use crate::segment::Remains;
 use crate::wal::{PreviousLog, salvage_log, salvage_previous};
 
@@ -275,7 +275,7 @@ fn settings_of<F: Fingerprint>(segments: &[Remains<F>], ids: bool) -> Settings {
         block_size: None,
         span: None,
         profile: String::new(),
-        plan: "auto".to_string(),
+        plan: PlanChoice::Auto,
     };
     if let Some(table) = segments.iter().flat_map(Remains::tables).next() {
         let header = table.header();

@@ -86,7 +86,7 @@ pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions
     let build = BuildOptions {
         distance: settings.distance,
         codec: settings.codec,
-        plan: settings.plan.parse().unwrap_or_default(),
+        plan: settings.plan.clone(),
         block_size: settings.block_size,
         span: settings.span,
         memory: options.memory,

@@ -192,8 +192,7 @@ impl<F: Fingerprint> Shared<F> {
         BuildOptions {
             distance,
             codec: settings.codec,
-            // What a manifest names was a plan when the store was made.
-            plan: settings.plan.parse().unwrap_or_default(),
+            plan: settings.plan.clone(),
             block_size: settings.block_size,
             span: settings.span,
             memory: self.options.memory,

@@ -364,7 +364,7 @@ impl<F: Fingerprint> Snapshot<F> {
 
     /// The plan that new segments get: a name, or `auto`.
     pub fn plan_policy(&self) -> &str {
-        &self.view.manifest.settings.plan
+        self.view.manifest.settings.plan.as_str()
     }
 
     /// How texts became fingerprints; empty if they were given as fingerprints.

@@ -1,0 +1,233 @@
+//! The bytes of a manifest (`format-spec/manifest.md`).
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+use super::{END_OF_NUMBERS, Manifest, SegmentEntry, Settings};
+use crate::codec::Codec;
+use crate::error::{Damage, Error, Result};
+use crate::format::{self, manifest_footer as footer, manifest_header as header, manifest_segment as entry};
+use crate::plan::{MAX_TABLES, PlanChoice};
+
+/// In the flags of the store.
+const KEEPS_IDS: u8 = 1;
+const HAS_HIGHEST_ID: u8 = 2;
+/// In the flags of a segment.
+const HAS_IDS: u32 = 1;
+const HAS_NAMES: u32 = 2;
+const HAS_TOMBSTONES: u32 = 4;
+const HAS_MARKS: u32 = 8;
+/// Header, the lengths of two texts, footer.
+const MIN_LEN: usize = header::LEN + 4 + 4 + footer::LEN;
+
+impl Manifest {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let settings = &self.settings;
+        let mut bytes = vec![0; header::LEN];
+        bytes[..header::VERSION].copy_from_slice(&format::MANIFEST_MAGIC);
+        LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
+        bytes[header::BITS] = settings.bits as u8;
+        bytes[header::DISTANCE] = settings.distance as u8;
+        bytes[header::CODEC] = settings.codec.number();
+        let has_highest = u8::from(self.highest_id.is_some()) * HAS_HIGHEST_ID;
+        bytes[header::FLAGS] = (u8::from(settings.ids) * KEEPS_IDS) | has_highest;
+        LittleEndian::write_u32(&mut bytes[header::BLOCK_SIZE..], settings.block_size.unwrap_or(0));
+        LittleEndian::write_u16(&mut bytes[header::SPAN..], settings.span.unwrap_or(0));
+        LittleEndian::write_u64(&mut bytes[header::NEXT_NUMBER..], self.next_number);
+        LittleEndian::write_u64(&mut bytes[header::FIRST_LOG..], self.first_log);
+        LittleEndian::write_u64(&mut bytes[header::SEQUENCE..], self.sequence);
+        LittleEndian::write_u64(&mut bytes[header::HIGHEST_ID..], self.highest_id.unwrap_or(0));
+        LittleEndian::write_u32(&mut bytes[header::SEGMENTS..], self.segments.len() as u32);
+        write_text(&mut bytes, &settings.profile);
+        write_text(&mut bytes, settings.plan.as_str());
+        self.segments.iter().for_each(|segment| segment.encode(&mut bytes));
+        let crc = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        bytes.extend_from_slice(&format::MANIFEST_MAGIC);
+        bytes
+    }
+
+    pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
+        let end = format::check_ends(path, bytes, format::MANIFEST_MAGIC, footer::LEN)?;
+        let expected = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
+        let found = crc32fast::hash(&bytes[..end]);
+        if expected != found {
+            let damage = Damage::Checksum { part: "manifest", expected, found };
+            return Err(Error::corrupt(path, end as u64, damage));
+        }
+        if bytes.len() < MIN_LEN {
+            let damage = Damage::Truncated { expected: MIN_LEN as u64, found: bytes.len() as u64 };
+            return Err(Error::corrupt(path, 0, damage));
+        }
+        let check = |offset: usize, name, found: u64, expected, sound: bool| {
+            check_field(path, offset, name, found, expected, sound)
+        };
+        let (bits, distance) = (u32::from(bytes[header::BITS]), u32::from(bytes[header::DISTANCE]));
+        check(header::BITS, "bits", u64::from(bits), "64 or 128", bits == 64 || bits == 128)?;
+        let expected = "at most a quarter of the bits";
+        check(header::DISTANCE, "distance", u64::from(distance), expected, distance <= bits / 4)?;
+        let codec = Codec::of_number(bytes[header::CODEC])
+            .map_err(|damage| Error::corrupt(path, header::CODEC as u64, damage))?;
+        let flags = bytes[header::FLAGS];
+        check(header::FLAGS, "flags", u64::from(flags), "0 to 3", flags <= 3)?;
+        let [keeps_ids, has_highest] = [KEEPS_IDS, HAS_HIGHEST_ID].map(|flag| flags & flag != 0);
+        let block_size = LittleEndian::read_u32(&bytes[header::BLOCK_SIZE..]);
+        let (found, block_size) = (u64::from(block_size), Some(block_size).filter(|&size| size > 0));
+        let sound = format::check_block_size(block_size).is_ok();
+        check(header::BLOCK_SIZE, "block size", found, "0, or a power of two from 256 to 65536", sound)?;
+        let span = LittleEndian::read_u16(&bytes[header::SPAN..]);
+        check(header::SPAN, "span", u64::from(span), "0 to 256", span <= format::MAX_SPAN)?;
+        let reserved = &bytes[header::RESERVED..header::NEXT_NUMBER];
+        format::check_reserved(path, header::RESERVED, reserved)?;
+        let fields = [header::NEXT_NUMBER, header::FIRST_LOG, header::SEQUENCE, header::HIGHEST_ID];
+        let [next_number, first_log, sequence, highest_id] =
+            fields.map(|at| LittleEndian::read_u64(&bytes[at..]));
+        let (expected, sound) = ("0 where no id was stored", has_highest || highest_id == 0);
+        check(header::HIGHEST_ID, "highest id", highest_id, expected, sound)?;
+        let count = LittleEndian::read_u32(&bytes[header::SEGMENTS..]);
+        let reserved = &bytes[header::RESERVED_AT_END..header::LEN];
+        format::check_reserved(path, header::RESERVED_AT_END, reserved)?;
+        let sound = (1..=END_OF_NUMBERS).contains(&next_number);
+        check(header::NEXT_NUMBER, "next number", next_number, "1 to 2^48", sound)?;
+        let sound = first_log < next_number;
+        check(header::FIRST_LOG, "first log", first_log, "less than the next number", sound)?;
+
+        let mut rest = Rest { path, bytes: &bytes[..end], at: header::LEN };
+        let (profile, plan) = (rest.text()?, PlanChoice::of_text(rest.text()?));
+        let mut segments = Vec::new();
+        let mut numbers = HashSet::new();
+        for _ in 0..count {
+            let at = rest.at;
+            let segment = SegmentEntry::decode(&mut rest, keeps_ids)?;
+            let sound = segment.number < next_number && numbers.insert(segment.number);
+            let expected = "a number below the next one that no other segment has";
+            check(at + entry::NUMBER, "number", segment.number, expected, sound)?;
+            segments.push(segment);
+        }
+        let left = (end - rest.at) as u64;
+        check(rest.at, "bytes after the last segment", left, "none", left == 0)?;
+        let span = (span > 0).then_some(span);
+        let settings = Settings { bits, distance, codec, ids: keeps_ids, block_size, span, profile, plan };
+        let highest_id = has_highest.then_some(highest_id);
+        Ok(Manifest { settings, next_number, first_log, sequence, highest_id, segments })
+    }
+}
+
+impl SegmentEntry {
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        let mut fields = [0; entry::LEN];
+        LittleEndian::write_u64(&mut fields[entry::NUMBER..], self.number);
+        LittleEndian::write_u64(&mut fields[entry::FINGERPRINTS..], self.fingerprints);
+        LittleEndian::write_u64(&mut fields[entry::IDS..], self.ids);
+        LittleEndian::write_u64(&mut fields[entry::NAMES..], self.names);
+        LittleEndian::write_u64(&mut fields[entry::TOMBSTONES..], self.tombstones);
+        LittleEndian::write_u64(&mut fields[entry::MARKS..], self.marks);
+        LittleEndian::write_u32(&mut fields[entry::TABLES..], self.tables);
+        let flags = (u32::from(self.has_ids) * HAS_IDS)
+            | (u32::from(self.has_names) * HAS_NAMES)
+            | (u32::from(self.tombstones > 0) * HAS_TOMBSTONES)
+            | (u32::from(self.marks > 0) * HAS_MARKS);
+        LittleEndian::write_u32(&mut fields[entry::FLAGS..], flags);
+        bytes.extend_from_slice(&fields);
+        self.footers.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
+        write_text(bytes, &self.plan);
+    }
+
+    fn decode(rest: &mut Rest<'_>, keeps_ids: bool) -> Result<SegmentEntry> {
+        let (path, start) = (rest.path, rest.at);
+        let check = |field: usize, name, found: u64, expected, sound: bool| {
+            check_field(path, start + field, name, found, expected, sound)
+        };
+        let fields = rest.take(entry::LEN)?;
+        let u64_at = |at: usize| LittleEndian::read_u64(&fields[at..]);
+        let (fingerprints, ids) = (u64_at(entry::FINGERPRINTS), u64_at(entry::IDS));
+        let (names, tombstones) = (u64_at(entry::NAMES), u64_at(entry::TOMBSTONES));
+        let marks = u64_at(entry::MARKS);
+        let tables = LittleEndian::read_u32(&fields[entry::TABLES..]);
+        let flags = LittleEndian::read_u32(&fields[entry::FLAGS..]);
+        let sound = (1..=MAX_TABLES as u32).contains(&tables);
+        check(entry::TABLES, "tables", u64::from(tables), "1 to 64", sound)?;
+        check(entry::FLAGS, "flags", u64::from(flags), "0 to 15", flags <= 15)?;
+        let has = |flag| flags & flag != 0;
+        let (has_ids, has_names) = (has(HAS_IDS), has(HAS_NAMES));
+        let sound = if has_ids { ids >= fingerprints } else { ids == 0 };
+        check(entry::IDS, "ids", ids, "one a fingerprint at least, or none without an id file", sound)?;
+        check(entry::FLAGS, "flags", u64::from(flags), "ids as the store has them", has_ids == keeps_ids)?;
+        let expected = "1 at least, or none without a name file";
+        check(entry::NAMES, "names", names, expected, has_names == (names > 0))?;
+        let expected = "1 at least, or none without a tombstone file";
+        let sound = has(HAS_TOMBSTONES) == (tombstones > 0);
+        check(entry::TOMBSTONES, "tombstones", tombstones, expected, sound)?;
+        let expected = "1 at least, or none without a mark file";
+        check(entry::MARKS, "marks", marks, expected, has(HAS_MARKS) == (marks > 0))?;
+        let files = tables + flags.count_ones();
+        let footers = (0..files).map(|_| rest.u32()).collect::<Result<_>>()?;
+        Ok(SegmentEntry {
+            number: u64_at(entry::NUMBER),
+            fingerprints,
+            ids,
+            names,
+            tombstones,
+            marks,
+            tables,
+            has_ids,
+            has_names,
+            footers,
+            plan: rest.text()?,
+        })
+    }
+}
+
+fn check_field(
+    path: &Path,
+    offset: usize,
+    name: &'static str,
+    found: u64,
+    expected: &'static str,
+    sound: bool,
+) -> Result<()> {
+    let damage = Damage::Field { name, found, expected };
+    if sound { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
+}
+
+/// A length of 4 bytes, then UTF-8.
+fn write_text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// What comes after the header, whose parts have any length.
+struct Rest<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        let rest = &self.bytes[self.at..];
+        if rest.len() < len {
+            let damage = Damage::Truncated { expected: len as u64, found: rest.len() as u64 };
+            return Err(Error::corrupt(self.path, self.at as u64, damage));
+        }
+        self.at += len;
+        Ok(&rest[..len])
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        self.take(4).map(LittleEndian::read_u32)
+    }
+
+    fn text(&mut self) -> Result<String> {
+        let at = self.at as u64;
+        let len = self.u32()? as usize;
+        let bytes = self.take(len)?.to_vec();
+        String::from_utf8(bytes).map_err(|error| {
+            let found = error.utf8_error().valid_up_to() as u64;
+            let damage = Damage::Field { name: "text", found, expected: "UTF-8" };
+            Error::corrupt(self.path, at, damage)
+        })
+    }
+}
