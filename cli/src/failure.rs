@@ -49,7 +49,7 @@ impl Failure {
             Failure::Closed => return ExitCode::SUCCESS,
             Failure::Usage(message) => (message.clone(), 2),
             Failure::Failed(message) => (message.clone(), 1),
-            Failure::Engine(error) => (error.to_string(), 1),
+            Failure::Engine(error) => (with_flags(&error.to_string()), 1),
         };
         complain(&message);
         ExitCode::from(code)
@@ -62,6 +62,21 @@ impl From<Error> for Failure {
     }
 }
 
+/// A message of a library as the command line says it: what is ``option `text_field` `` there is `--text-field` here.
+pub(crate) fn with_flags(message: &str) -> String {
+    let mut pieces = message.split("option `");
+    let mut said = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once('`') {
+            Some((name, rest)) if name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') => {
+                said.extend(["--", &name.replace('_', "-"), rest]);
+            }
+            _ => said.extend(["option `", piece]),
+        }
+    }
+    said
+}
+
 /// Prints a message to standard error; a closed one is no reason to stop. What a file's name or a document would do to the
 /// terminal is escaped.
 pub(crate) fn complain(message: &str) {
@@ -69,4 +84,22 @@ pub(crate) fn complain(message: &str) {
     let escape = |c: char| if is_escaped(c) { c.escape_default().to_string() } else { c.to_string() };
     let message: String = message.chars().map(escape).collect();
     let _ = writeln!(io::stderr().lock(), "simstore: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_become_flags() {
+        for (message, said) in [
+            ("no field `x`; option `text_a` names another", "no field `x`; --text-a names another"),
+            ("option `a`option `b_c`", "--a--b-c"),
+            ("option `", "option `"),
+            ("the option `of 2`, option", "the option `of 2`, option"),
+            ("", ""),
+        ] {
+            assert_eq!(with_flags(message), said);
+        }
+    }
 }

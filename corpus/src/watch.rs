@@ -1,10 +1,16 @@
 //! What long work tells whoever waits for it, and how it is told to stop.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use simstore::{Error, Result};
 
-use crate::progress::ReadNote;
+use crate::progress::{ReadNote, ReadProgress};
+
+/// How often a watch is told how far a step has come.
+const TOLD_EVERY: Duration = Duration::from_millis(50);
 
 /// How far a step of long work has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,5 +69,111 @@ pub(crate) fn go_on(answer: ControlFlow<()>) -> Result<()> {
     match answer {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Cancelled),
+    }
+}
+
+/// A step of long work, counted by any number of threads: the watch is told of it often enough, and of its end when it is
+/// dropped.
+#[allow(dead_code)]
+pub(crate) struct Step<'a> {
+    watch: &'a dyn Watch,
+    what: &'static str,
+    count: AtomicU64,
+    /// Where the bytes are counted that have been read of files, and how many there are.
+    read: Option<Arc<ReadProgress>>,
+    total_bytes: Option<u64>,
+    started: Instant,
+    /// When the watch is told next, in milliseconds after the start.
+    due: AtomicU64,
+    is_cancelled: AtomicBool,
+}
+
+#[allow(dead_code)]
+impl<'a> Step<'a> {
+    /// A step of which nothing is done yet; `what` is counted.
+    pub(crate) fn new(watch: &'a dyn Watch, what: &'static str) -> Self {
+        Step {
+            watch,
+            what,
+            count: AtomicU64::new(0),
+            read: None,
+            total_bytes: None,
+            started: Instant::now(),
+            due: AtomicU64::new(0),
+            is_cancelled: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, of files that are read; the total of their bytes is found out only if it is wanted.
+    pub(crate) fn reading(
+        mut self,
+        read: Arc<ReadProgress>,
+        total_bytes: impl FnOnce() -> Option<u64>,
+    ) -> Self {
+        self.total_bytes = if self.watch.wants_totals() { total_bytes() } else { None };
+        self.read = Some(read);
+        self
+    }
+
+    /// So many more are done.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], to every thread, once the watch has said so.
+    pub(crate) fn add(&self, more: u64) -> Result<()> {
+        let count = self.count.fetch_add(more, Ordering::Relaxed) + more;
+        let due = self.due.load(Ordering::Relaxed);
+        let now = self.started.elapsed().as_millis() as u64;
+        let next = now + TOLD_EVERY.as_millis() as u64;
+        // One of the threads tells it.
+        if now >= due && self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            let bytes = self.read.as_ref().map_or(0, |read| read.bytes());
+            let progress = Progress { what: self.what, count, bytes, total_bytes: self.total_bytes };
+            if self.watch.progress(&progress).is_break() {
+                self.is_cancelled.store(true, Ordering::Relaxed);
+            }
+        }
+        if self.is_cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        self.watch.done(self.what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Told {
+        counts: Mutex<Vec<u64>>,
+        done: AtomicU64,
+    }
+
+    impl Watch for Told {
+        fn progress(&self, progress: &Progress) -> ControlFlow<()> {
+            self.counts.lock().unwrap().push(progress.count);
+            ControlFlow::Break(())
+        }
+
+        fn done(&self, what: &'static str) {
+            assert_eq!(what, "things");
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_step_is_told_at_once_and_ended_for_every_thread() {
+        let told = Told::default();
+        let step = Step::new(&told, "things");
+        assert!(matches!(step.add(3), Err(Error::Cancelled)));
+        assert_eq!(*told.counts.lock().unwrap(), [3]);
+        assert!(std::thread::scope(|scope| scope.spawn(|| step.add(1)).join()).unwrap().is_err());
+        drop(step);
+        assert_eq!(told.done.load(Ordering::Relaxed), 1);
     }
 }
