@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use memory::{peak_memory, reset_peak_memory};
 use random::random;
-use simstore::{BatchMethod, BuildOptions, Builder, Codec};
+use simstore::batch::BatchMethod;
+use simstore::{BuildOptions, Builder, Codec};
 
 /// Look-ups that would take longer than this, in seconds, are measured on fewer queries.
 const PATIENCE: f64 = 10.0;

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use random::random;
-use simstore::{BitAssignment, BuildOptions, Builder, Codec, Fingerprint, Match, Snapshot};
+use simstore::plan::BitAssignment;
+use simstore::{BuildOptions, Builder, Codec, Fingerprint, Match, Snapshot};
 
 const PLANS: &str = "probe-2,probe-3,mixed-3-20,paper-4,cover-6";
 const CODECS: &str = "first-difference,elias-fano";
@@ -56,10 +57,15 @@ struct Built {
 }
 
 impl Built {
-    fn new(fingerprints: &[u64], plan: &str, codec: Codec, bits: BitAssignment) -> Result<Built, Error> {
+    fn new(
+        fingerprints: &[u64],
+        plan: &str,
+        codec: Codec,
+        assignment: BitAssignment,
+    ) -> Result<Built, Error> {
         let folder = tempfile::tempdir()?;
         let options =
-            BuildOptions { codec, plan: plan.parse()?, bits, ids: false, ..BuildOptions::default() };
+            BuildOptions { codec, plan: plan.parse()?, assignment, ids: false, ..BuildOptions::default() };
         let start = Instant::now();
         let mut builder = Builder::<u64>::create(&folder.path().join("store"), options)?;
         fingerprints.iter().try_for_each(|&fingerprint| builder.insert(fingerprint, 0))?;
@@ -137,7 +143,7 @@ fn compare(name: &str, fingerprints: &[u64], plans: &str, codecs: &str) -> Resul
                 assert_eq!(sampled.ask(&queries, &mut matches)?, found, "{plan}, {codec}");
             }
             let (a, b) = (contiguous.times(), sampled.times());
-            for (bits, built, ratio) in [
+            for (assignment, built, ratio) in [
                 ("contiguous", &contiguous, String::from("| |")),
                 ("sampled", &sampled, format!("| {:.2} | {:.2} |", a.0 / b.0, a.1 / b.1)),
             ] {
@@ -148,7 +154,7 @@ fn compare(name: &str, fingerprints: &[u64], plans: &str, codecs: &str) -> Resul
                 let (probed, whole) = built.candidates(fingerprints, &queries[..COUNTED]);
                 let (middle, slow) = built.times();
                 println!(
-                    "| {} | {codec} | {bits} | {} | {probed:.0} | {whole:.0} | {:.2} | {:.2} | {middle:.1} | {slow:.1} {ratio}",
+                    "| {} | {codec} | {assignment} | {} | {probed:.0} | {whole:.0} | {:.2} | {:.2} | {middle:.1} | {slow:.1} {ratio}",
                     built.store.segments()[0].plan().name(),
                     prefixes.join(" "),
                     stats.table_bytes as f64 / stats.fingerprints as f64,

@@ -12,7 +12,8 @@ use std::time::Instant;
 use memory::{peak_memory, reset_peak_memory};
 use random::random;
 use rayon::prelude::*;
-use simstore::{BuildOptions, Builder, Codec, floor_bits_per_fingerprint};
+use simstore::plan::floor_bits_per_fingerprint;
+use simstore::{BuildOptions, Builder, Codec};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();

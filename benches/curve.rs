@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use random::random;
 use simstore::plan::Plan;
-use simstore::{Bytes, Codec, Fingerprint, Table, floor_bits_per_fingerprint};
+use simstore::plan::floor_bits_per_fingerprint;
+use simstore::raw::{Bytes, Table};
+use simstore::{Codec, Fingerprint};
 
 /// The median of five runs, in nanoseconds for each of `count`.
 fn median(count: usize, mut run: impl FnMut()) -> f64 {

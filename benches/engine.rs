@@ -7,7 +7,8 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use random::random;
 use simstore::plan::Plan;
-use simstore::{BuildOptions, Builder, Bytes, Codec, Fingerprint, PlanChoice, Table};
+use simstore::raw::{Bytes, Table};
+use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice};
 
 const COUNT: u64 = 1 << 20;
 

@@ -32,7 +32,7 @@
 //! # A store that moves on
 //!
 //! A [`Store`] takes inserts and deletes, by a write-ahead log, while it is queried: [`Store::insert_if_new`] is one step
-//! whatever other threads do, [`Store::batch`] all or nothing, and a [`Store::snapshot`] stays as it is. What was
+//! whatever other threads do, a [`Transaction`] is all or nothing, and a [`Store::snapshot`] stays as it is. What was
 //! acknowledged as [`Durability::Sync`] survives a loss of power.
 //!
 //! # Above it
@@ -42,15 +42,15 @@
 //!
 //! # Below the front door
 //!
-//! [`Plan`](plan::Plan) is the list of tables that a set is kept in, checked to miss nothing;
-//! [`Table`] is one of them; [`join::self_join`] finds all pairs inside one set. The files are specified in
-//! the folder `format-spec`.
+//! [`join`] finds all pairs inside one set, [`plan`] says which tables a set is kept in, checked to miss nothing,
+//! [`store::salvage`](store::salvage()) makes another store of what is intact of a damaged one, and [`raw`] has the tables
+//! themselves. The files are specified in the folder `format-spec`.
 
-mod batch;
+pub mod batch;
 mod bits;
 mod codec;
 mod compaction;
-mod error;
+pub mod error;
 mod fingerprint;
 mod format;
 pub mod fs;
@@ -63,27 +63,28 @@ mod memtable;
 mod options;
 mod permutation;
 pub mod plan;
+pub mod progress;
 mod radix;
 mod segment;
 mod sort;
-mod store;
+pub mod store;
 mod table;
-mod threads;
+pub mod threads;
 mod wal;
 
-pub use crate::batch::{BatchMatch, BatchMethod};
 pub use crate::codec::Codec;
-pub use crate::error::{Damage, Error, Result};
+pub use crate::error::{Error, Result};
 pub use crate::fingerprint::Fingerprint;
-pub use crate::map::Bytes;
-pub use crate::options::{BitAssignment, BuildOptions, BuildProgress, Options, ProgressCallback};
-pub use crate::permutation::Permutation;
+pub use crate::options::{BuildOptions, Durability, StoreOptions};
 pub use crate::plan::PlanChoice;
-pub use crate::plan::floor_bits_per_fingerprint;
-pub use crate::segment::{Entry, Match, Segment, Stats};
-pub use crate::store::{
-    Batch, Builder, Durability, Finding, Insertion, Iter, Load, LogInfo, SalvageOptions, Salvaged, Snapshot,
-    Store, StoredPair, Written, damage, salvage, salvageable_bits, stored_bits,
-};
-pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
-pub use crate::threads::{ensure_pool, start_global_pool};
+pub use crate::segment::{Entry, Match};
+pub use crate::store::{Builder, Insertion, Snapshot, Store, Transaction};
+
+/// What is below a store: the files of its segments, and the bytes in them. For tools that look into stores.
+pub mod raw {
+    pub use crate::map::Bytes;
+    pub use crate::permutation::Permutation;
+    pub use crate::plan::PlanChoice;
+    pub use crate::segment::Segment;
+    pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
+}

@@ -2,33 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::codec::Codec;
 use crate::fs::{Disk, Fs};
-use crate::plan::PlanChoice;
-
-/// Which bits of the fingerprints the prefixes of a plan's tables get.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BitAssignment {
-    /// Those that suit a sample of the fingerprints, where prefixes of contiguous bits would be shared by many more
-    /// than others.
-    #[default]
-    Sampled,
-    /// Blocks of contiguous bits, as [`crate::plan::Plan::named`] has them.
-    Contiguous,
-}
-
-/// How far a build has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BuildProgress {
-    /// Fingerprints written so far, over all tables.
-    pub done: u64,
-    /// Fingerprints to be written, over all tables.
-    pub total: u64,
-}
-
-/// Called from the threads that write tables, every few million fingerprints.
-pub type ProgressCallback = Arc<dyn Fn(BuildProgress) + Send + Sync>;
+use crate::plan::{BitAssignment, PlanChoice};
+use crate::progress::ProgressCallback;
 
 /// The settings of a build.
 ///
@@ -46,7 +25,7 @@ pub struct BuildOptions {
     /// Which tables are kept.
     pub plan: PlanChoice,
     /// Which bits their prefixes get.
-    pub bits: BitAssignment,
+    pub assignment: BitAssignment,
     /// Block size in bytes, a power of two from 256 to 65536; `None` is the codec's default.
     pub block_size: Option<u32>,
     /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256; `None` is 64. Fewer make
@@ -73,7 +52,7 @@ impl Default for BuildOptions {
             distance: 3,
             codec: Codec::default(),
             plan: PlanChoice::Auto,
-            bits: BitAssignment::default(),
+            assignment: BitAssignment::default(),
             block_size: None,
             span: None,
             memory: None,
@@ -92,7 +71,7 @@ impl fmt::Debug for BuildOptions {
             .field("distance", &self.distance)
             .field("codec", &self.codec)
             .field("plan", &self.plan)
-            .field("bits", &self.bits)
+            .field("assignment", &self.assignment)
             .field("block_size", &self.block_size)
             .field("span", &self.span)
             .field("memory", &self.memory)
@@ -105,35 +84,55 @@ impl fmt::Debug for BuildOptions {
 
 /// How a store is opened to be written to, and the settings of one that is made.
 ///
-/// Settings of the store that are not asked for are those that it has, or the defaults for a new one; one that is asked
-/// for and is not the store's is an error.
+/// Settings of the store that are `None` are those that it has, or the defaults for a new one; one that is asked for and is
+/// not the store's is an error.
 ///
 /// ```
-/// use simstore::{Codec, Options};
+/// use simstore::{Codec, StoreOptions};
 ///
-/// let options = Options::default().distance(3).codec(Codec::EliasFano).memtable(256 << 20);
+/// let options =
+///     StoreOptions { distance: Some(3), codec: Some(Codec::EliasFano), memtable: 256 << 20, ..StoreOptions::default() };
 /// ```
-#[derive(Clone)]
-pub struct Options {
-    pub(crate) create: bool,
-    pub(crate) distance: Option<u32>,
-    pub(crate) codec: Option<Codec>,
-    pub(crate) plan: Option<PlanChoice>,
-    pub(crate) ids: Option<bool>,
-    pub(crate) block_size: Option<u32>,
-    pub(crate) span: Option<u16>,
-    pub(crate) profile: Option<String>,
-    pub(crate) memtable: u64,
-    pub(crate) memory: Option<u64>,
-    pub(crate) compaction: bool,
-    pub(crate) fanout: usize,
-    pub(crate) compaction_rate: Option<u64>,
-    pub(crate) fs: Arc<dyn Fs>,
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Whether a store is made where there is none; it is by default.
+    pub create: bool,
+    /// The largest distance that queries will ask for, in bits; 3 for a new store.
+    pub distance: Option<u32>,
+    /// How tables are coded; `first-difference` for a new store.
+    pub codec: Option<Codec>,
+    /// Which tables each segment gets; for a new store what suits the segment's size.
+    pub plan: Option<PlanChoice>,
+    /// Whether ids are kept; they are in a new store. Where they are not, all ids count as one.
+    pub ids: Option<bool>,
+    /// Bytes of a block, see [`BuildOptions::block_size`].
+    pub block_size: Option<u32>,
+    /// Fingerprints from one restart point to the next, see [`BuildOptions::span`].
+    pub span: Option<u16>,
+    /// How texts become fingerprints: kept with the store.
+    pub profile: Option<String>,
+    /// When [`Store::insert`](crate::Store::insert) and the other single writes are acknowledged:
+    /// [`Durability::Os`] by default. A [`Transaction`](crate::Transaction) says so for itself.
+    pub durability: Durability,
+    /// Memory for what is not in segments yet, in bytes, 64 MiB by default: at this size it becomes a segment, while
+    /// writing goes on into another one; there are three at most.
+    pub memtable: u64,
+    /// Memory for sorting when segments are written, see [`BuildOptions::memory`](field@BuildOptions::memory).
+    pub memory: Option<u64>,
+    /// Whether segments are merged in the background; they are by default.
+    pub compaction: bool,
+    /// How many segments of about one size are merged into one, 4 by default and 2 at least: more of them write less
+    /// and slow queries down.
+    pub fanout: usize,
+    /// How much compaction in the background may write, in bytes a second; `None`, the default, is no limit.
+    pub compaction_rate: Option<u64>,
+    /// Where the store is: on the real disk by default.
+    pub fs: Arc<dyn Fs>,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
-        Options {
+        StoreOptions {
             create: true,
             distance: None,
             codec: None,
@@ -142,6 +141,7 @@ impl Default for Options {
             block_size: None,
             span: None,
             profile: None,
+            durability: Durability::Os,
             memtable: 64 << 20,
             memory: None,
             compaction: true,
@@ -152,108 +152,17 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    /// Whether a store is made where there is none; it is by default.
-    pub fn create(mut self, create: bool) -> Self {
-        self.create = create;
-        self
-    }
-
-    /// The largest distance that queries will ask for, in bits; 3 for a new store.
-    pub fn distance(mut self, distance: u32) -> Self {
-        self.distance = Some(distance);
-        self
-    }
-
-    /// How tables are coded; `first-difference` for a new store.
-    pub fn codec(mut self, codec: Codec) -> Self {
-        self.codec = Some(codec);
-        self
-    }
-
-    /// Which tables each segment gets; for a new store what suits the segment's size.
-    pub fn plan(mut self, plan: PlanChoice) -> Self {
-        self.plan = Some(plan);
-        self
-    }
-
-    /// Whether ids are kept; they are in a new store. Where they are not, all ids count as one.
-    pub fn ids(mut self, ids: bool) -> Self {
-        self.ids = Some(ids);
-        self
-    }
-
-    /// Bytes of a block, see [`BuildOptions::block_size`].
-    pub fn block_size(mut self, bytes: u32) -> Self {
-        self.block_size = Some(bytes);
-        self
-    }
-
-    /// Fingerprints from one restart point to the next, see [`BuildOptions::span`].
-    pub fn span(mut self, span: u16) -> Self {
-        self.span = Some(span);
-        self
-    }
-
-    /// How texts become fingerprints: kept with the store.
-    pub fn profile(mut self, profile: &str) -> Self {
-        self.profile = Some(profile.to_string());
-        self
-    }
-
-    /// Memory for what is not in segments yet, in bytes, 64 MiB by default: at this size it becomes a segment, while
-    /// writing goes on into another one; there are three at most.
-    pub fn memtable(mut self, bytes: u64) -> Self {
-        self.memtable = bytes;
-        self
-    }
-
-    /// Memory for sorting when segments are written, see [`BuildOptions::memory`](field@BuildOptions::memory).
-    pub fn memory(mut self, bytes: u64) -> Self {
-        self.memory = Some(bytes);
-        self
-    }
-
-    /// Whether segments are merged in the background; they are by default.
-    pub fn compaction(mut self, automatic: bool) -> Self {
-        self.compaction = automatic;
-        self
-    }
-
-    /// How many segments of about one size are merged into one, 4 by default and 2 at least: more of them write less
-    /// and slow queries down.
-    pub fn fanout(mut self, segments: usize) -> Self {
-        self.fanout = segments.max(2);
-        self
-    }
-
-    /// How much compaction in the background may write, in bytes a second; not limited by default.
-    pub fn compaction_rate(mut self, bytes_per_second: u64) -> Self {
-        self.compaction_rate = Some(bytes_per_second.max(1));
-        self
-    }
-
-    /// Where the store is: on the real disk by default.
-    pub fn fs(mut self, fs: Arc<dyn Fs>) -> Self {
-        self.fs = fs;
-        self
-    }
-}
-
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("create", &self.create)
-            .field("distance", &self.distance)
-            .field("codec", &self.codec)
-            .field("plan", &self.plan)
-            .field("ids", &self.ids)
-            .field("profile", &self.profile)
-            .field("memtable", &self.memtable)
-            .field("compaction", &self.compaction)
-            .field("fanout", &self.fanout)
-            .finish_non_exhaustive()
-    }
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the operating system has it: it survives the end of this process, not a loss of power. What has been
+    /// acknowledged like this and is lost was written last: there are no holes.
+    #[default]
+    Os,
+    /// When it is on the disk. Writers that wait at the same time share one sync.
+    Sync,
+    /// When it is on the disk, after waiting at most so long for other writers to share the sync.
+    Group(Duration),
 }
 
 /// Less memory than this would make more runs than files can be open.

@@ -10,11 +10,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::plan::{Plan, TablePlan};
-use simstore::{
-    BatchMatch, BatchMethod, BuildOptions, Builder, Codec, Entry, Fingerprint, Match, Permutation,
-    PlanChoice, Result, Snapshot,
-};
+use simstore::raw::Permutation;
+use simstore::{BuildOptions, Builder, Codec, Entry, Fingerprint, Match, PlanChoice, Result, Snapshot};
 use tempfile::TempDir;
 
 #[allow(dead_code, reason = "shared with other tests")]

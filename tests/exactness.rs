@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use disk::MemoryDisk;
 use rayon::prelude::*;
+use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::fs::Fs;
-use simstore::{
-    BatchMatch, BatchMethod, BitAssignment, BuildOptions, Builder, Codec, Fingerprint, Match, PlanChoice,
-    Snapshot, plan,
-};
+use simstore::plan::BitAssignment;
+use simstore::{BuildOptions, Builder, Codec, Fingerprint, Match, PlanChoice, Snapshot, plan};
 
 /// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014): the same numbers on every machine.
 struct Random(u64);
@@ -280,7 +279,7 @@ fn bits_from_a_sample<F: Fingerprint>() {
         let built = prefixes(&builder.finish().unwrap());
         assert_eq!(built, prefixes(&build(entries, options())), "{name}: the order matters");
         assert_eq!(built, prefixes(&Snapshot::<F>::open_on(&disk, Path::new("store")).unwrap()), "{name}");
-        let contiguous = BuildOptions { bits: BitAssignment::Contiguous, ..options() };
+        let contiguous = BuildOptions { assignment: BitAssignment::Contiguous, ..options() };
         built != prefixes(&build(entries, contiguous))
     };
     let moved: Vec<_> =

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use simstore::{BuildOptions, Builder, Codec, Durability, Fingerprint, Options, PlanChoice, Snapshot, Store};
+use simstore::{
+    BuildOptions, Builder, Codec, Durability, Fingerprint, PlanChoice, Snapshot, Store, StoreOptions,
+};
 
 mod samples;
 use samples::{Document, Random, build, documents};
@@ -160,24 +162,30 @@ fn compare_store(golden: &str, store: &Path) {
 /// Three segments, the second of which deletes from the first and keeps marks, the third a mark alone; and a log.
 fn write_live(path: &Path) {
     let plan = PlanChoice::Named("probe-2".to_string());
-    let options = Options::default().codec(Codec::Gap).plan(plan).block_size(256).compaction(false);
+    let options = StoreOptions {
+        codec: Some(Codec::Gap),
+        plan: Some(plan),
+        block_size: Some(256),
+        compaction: false,
+        ..StoreOptions::default()
+    };
     let store = Store::<u64>::open(path, options).unwrap();
-    let mut batch = store.batch();
+    let mut batch = store.transaction();
     (0..4_u64).for_each(|i| batch.insert_named(0x10 + i, i, &format!("page {i}")).unwrap());
     batch.commit(Durability::Sync).unwrap();
     store.flush().unwrap();
-    let mut batch = store.batch();
+    let mut batch = store.transaction();
     batch.insert(0x20, 7);
     batch.delete(0x11, 1);
     batch.mark("feed", &[0x2c, 1]).unwrap();
     batch.mark("文", &[]).unwrap();
     batch.commit(Durability::Sync).unwrap();
     store.flush().unwrap();
-    let mut batch = store.batch();
+    let mut batch = store.transaction();
     batch.mark("feed", &[0x2d, 1]).unwrap();
     batch.commit(Durability::Sync).unwrap();
     store.flush().unwrap();
-    let mut batch = store.batch();
+    let mut batch = store.transaction();
     batch.delete(0x12, 2);
     batch.mark("tail", b"\t").unwrap();
     batch.commit(Durability::Sync).unwrap();
@@ -384,7 +392,7 @@ fn the_reader_prints_tables_and_refuses_damage() {
     let Some(output) = run_reader(&["--table".as_ref(), &store.join("000001-01.table")]) else { return };
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.contains("codec: gap\n"), "{text}");
-    let table = simstore::Table::<u64>::open(
+    let table = simstore::raw::Table::<u64>::open(
         "golden".as_ref(),
         fs::read(store.join("000001-01.table")).unwrap().into(),
     );

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use journal::{Stream, random};
-use simstore::{Durability, Error, Options, Snapshot, Store};
+use simstore::{Durability, Error, Snapshot, Store, StoreOptions};
 
 const STREAMS: usize = 3;
 const DURABILITIES: [Durability; STREAMS] =
@@ -23,8 +23,8 @@ const DURABILITIES: [Durability; STREAMS] =
 const PATH: &str = "SIMSTORE_CHILD_STORE";
 const DONE: &str = "SIMSTORE_CHILD_DONE";
 
-fn options() -> Options {
-    Options::default().memtable(1 << 15).fanout(2).block_size(512)
+fn options() -> StoreOptions {
+    StoreOptions { memtable: 1 << 15, fanout: 2, block_size: Some(512), ..StoreOptions::default() }
 }
 
 /// This test as another process, in which only the test with a name is run.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// From the ground up; modules on one line may not import one another.
 const LAYERS: &[&[&str]] = &[
-    &["error", "kernels"],
+    &["error", "kernels", "progress"],
     &["fingerprint", "map", "threads"],
     &["format", "fs", "permutation", "bits"],
     &["huffman", "radix"],

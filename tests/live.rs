@@ -11,7 +11,7 @@ use std::time::Duration;
 use disk::MemoryDisk;
 use proptest::prelude::*;
 use simstore::{
-    BuildOptions, Builder, Codec, Durability, Error, Fingerprint, Insertion, Options, Snapshot, Store,
+    BuildOptions, Builder, Codec, Durability, Error, Fingerprint, Insertion, Snapshot, Store, StoreOptions,
 };
 
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>) {
         expected.sort_unstable();
         assert_eq!(found, expected);
     }
-    for method in [simstore::BatchMethod::Stream, simstore::BatchMethod::LookUp] {
+    for method in [simstore::batch::BatchMethod::Stream, simstore::batch::BatchMethod::LookUp] {
         let found = snapshot.batch_query_by(&queries, snapshot.distance(), method).unwrap();
         let expected = queries.iter().enumerate().flat_map(|(i, &query)| {
             near(model, query, snapshot.distance(), ids).into_iter().map(move |found| (i, found))
@@ -101,7 +101,7 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>) {
     }
 }
 
-fn run<F: Fingerprint>(operations: &[Operation], options: &Options, ids: bool) {
+fn run<F: Fingerprint>(operations: &[Operation], options: &StoreOptions, ids: bool) {
     let path = Path::new("store");
     let id_of = |id| if ids { id } else { 0 };
     let mut store = Store::<F>::open(path, options.clone()).unwrap();
@@ -132,7 +132,7 @@ fn run<F: Fingerprint>(operations: &[Operation], options: &Options, ids: bool) {
                 }
             }
             Operation::Batch(all) => {
-                let mut batch = store.batch();
+                let mut batch = store.transaction();
                 for &(x, id, delete) in all {
                     let x = fingerprint(x);
                     if delete {
@@ -180,7 +180,7 @@ thread_local! {
     static DISK: std::cell::RefCell<Option<MemoryDisk>> = const { std::cell::RefCell::new(None) };
 }
 
-fn fs_of(_: &Options) -> Arc<dyn simstore::fs::Fs> {
+fn fs_of(_: &StoreOptions) -> Arc<dyn simstore::fs::Fs> {
     DISK.with(|disk| Arc::new(disk.borrow().clone().unwrap()))
 }
 
@@ -191,11 +191,20 @@ fn options(
     compaction: bool,
     fanout: usize,
     distance: u32,
-) -> Options {
+) -> StoreOptions {
     let disk = MemoryDisk::default();
     DISK.with(|last| *last.borrow_mut() = Some(disk.clone()));
-    let options = Options::default().fs(Arc::new(disk)).ids(ids).codec(codec).memtable(memtable);
-    options.compaction(compaction).fanout(fanout).distance(distance).block_size(256)
+    StoreOptions {
+        fs: Arc::new(disk),
+        ids: Some(ids),
+        codec: Some(codec),
+        memtable,
+        compaction,
+        fanout,
+        distance: Some(distance),
+        block_size: Some(256),
+        ..StoreOptions::default()
+    }
 }
 
 proptest! {
@@ -225,10 +234,10 @@ fn a_built_store_is_a_live_store() {
     (0..1000_u64).for_each(|i| builder.insert(i << 20, i).unwrap());
     builder.finish().unwrap();
     let before = Snapshot::<u64>::open(&path).unwrap();
-    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     assert!(store.delete(5 << 20, 5).unwrap());
     store.insert(u64::MAX, 7).unwrap();
-    assert!(matches!(Store::<u64>::open(&path, Options::default()), Err(Error::Locked { .. })));
+    assert!(matches!(Store::<u64>::open(&path, StoreOptions::default()), Err(Error::Locked { .. })));
     assert_eq!((before.query(5 << 20, 0).unwrap().len(), before.query(u64::MAX, 0).unwrap().len()), (1, 0));
     let now = before.refresh().unwrap();
     assert_eq!((now.query(5 << 20, 0).unwrap().len(), now.query(u64::MAX, 0).unwrap().len()), (0, 1));
@@ -243,7 +252,7 @@ fn a_built_store_is_a_live_store() {
 fn a_build_that_is_given_up_leaves_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     store.insert(7, 8).unwrap();
     let replace = || BuildOptions { replace: true, ..BuildOptions::default() };
     assert!(matches!(Builder::<u64>::create(&path, replace()), Err(Error::Locked { .. })));
@@ -253,7 +262,7 @@ fn a_build_that_is_given_up_leaves_the_log() {
     let mut builder = Builder::<u64>::create(&path, replace()).unwrap();
     builder.insert(9, 9).unwrap();
     builder.finish().unwrap();
-    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     assert_eq!((store.query(7, 0).unwrap().len(), store.query(9, 0).unwrap().len()), (0, 1));
     let mut load = store.load().unwrap();
     load.insert(10, 500).unwrap();
@@ -265,15 +274,30 @@ fn a_build_that_is_given_up_leaves_the_log() {
 fn settings_are_the_stores() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    drop(Store::<u64>::open(&path, Options::default().codec(Codec::Gap).distance(2)).unwrap());
-    let asked = [Options::default().distance(3), Options::default().codec(Codec::EliasFano)];
-    for options in asked.into_iter().chain([Options::default().ids(false), Options::default().profile("x")]) {
+    drop(
+        Store::<u64>::open(
+            &path,
+            StoreOptions { codec: Some(Codec::Gap), distance: Some(2), ..StoreOptions::default() },
+        )
+        .unwrap(),
+    );
+    let asked = [
+        StoreOptions { distance: Some(3), ..StoreOptions::default() },
+        StoreOptions { codec: Some(Codec::EliasFano), ..StoreOptions::default() },
+    ];
+    for options in asked.into_iter().chain([
+        StoreOptions { ids: Some(false), ..StoreOptions::default() },
+        StoreOptions { profile: Some("x".to_string()), ..StoreOptions::default() },
+    ]) {
         assert!(matches!(Store::<u64>::open(&path, options), Err(Error::Setting { .. })));
     }
-    assert!(matches!(Store::<u128>::open(&path, Options::default()), Err(Error::Width { .. })));
-    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    assert!(matches!(Store::<u128>::open(&path, StoreOptions::default()), Err(Error::Width { .. })));
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     assert_eq!((store.snapshot().distance(), store.snapshot().codec()), (2, Codec::Gap));
-    let missing = Store::<u64>::open(&folder.path().join("none"), Options::default().create(false));
+    let missing = Store::<u64>::open(
+        &folder.path().join("none"),
+        StoreOptions { create: false, ..StoreOptions::default() },
+    );
     assert!(missing.is_err());
 }
 
@@ -281,7 +305,8 @@ fn settings_are_the_stores() {
 fn the_distance_can_be_raised() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let store = Store::<u64>::open(&path, Options::default().distance(1)).unwrap();
+    let store =
+        Store::<u64>::open(&path, StoreOptions { distance: Some(1), ..StoreOptions::default() }).unwrap();
     (0..500_u64).for_each(|i| store.insert(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), i).unwrap());
     store.flush().unwrap();
     store.insert(0xff, 1000).unwrap();
@@ -300,8 +325,8 @@ fn names_and_marks_survive() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     for round in 0..4_u64 {
-        let store = Store::<u64>::open(&path, Options::default()).unwrap();
-        let mut batch = store.batch();
+        let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
+        let mut batch = store.transaction();
         batch.insert_named(round << 32, round, &format!("document {round}")).unwrap();
         batch.mark("read", &[round as u8]).unwrap();
         batch.commit(Durability::Group(Duration::from_millis(1))).unwrap();
@@ -317,7 +342,7 @@ fn names_and_marks_survive() {
             assert_eq!(snapshot.name(id).unwrap(), Some(format!("document {id}")));
         }
     }
-    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     assert!(store.delete(1 << 32, 1).unwrap());
     store.compact().unwrap();
     assert_eq!(
@@ -330,10 +355,13 @@ fn names_and_marks_survive() {
 #[test]
 fn documents_are_found_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let store =
-        Store::<u64>::open(&folder.path().join("store"), Options::default().compaction(false)).unwrap();
+    let store = Store::<u64>::open(
+        &folder.path().join("store"),
+        StoreOptions { compaction: false, ..StoreOptions::default() },
+    )
+    .unwrap();
     let insert = |fingerprint, id, name: &str| {
-        let mut batch = store.batch();
+        let mut batch = store.transaction();
         batch.insert_named(fingerprint, id, name).unwrap();
         batch.commit(Durability::Os).unwrap();
     };
@@ -372,7 +400,12 @@ fn documents_are_found_by_name() {
 fn many_threads() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let options = Options::default().memtable(1 << 18).fanout(2).codec(Codec::EliasFano);
+    let options = StoreOptions {
+        memtable: 1 << 18,
+        fanout: 2,
+        codec: Some(Codec::EliasFano),
+        ..StoreOptions::default()
+    };
     let store = Store::<u64>::open(&path, options).unwrap();
     let (acknowledged, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -392,7 +425,9 @@ fn many_threads() {
             scope.spawn(move || {
                 for i in 0..2000_u64 {
                     let id = other << 32 | i;
-                    store.insert_durable(value(id), id, Durability::Group(Duration::ZERO)).unwrap();
+                    let mut transaction = store.transaction();
+                    transaction.insert(value(id), id);
+                    transaction.commit(Durability::Group(Duration::ZERO)).unwrap();
                 }
             })
         });
@@ -431,8 +466,11 @@ fn many_threads() {
 #[test]
 fn one_of_many_is_new() {
     let folder = tempfile::tempdir().unwrap();
-    let store =
-        Store::<u64>::open(&folder.path().join("store"), Options::default().memtable(1 << 16)).unwrap();
+    let store = Store::<u64>::open(
+        &folder.path().join("store"),
+        StoreOptions { memtable: 1 << 16, ..StoreOptions::default() },
+    )
+    .unwrap();
     let inserted = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..8_u64 {
@@ -455,7 +493,7 @@ fn one_of_many_is_new() {
 fn marks_come_with_what_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let store = Store::<u64>::open(&path, Options::default()).unwrap();
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     let load = |value: &[u8], fingerprint: Option<u64>| {
         let mut load = store.load().unwrap();
         load.mark("key", value).unwrap();

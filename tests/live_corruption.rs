@@ -11,7 +11,7 @@ use std::sync::Arc;
 use disk::MemoryDisk;
 use rayon::prelude::*;
 use simstore::fs::Fs;
-use simstore::{Codec, Durability, Error, Options, Snapshot, Store};
+use simstore::{Codec, Durability, Error, Snapshot, Store, StoreOptions};
 
 type Model = BTreeSet<(u64, u64)>;
 type Files = BTreeMap<String, Vec<u8>>;
@@ -20,8 +20,14 @@ fn fingerprint(i: u64) -> u64 {
     (i / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i % 2 * 5)
 }
 
-fn options(disk: &MemoryDisk) -> Options {
-    Options::default().fs(Arc::new(disk.clone())).compaction(false).codec(Codec::Gap).block_size(256)
+fn options(disk: &MemoryDisk) -> StoreOptions {
+    StoreOptions {
+        fs: Arc::new(disk.clone()),
+        compaction: false,
+        codec: Some(Codec::Gap),
+        block_size: Some(256),
+        ..StoreOptions::default()
+    }
 }
 
 /// Two segments, the second of which deletes from the first, and a log; with the store after each record of the log.
@@ -30,7 +36,7 @@ fn store() -> (Files, Vec<Model>) {
     let store = Store::<u64>::open(Path::new("store"), options(&disk)).unwrap();
     let mut model = Model::new();
     for i in 0..60 {
-        let mut batch = store.batch();
+        let mut batch = store.transaction();
         batch.insert_named(fingerprint(i), i, &format!("page {i}")).unwrap();
         batch.commit(Durability::Os).unwrap();
         model.insert((fingerprint(i), i));
@@ -40,7 +46,7 @@ fn store() -> (Files, Vec<Model>) {
         assert!(store.delete(fingerprint(i), i).unwrap());
         model.remove(&(fingerprint(i), i));
     }
-    let mut batch = store.batch();
+    let mut batch = store.transaction();
     batch.insert(fingerprint(100), 100);
     (0..9).for_each(|i| batch.mark(&format!("input {i}"), &[i; 5]).unwrap());
     batch.commit(Durability::Os).unwrap();
@@ -52,7 +58,8 @@ fn store() -> (Files, Vec<Model>) {
             assert!(store.delete(fingerprint(i), i).unwrap());
             model.remove(&(fingerprint(i), i));
         } else {
-            store.insert_durable(fingerprint(200 + i), i, Durability::Sync).unwrap();
+            store.insert(fingerprint(200 + i), i).unwrap();
+            store.sync().unwrap();
             model.insert((fingerprint(200 + i), i));
         }
         models.push(model.clone());

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
-use simstore::{Codec, Durability, Error, Options, PlanChoice, Snapshot, Store};
+use simstore::{Codec, Durability, Error, PlanChoice, Snapshot, Store, StoreOptions};
 use simulated::{Choice, Counted, Failure, Fault, Kind, Random, SimulatedDisk};
 
 type Model = BTreeSet<(u64, u64)>;
@@ -91,10 +91,18 @@ fn random(seed: u64) -> Vec<Step> {
     (0..40).map(|_| step(&mut random)).collect()
 }
 
-fn options(disk: &SimulatedDisk, memtable: u64, compaction: bool) -> Options {
+fn options(disk: &SimulatedDisk, memtable: u64, compaction: bool) -> StoreOptions {
     let plan = PlanChoice::Named("probe-2".into());
-    let options = Options::default().fs(disk.as_fs()).plan(plan).codec(Codec::EliasFano).block_size(256);
-    options.memtable(memtable).compaction(compaction).fanout(2)
+    StoreOptions {
+        fs: disk.as_fs(),
+        plan: Some(plan),
+        codec: Some(Codec::EliasFano),
+        block_size: Some(256),
+        memtable,
+        compaction,
+        fanout: 2,
+        ..StoreOptions::default()
+    }
 }
 
 fn path() -> &'static Path {
@@ -114,12 +122,18 @@ struct History {
     made: usize,
 }
 
+fn insert(store: &Store<u64>, fingerprint: u64, id: u64, durability: Durability) -> Result<(), Error> {
+    let mut transaction = store.transaction();
+    transaction.insert(fingerprint, id);
+    transaction.commit(durability)
+}
+
 /// Does a step, and changes the model. Says whether all steps so far are durable now.
 fn step(
     store: &mut Option<Store<u64>>,
     step: &Step,
     model: &mut Model,
-    options: &Options,
+    options: &StoreOptions,
 ) -> Result<bool, Error> {
     if matches!(step, Step::Reopen) {
         drop(store.take());
@@ -130,16 +144,20 @@ fn step(
     Ok(match step {
         &Step::Insert(x, id, durability) => {
             model.insert((x, id));
-            live.insert_durable(x, id, durability)?;
+            insert(live, x, id, durability)?;
             durability != Durability::Os
         }
         &Step::Delete(x, id, durability) => {
             model.remove(&(x, id));
             // A pair that is not there is nothing to write, and so nothing to make durable.
-            live.delete_durable(x, id, durability)? && durability != Durability::Os
+            let was_there = live.delete(x, id)?;
+            if was_there && durability != Durability::Os {
+                live.sync()?;
+            }
+            was_there && durability != Durability::Os
         }
         Step::Batch(pairs, durability) => {
-            let mut batch = live.batch();
+            let mut batch = live.transaction();
             for &(x, id, delete) in pairs {
                 if delete {
                     batch.delete(x, id);
@@ -269,7 +287,7 @@ fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u6
     let model = found(Ok(store.snapshot()))?.unwrap_or_default();
     history.check(done, &model).map_err(|error| format!("recovered: {error}"))?;
     // What was recovered is durable, and so is what is written after it.
-    store.insert_durable(u64::MAX, 77, Durability::Sync).map_err(|error| error.to_string())?;
+    insert(&store, u64::MAX, 77, Durability::Sync).map_err(|error| error.to_string())?;
     drop(store);
     let end = image.operations();
     for again in 0..3 {
@@ -397,7 +415,7 @@ fn any_operation_fails() {
                     // A load or a merge that fails leaves the store as it was; after any other failure nothing more is
                     // acknowledged.
                     let before_writing = matches!(each, Step::Load(_) | Step::Compact | Step::Flush);
-                    match store.insert_durable(1, 1, Durability::Sync) {
+                    match insert(store, 1, 1, Durability::Sync) {
                         Ok(()) => {
                             assert!(before_writing, "{case}: {error}, and then a write succeeds");
                             for model in [before, model.clone()] {
@@ -415,7 +433,7 @@ fn any_operation_fails() {
                             }
                         }
                     }
-                    let once_more = store.insert_durable(2, 2, Durability::Sync).unwrap_err();
+                    let once_more = insert(store, 2, 2, Durability::Sync).unwrap_err();
                     assert!(matches!(once_more, Error::Poisoned { .. }), "{case}: {once_more}");
                     models.push(model.clone());
                     break;

@@ -1,6 +1,6 @@
 //! Ids and the numbers of files, at their ends.
 
-use simstore::{BuildOptions, Builder, Options, Snapshot, Store};
+use simstore::{BuildOptions, Builder, Snapshot, Store, StoreOptions};
 
 /// The next id comes after all that there ever were, also when the store has been emptied in any way.
 #[test]
@@ -8,7 +8,7 @@ fn no_id_is_given_twice() {
     let folder = tempfile::tempdir().unwrap();
     for highest in [0, 7, u64::MAX] {
         let path = folder.path().join(format!("{highest}"));
-        let open = || Store::<u64>::open(&path, Options::default()).unwrap();
+        let open = || Store::<u64>::open(&path, StoreOptions::default()).unwrap();
         let check = |what: &str| {
             let stored = Snapshot::<u64>::open(&path).unwrap().highest_id();
             assert_eq!(stored, Some(highest), "{highest}, {what}");
@@ -33,7 +33,7 @@ fn no_id_is_given_twice() {
         drop(open());
         check("merged away");
         let salvaged = folder.path().join(format!("{highest} salvaged"));
-        simstore::salvage::<u64>(&path, &salvaged, &Default::default()).unwrap();
+        simstore::store::salvage::<u64>(&path, &salvaged, &Default::default()).unwrap();
         assert_eq!(Snapshot::<u64>::open(&salvaged).unwrap().highest_id(), Some(highest), "salvaged");
     }
     let built = folder.path().join("built");
@@ -48,7 +48,7 @@ fn numbers_far_apart_take_no_time() {
     let folder = tempfile::tempdir().unwrap();
     for next in [1_u64 << 40, 1 << 48] {
         let path = folder.path().join(format!("{next}"));
-        let store = Store::<u64>::open(&path, Options::default()).unwrap();
+        let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
         store.insert(5, 1).unwrap();
         store.flush().unwrap();
         drop(store);
@@ -59,7 +59,7 @@ fn numbers_far_apart_take_no_time() {
         let crc = crc32fast::hash(&bytes[..end]);
         bytes[end..end + 4].copy_from_slice(&crc.to_le_bytes());
         std::fs::write(&manifest, bytes).unwrap();
-        let store = Store::<u64>::open(&path, Options::default()).unwrap();
+        let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
         store.insert(6, 2).unwrap();
         let compacted = store.compact();
         // The last number of all is one that no file can have.

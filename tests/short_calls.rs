@@ -4,15 +4,15 @@ mod simulated;
 
 use std::path::Path;
 
-use simstore::{Durability, Options, Snapshot, Store};
+use simstore::{Durability, Snapshot, Store, StoreOptions};
 use simulated::{Counted, Kind, SimulatedDisk};
 
 fn path() -> &'static Path {
     Path::new("store")
 }
 
-fn options(disk: &SimulatedDisk) -> Options {
-    Options::default().fs(disk.as_fs()).memtable(1 << 20)
+fn options(disk: &SimulatedDisk) -> StoreOptions {
+    StoreOptions { fs: disk.as_fs(), memtable: 1 << 20, ..StoreOptions::default() }
 }
 
 /// What a call cost, and left.
@@ -65,7 +65,7 @@ fn fingerprint(i: u64) -> u64 {
 
 /// Adds a few pairs and keeps a mark, as a program does that reads a file.
 fn add(store: &Store<u64>, i: u64) {
-    let mut batch = store.batch();
+    let mut batch = store.transaction();
     (0..1 + i % 5).for_each(|j| batch.insert(fingerprint(i * 5 + j), i * 5 + j));
     batch.mark(&format!("/data/files/{i:05}.jsonl"), &i.to_le_bytes()).unwrap();
     batch.commit(Durability::Sync).unwrap();
@@ -133,9 +133,10 @@ fn a_call_that_writes_nothing_leaves_nothing() {
 #[test]
 fn marks_alone_are_kept() {
     let disk = SimulatedDisk::default();
-    let store = Store::<u64>::open(path(), options(&disk).fanout(2)).unwrap();
+    let options = StoreOptions { fanout: 2, ..options(&disk) };
+    let store = Store::<u64>::open(path(), options).unwrap();
     for i in 0..40_u8 {
-        let mut batch = store.batch();
+        let mut batch = store.transaction();
         batch.mark(&format!("key {}", i % 7), &[i]).unwrap();
         batch.commit(Durability::Os).unwrap();
         store.flush().unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use simstore::{Codec, Durability, Insertion, Options, Store};
+use simstore::{Codec, Durability, Insertion, Store, StoreOptions};
 
 use crate::random::random;
 use crate::{Result, both_codecs, loaded, near, new, stored};
@@ -25,9 +25,9 @@ pub(crate) fn plain(count: u64) -> Result<()> {
         for batch_size in [1, 100] {
             let folder = tempfile::tempdir()?;
             let options = match codec {
-                Some(codec) => Options::default().codec(codec),
+                Some(codec) => StoreOptions { codec: Some(codec), ..StoreOptions::default() },
                 // More than it takes, so that it is never full.
-                None => Options::default().memtable(count * 200),
+                None => StoreOptions { memtable: count * 200, ..StoreOptions::default() },
             };
             let store = Store::<u64>::open(&folder.path().join("store"), options)?;
             let start = Instant::now();
@@ -35,7 +35,7 @@ pub(crate) fn plain(count: u64) -> Result<()> {
                 if batch_size == 1 {
                     store.insert(stored(first), first)?;
                 } else {
-                    let mut batch = store.batch();
+                    let mut batch = store.transaction();
                     (first..count.min(first + batch_size)).for_each(|id| batch.insert(stored(id), id));
                     batch.commit(Durability::Os)?;
                 }
@@ -82,7 +82,8 @@ pub(crate) fn durable() -> Result<()> {
         for threads in [1, 4, 16] {
             let folder = tempfile::tempdir()?;
             let alone = plain_syncs(folder.path())?;
-            let store = Store::<u64>::open(&folder.path().join("store"), Options::default())?;
+            let options = StoreOptions { durability, ..StoreOptions::default() };
+            let store = Store::<u64>::open(&folder.path().join("store"), options)?;
             let (next, start) = (AtomicU64::new(0), Instant::now());
             let mut times = Vec::new();
             std::thread::scope(|scope| -> simstore::Result<()> {
@@ -91,7 +92,7 @@ pub(crate) fn durable() -> Result<()> {
                     while start.elapsed().as_secs_f64() < SECONDS {
                         let id = next.fetch_add(1, Ordering::Relaxed);
                         let begin = Instant::now();
-                        store.insert_durable(stored(id), id, durability)?;
+                        store.insert(stored(id), id)?;
                         times.push(begin.elapsed().as_secs_f64() * 1e3);
                     }
                     Ok(times)
@@ -121,7 +122,11 @@ pub(crate) fn if_new(count: u64) -> Result<()> {
     for codec in both_codecs() {
         for threads in [1_u64, 2] {
             let folder = tempfile::tempdir()?;
-            let store = loaded(&folder.path().join("store"), count, Options::default().codec(codec))?;
+            let store = loaded(
+                &folder.path().join("store"),
+                count,
+                StoreOptions { codec: Some(codec), ..StoreOptions::default() },
+            )?;
             let duplicates = AtomicU64::new(0);
             let work = |thread: u64| -> simstore::Result<()> {
                 let mut state = thread + 99;

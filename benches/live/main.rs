@@ -14,7 +14,7 @@ mod writes;
 use std::path::Path;
 
 use random::random;
-use simstore::{Codec, Options, Store};
+use simstore::{Codec, Store, StoreOptions};
 
 type Error = Box<dyn std::error::Error>;
 type Result<T> = std::result::Result<T, Error>;
@@ -40,7 +40,7 @@ fn near(fingerprint: u64, state: &mut u64) -> u64 {
 }
 
 /// A store of so many fingerprints in one segment.
-fn loaded(path: &Path, count: u64, options: Options) -> Result<Store<u64>> {
+fn loaded(path: &Path, count: u64, options: StoreOptions) -> Result<Store<u64>> {
     let store = Store::open(path, options)?;
     let mut load = store.load()?;
     (0..count).try_for_each(|id| load.insert(stored(id), id))?;

@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use simstore::{Options, Store, Written};
+use simstore::store::Written;
+use simstore::{Store, StoreOptions};
 
 use crate::random::random;
 use crate::{DISTANCE, Result, both_codecs, loaded, near, new, stored};
@@ -67,7 +68,11 @@ pub(crate) fn latency(count: u64) -> Result<()> {
     println!("|---|---|---|---|---|---|---|---|---|");
     for codec in both_codecs() {
         let folder = tempfile::tempdir()?;
-        let store = loaded(&folder.path().join("store"), count, Options::default().codec(codec))?;
+        let store = loaded(
+            &folder.path().join("store"),
+            count,
+            StoreOptions { codec: Some(codec), ..StoreOptions::default() },
+        )?;
         store.snapshot().verify(|error| eprintln!("{error}"));
         let codec = codec.to_string();
         ask(&store, count, &codec, "nothing is written")?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use simstore::{Options, Snapshot, Store};
+use simstore::{Snapshot, Store, StoreOptions};
 
 use crate::{Result, both_codecs, loaded, stored};
 
@@ -28,7 +28,7 @@ pub(crate) fn open_here(what: &str) -> Result<()> {
         let _snapshot = Snapshot::<u64>::open(path)?;
         report();
     } else {
-        let _store = Store::<u64>::open(path, Options::default())?;
+        let _store = Store::<u64>::open(path, StoreOptions::default())?;
         report();
     }
     Ok(())
@@ -49,7 +49,7 @@ pub(crate) fn open(count: u64) -> Result<()> {
     for codec in both_codecs() {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("store");
-        drop(loaded(&path, count, Options::default().codec(codec))?);
+        drop(loaded(&path, count, StoreOptions { codec: Some(codec), ..StoreOptions::default() })?);
         for kind in ["Snapshot", "Store"] {
             let (ms, memory) = opened(kind, &path)?;
             println!("| {codec} | {kind} | {ms:.1} | {memory:.1} |");
@@ -65,7 +65,7 @@ pub(crate) fn recovery() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("store");
     // Never full: all stays in one log.
-    let options = Options::default().memtable(8 << 30);
+    let options = StoreOptions { memtable: 8 << 30, ..StoreOptions::default() };
     let store = Store::<u64>::open(&path, options)?;
     let bytes_of_log = || -> Result<u64> {
         let sizes = std::fs::read_dir(&path)?.map(|entry| {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use simstore::{Durability, Options, Store};
+use simstore::{Durability, Store, StoreOptions};
 
 use crate::{Result, both_codecs, stored};
 
@@ -25,7 +25,8 @@ pub(crate) fn amplification(count: u64) -> Result<()> {
     for codec in both_codecs() {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("store");
-        let store = Store::<u64>::open(&path, Options::default().codec(codec))?;
+        let store =
+            Store::<u64>::open(&path, StoreOptions { codec: Some(codec), ..StoreOptions::default() })?;
         let (done, most) = (AtomicBool::new(false), AtomicU64::new(0));
         let start = Instant::now();
         std::thread::scope(|scope| {
@@ -66,7 +67,7 @@ pub(crate) fn amplification(count: u64) -> Result<()> {
 
 fn insert_all(store: &Store<u64>, count: u64) -> simstore::Result<()> {
     for first in (0..count).step_by(1000) {
-        let mut batch = store.batch();
+        let mut batch = store.transaction();
         (first..count.min(first + 1000)).for_each(|id| batch.insert(stored(id), id));
         batch.commit(Durability::Os)?;
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
+use simstore::plan::BitAssignment;
 use simstore::plan::Plan;
-use simstore::{BitAssignment, BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
+use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
 use simstore_corpus::InputKind;
 
 use crate::failure::{Failure, Outcome, complain};
@@ -128,7 +129,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         distance: args.distance,
         codec: args.codec,
         plan: args.plan.clone(),
-        bits: if args.contiguous { BitAssignment::Contiguous } else { BitAssignment::Sampled },
+        assignment: if args.contiguous { BitAssignment::Contiguous } else { BitAssignment::Sampled },
         block_size: args.block_size,
         span: args.span,
         memory: args.memory,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Fingerprint, Options, Snapshot};
+use simstore::{Fingerprint, Snapshot, StoreOptions};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
@@ -56,7 +56,10 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
     if let Some(distance) = args.distance {
         crate::width::check_distance::<F>(distance)?;
     }
-    let store = crate::live::open::<F>(&args.store, Options::default().create(false).compaction(false))?;
+    let store = crate::live::open::<F>(
+        &args.store,
+        StoreOptions { create: false, compaction: false, ..StoreOptions::default() },
+    )?;
     let before = bytes_of(&store.snapshot());
     match args.distance {
         Some(distance) if distance < store.snapshot().distance() => {

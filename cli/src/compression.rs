@@ -6,7 +6,9 @@ use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
 use simstore::plan::TablePlan;
-use simstore::{Codec, Fingerprint, Permutation, Table, floor_bits_per_fingerprint};
+use simstore::plan::floor_bits_per_fingerprint;
+use simstore::raw::{Permutation, Table};
+use simstore::{Codec, Fingerprint};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};

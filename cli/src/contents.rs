@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use simstore::plan::TablePlan;
-use simstore::{BlockInfo, Codec, Fingerprint, Segment, Snapshot, Table, floor_bits_per_fingerprint};
+use simstore::plan::floor_bits_per_fingerprint;
+use simstore::raw::{BlockInfo, Segment, Table};
+use simstore::{Codec, Fingerprint, Snapshot};
 
 use crate::failure::{Failure, Outcome};
 use crate::histogram;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Durability, Fingerprint, Options, Snapshot, Store};
+use simstore::{Durability, Fingerprint, Snapshot, Store, StoreOptions};
 use simstore_corpus::{DocumentId, InputKind};
 use simstore_text::Profile;
 
@@ -104,7 +104,7 @@ struct Deleted {
 
 fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
     let kind = args.documents.kind(&args.inputs)?;
-    let mut options = Options::default().create(false);
+    let mut options = StoreOptions { create: false, ..StoreOptions::default() };
     let profile = match kind {
         InputKind::Documents => {
             let stored = Snapshot::<F>::open(&args.store)?;
@@ -114,7 +114,7 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
     };
     if kind == InputKind::Documents {
         // Texts become other fingerprints by another profile: nothing would be found, or something else.
-        options = options.profile(&profile.to_string());
+        options.profile = Some(profile.to_string());
     }
     let store = live::open::<F>(&args.store, options)?;
     let mut deleted = Deleted::default();
@@ -179,11 +179,11 @@ fn delete_items<F: Fingerprint>(
 
 /// Deletes pairs that are stored.
 fn delete_pairs<F: Fingerprint>(store: &Store<F>, pairs: impl IntoIterator<Item = (F, u64)>) -> Outcome {
-    let mut batch = store.batch();
+    let mut batch = store.transaction();
     for (fingerprint, id) in pairs {
         batch.delete(fingerprint, id);
         if batch.bytes() >= BATCH_BYTES {
-            std::mem::replace(&mut batch, store.batch()).commit(Durability::Os)?;
+            std::mem::replace(&mut batch, store.transaction()).commit(Durability::Os)?;
         }
     }
     Ok(batch.commit(Durability::Os)?)
@@ -200,7 +200,7 @@ fn delete_ids<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome
         .filter_map(|id| id.parse::<u64>().ok().filter(|number| number.to_string() == *id).zip(Some(id)))
         .collect();
 
-    let store = live::open::<F>(&args.store, Options::default().create(false))?;
+    let store = live::open::<F>(&args.store, StoreOptions { create: false, ..StoreOptions::default() })?;
     let snapshot = store.snapshot();
     if !snapshot.keeps_ids() {
         let store = args.store.display();

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Entry, Fingerprint, Snapshot, Table};
+use simstore::raw::Table;
+use simstore::{Entry, Fingerprint, Snapshot};
 
 use crate::contents::{segment_of, table_of};
 use crate::failure::Outcome;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Fingerprint, Segment, Snapshot, Table, floor_bits_per_fingerprint};
+use simstore::plan::floor_bits_per_fingerprint;
+use simstore::raw::{Segment, Table};
+use simstore::{Fingerprint, Snapshot};
 
 use crate::contents;
 use crate::failure::Outcome;

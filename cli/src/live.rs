@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde::Serialize;
-use simstore::{Fingerprint, LogInfo, Options, Snapshot, Store};
+use simstore::store::LogInfo;
+use simstore::{Fingerprint, Snapshot, Store, StoreOptions};
 
 use crate::failure::{Outcome, complain};
 use crate::inputs::count_of;
@@ -11,7 +12,7 @@ use crate::numbers::{bytes, grouped};
 use crate::output::Output;
 
 /// Opens a store to write to it; tells if that drops something which may have been damaged.
-pub(crate) fn open<F: Fingerprint>(path: &Path, options: Options) -> Outcome<Store<F>> {
+pub(crate) fn open<F: Fingerprint>(path: &Path, options: StoreOptions) -> Outcome<Store<F>> {
     let store = Store::open(path, options)?;
     if let Some(torn_end) = store.torn_end() {
         complain(&format!("warning: {torn_end}"));
@@ -65,7 +66,7 @@ pub(crate) fn segments<F: Fingerprint>(store: &Snapshot<F>) -> Vec<SegmentObject
 
 /// The logs, the oldest first.
 pub(crate) fn logs<F: Fingerprint>(store: &Snapshot<F>) -> Vec<LogObject> {
-    let object = |log: &simstore::LogInfo| LogObject {
+    let object = |log: &simstore::store::LogInfo| LogObject {
         number: log.number,
         bytes: log.bytes,
         torn_bytes: log.torn_bytes,

@@ -104,7 +104,7 @@ fn run(cli: Cli) -> Outcome {
         return Err(Failure::Usage(format!("--threads must be from 1 to {MAX_THREADS}")));
     }
     interrupt::handle()?;
-    simstore::start_global_pool(cli.common.threads);
+    simstore::threads::start_global_pool(cli.common.threads);
     let threads = rayon::current_num_threads();
     if cli.common.threads.is_some_and(|wanted| threads < wanted) {
         complain(&format!(

@@ -109,7 +109,7 @@ impl Output {
 
     fn create_with(path: &Path, compression: Compression) -> Outcome<Self> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        if simstore::stored_bits(folder).is_ok() {
+        if simstore::store::stored_bits(folder).is_ok() {
             return Err(Failure::Usage(format!(
                 "{}: is inside a store, whose files are its own; write it elsewhere",
                 path.display()

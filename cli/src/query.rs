@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
-use simstore::{BatchMatch, BatchMethod, Fingerprint, Match, Snapshot};
+use simstore::batch::{BatchMatch, BatchMethod};
+use simstore::{Fingerprint, Match, Snapshot};
 use simstore_corpus::{DocumentFormat, DocumentOptions, documents};
 use simstore_text::Profile;
 

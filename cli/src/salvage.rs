@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Finding, Fingerprint, SalvageOptions};
+use simstore::Fingerprint;
+use simstore::store::{Finding, SalvageOptions};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
@@ -91,7 +92,7 @@ struct Summary<'a> {
 }
 
 pub(crate) fn run(args: &SalvageArgs, progress: &Progress) -> Outcome {
-    let bits = if simstore::salvageable_bits(&args.store)? == 128 { Bits::Wide } else { Bits::Narrow };
+    let bits = if simstore::store::salvageable_bits(&args.store)? == 128 { Bits::Wide } else { Bits::Narrow };
     by_width!(bits, salvage(args, progress))
 }
 
@@ -104,7 +105,7 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         distance: args.distance,
         memory: args.memory,
     };
-    let salvaged = simstore::salvage::<F>(&args.store, &args.new, &options)?;
+    let salvaged = simstore::store::salvage::<F>(&args.store, &args.new, &options)?;
     let whole = salvaged.is_whole();
     let mut output = Output::stdout();
     for finding in &salvaged.findings {

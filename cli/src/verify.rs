@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Error, Fingerprint, LogInfo, Snapshot};
+use simstore::store::LogInfo;
+use simstore::{Error, Fingerprint, Snapshot};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
@@ -121,7 +122,7 @@ fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
     };
     let problems = match &opened {
         Ok(store) => store.verify(damaged),
-        Err(_) => simstore::damage::<F>(&args.store, damaged)?,
+        Err(_) => simstore::store::damage::<F>(&args.store, damaged)?,
     };
     printed?;
     if let (0, Err(error)) = (problems, &opened) {

@@ -19,7 +19,7 @@ pub(crate) enum Bits {
 impl Bits {
     /// The width of the fingerprints in a store.
     pub(crate) fn of_store(store: &Path) -> Outcome<Bits> {
-        Ok(if simstore::stored_bits(store)? == u128::BITS { Bits::Wide } else { Bits::Narrow })
+        Ok(if simstore::store::stored_bits(store)? == u128::BITS { Bits::Wide } else { Bits::Narrow })
     }
 }
 

@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 use crate::records::{Record, Records, records};
 use crate::{Document, DocumentId, DocumentOptions, ReadNote, ReadProgress};
-use simstore::{Fingerprint, Result, ensure_pool};
+use simstore::threads::ensure_pool;
+use simstore::{Fingerprint, Result};
 use simstore_text::{Profile, Simhash};
 
 /// A batch is full with this many bytes of records, or this many records.

@@ -16,7 +16,7 @@ mod variation;
 
 pub(crate) use self::assign::assign;
 pub use self::catalogue::names;
-pub use self::choice::PlanChoice;
+pub use self::choice::{BitAssignment, PlanChoice};
 pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
 pub(crate) use self::cost::{TOGETHER, WIDE};
 pub(crate) use self::sample::Sample;

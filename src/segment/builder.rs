@@ -15,8 +15,9 @@ use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
 use crate::fs::NewFile;
 use crate::manifest::SegmentEntry;
-use crate::options::{BitAssignment, BuildOptions, BuildProgress};
-use crate::plan::{self, Sample, TablePlan, Workload};
+use crate::options::BuildOptions;
+use crate::plan::{self, BitAssignment, Sample, TablePlan, Workload};
+use crate::progress::Progress;
 use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{TableHeader, TableWriter};
 use crate::threads;
@@ -183,7 +184,7 @@ fn write<R: Record>(
         medium: plan::Medium::Memory,
     };
     let mut plan = options.plan.plan(options.distance, &workload)?;
-    if options.bits == BitAssignment::Sampled {
+    if options.assignment == BitAssignment::Sampled {
         plan = plan::assign(plan, sample, &workload)?;
     }
     entry.plan = plan.name().to_string();
@@ -233,7 +234,7 @@ impl<R: Record> TableTask<'_, R> {
         let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
         if let Some(progress) = &self.options.progress {
             let total = self.entry.fingerprints * u64::from(self.entry.tables);
-            progress(BuildProgress { done, total });
+            progress(Progress { done, total });
         }
     }
 

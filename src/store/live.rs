@@ -3,32 +3,18 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use super::load::Load;
 use super::open;
 use super::shared::{Shared, Written, lock};
 use super::snapshot::Snapshot;
-use super::writer::{Batch, Writer};
+use super::writer::{Transaction, Writer};
 use super::{flush, merge};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::options::Options;
+use crate::options::StoreOptions;
 use crate::segment::Match;
 use crate::threads::{self, Ready};
-
-/// When a write is acknowledged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// When the operating system has it: it survives the end of this process, not a loss of power. What has been
-    /// acknowledged like this and is lost was written last: there are no holes.
-    #[default]
-    Os,
-    /// When it is on the disk. Writers that wait at the same time share one sync.
-    Sync,
-    /// When it is on the disk, after waiting at most so long for other writers to share the sync.
-    Group(Duration),
-}
 
 /// What [`Store::insert_if_new`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +30,11 @@ pub enum Insertion<F> {
 /// One process at a time may open a store like this; any number may read it by [`Snapshot::open`].
 ///
 /// ```
-/// use simstore::{Insertion, Options, Store};
+/// use simstore::{Insertion, StoreOptions, Store};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("pages");
-/// let store = Store::<u64>::open(&path, Options::default().distance(3))?;
+/// let store = Store::<u64>::open(&path, StoreOptions { distance: Some(3), ..StoreOptions::default() })?;
 /// store.insert(0x0123_4567_89ab_cdef, 1)?;
 /// let Insertion::DuplicateOf(matches) = store.insert_if_new(0x0123_4567_89ab_cdee, 2)? else { panic!() };
 /// assert_eq!((matches[0].id, matches[0].distance), (Some(1), 1));
@@ -80,7 +66,7 @@ impl<F: Fingerprint> Store<F> {
     /// [`Error::Locked`] if another process has it, [`Error::Setting`] if the options ask for another setting than the
     /// store has, [`Error::NotAStore`] if there is something else, or nothing and it is not to be made; and as
     /// [`Snapshot::open`].
-    pub fn open(path: &Path, options: Options) -> Result<Self> {
+    pub fn open(path: &Path, options: StoreOptions) -> Result<Self> {
         // Before anything is written: a store without its threads is none.
         let flushing = Ready::start("simstore flush")?;
         let merging = if options.compaction { Some(Ready::start("simstore compaction")?) } else { None };
@@ -103,48 +89,35 @@ impl<F: Fingerprint> Store<F> {
     }
 
     /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
+    /// Acknowledged as [`StoreOptions::durability`] says, as are the other single writes.
     ///
     /// # Errors
     /// [`Error::Poisoned`] after a write has failed, [`Error::Io`] if this one fails.
     pub fn insert(&self, fingerprint: F, id: u64) -> Result<()> {
-        self.insert_durable(fingerprint, id, Durability::Os)
+        let mut transaction = self.transaction();
+        transaction.insert(fingerprint, id);
+        transaction.commit(self.shared.options.durability)
     }
 
-    /// [`Store::insert`], acknowledged when it is as durable as said.
+    /// [`Store::insert`] for a document that has a name, up to 64 KiB of it.
     ///
     /// # Errors
-    /// As [`Store::insert`].
-    pub fn insert_durable(&self, fingerprint: F, id: u64, durability: Durability) -> Result<()> {
-        let mut batch = self.batch();
-        batch.insert(fingerprint, id);
-        batch.commit(durability)
+    /// As [`Store::insert`]; [`Error::BadArgument`] if the name is too long.
+    pub fn insert_named(&self, fingerprint: F, id: u64, name: &str) -> Result<()> {
+        let mut transaction = self.transaction();
+        transaction.insert_named(fingerprint, id, name)?;
+        transaction.commit(self.shared.options.durability)
     }
 
-    /// Adds a fingerprint unless one within the store's distance is there: both as one step, whatever other threads do.
+    /// [`Store::insert`], unless something within the store's distance is there: both as one step, whatever other threads do.
+    /// For a document with a name, see [`Transaction::commit_if_new`].
     ///
     /// # Errors
     /// As [`Store::insert`], and as [`Snapshot::query`].
     pub fn insert_if_new(&self, fingerprint: F, id: u64) -> Result<Insertion<F>> {
-        self.insert_if_new_with(fingerprint, id, None, Durability::Os)
-    }
-
-    /// [`Store::insert_if_new`] for a document that may have a name, acknowledged when it is as durable as said.
-    ///
-    /// # Errors
-    /// As [`Store::insert_if_new`]; [`Error::BadArgument`] if the name is longer than 64 KiB.
-    pub fn insert_if_new_with(
-        &self,
-        fingerprint: F,
-        id: u64,
-        name: Option<&str>,
-        durability: Durability,
-    ) -> Result<Insertion<F>> {
-        let mut batch = self.batch();
-        match name {
-            Some(name) => batch.insert_named(fingerprint, id, name)?,
-            None => batch.insert(fingerprint, id),
-        }
-        batch.commit_if_new(fingerprint, durability)
+        let mut transaction = self.transaction();
+        transaction.insert(fingerprint, id);
+        transaction.commit_if_new(self.shared.options.durability)
     }
 
     /// Removes a pair of fingerprint and id, if it is there; says whether it was. In a store without ids, removes the
@@ -153,20 +126,12 @@ impl<F: Fingerprint> Store<F> {
     /// # Errors
     /// As [`Store::insert`], and as [`Snapshot::contains_pair`].
     pub fn delete(&self, fingerprint: F, id: u64) -> Result<bool> {
-        self.delete_durable(fingerprint, id, Durability::Os)
+        self.writer.delete(fingerprint, id, self.shared.options.durability)
     }
 
-    /// [`Store::delete`], acknowledged when it is as durable as said.
-    ///
-    /// # Errors
-    /// As [`Store::delete`].
-    pub fn delete_durable(&self, fingerprint: F, id: u64, durability: Durability) -> Result<bool> {
-        self.writer.delete(fingerprint, id, durability)
-    }
-
-    /// Starts a batch of writes that become visible and durable all at once, or not at all.
-    pub fn batch(&self) -> Batch<'_, F> {
-        Batch::new(&self.writer)
+    /// Starts writes that become visible and durable all at once, or not at all.
+    pub fn transaction(&self) -> Transaction<'_, F> {
+        Transaction::new(&self.writer)
     }
 
     /// The store as it is now, which stays so while the store moves on.
@@ -327,7 +292,7 @@ mod tests {
     #[test]
     fn a_panic_in_the_background_fails_the_store() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::<u64>::open(&folder.path().join("store"), Options::default()).unwrap();
+        let store = Store::<u64>::open(&folder.path().join("store"), StoreOptions::default()).unwrap();
         store.insert(1, 1).unwrap();
         let shared = store.shared.clone();
         let panics = std::thread::spawn(move || shared.do_work(|| panic!("on purpose")));
@@ -345,7 +310,7 @@ mod tests {
         let path = folder.path().join("store");
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         pool.install(|| {
-            let store = Store::<u64>::open(&path, Options::default()).unwrap();
+            let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
             let mut load = store.load().unwrap();
             (0..100).try_for_each(|i| load.insert(i << 32, i)).unwrap();
             load.finish().unwrap();

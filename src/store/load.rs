@@ -49,11 +49,11 @@ impl<'a, F: Fingerprint> Load<'a, F> {
         self.insert(fingerprint, id)
     }
 
-    /// Keeps some bytes under a key, as [`Batch::mark`](crate::Batch::mark) does, if there is anything to load. Keys come
+    /// Keeps some bytes under a key, as [`Transaction::mark`](crate::Transaction::mark) does, if there is anything to load. Keys come
     /// in ascending order.
     ///
     /// # Errors
-    /// As [`Batch::mark`](crate::Batch::mark).
+    /// As [`Transaction::mark`](crate::Transaction::mark).
     pub fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
         for (what, length, most) in [("key", key.len(), MAX_KEY), ("value", value.len(), MAX_MARK)] {
             if length > most {

@@ -51,7 +51,7 @@ pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
         let pairs = stats.ids.max(stats.fingerprints) + stats.marks;
         Size { pairs, tombstones: stats.tombstones }
     };
-    compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout)
+    compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout.max(2))
 }
 
 /// Merges segments that follow one another, and makes the result visible. The caller holds the lock for merging.

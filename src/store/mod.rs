@@ -1,4 +1,4 @@
-//! Stores: the crate's front door.
+//! Stores: building one, writing to one, reading one. What most callers need of it is at the root of the crate.
 
 mod builder;
 mod damage;
@@ -23,7 +23,7 @@ use std::path::Path;
 pub use self::builder::Builder;
 pub use self::damage::damage;
 pub use self::iter::Iter;
-pub use self::live::{Durability, Insertion, Store};
+pub use self::live::{Insertion, Store};
 pub use self::load::Load;
 pub use self::pairs::StoredPair;
 pub use self::remains::salvageable_bits;
@@ -31,7 +31,7 @@ pub use self::salvage::{Finding, SalvageOptions, Salvaged, salvage};
 pub use self::shared::Written;
 pub use self::snapshot::{Snapshot, stored_bits};
 pub use self::view::LogInfo;
-pub use self::writer::Batch;
+pub use self::writer::Transaction;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::manifest::MANIFEST;

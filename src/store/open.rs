@@ -17,7 +17,7 @@ use crate::format::log_header;
 use crate::fs::{Fs, Lock, TEMPORARY};
 use crate::manifest::{MANIFEST, Manifest, Settings, check_log_number, is_store_file, log_name};
 use crate::memtable::Memtable;
-use crate::options::Options;
+use crate::options::StoreOptions;
 use crate::wal::{LogWriter, PreviousLog};
 
 /// When there are more logs than this, what they say becomes a segment.
@@ -34,7 +34,7 @@ pub(super) struct Opened<F: Fingerprint> {
 }
 
 /// Opens a store, or makes one.
-pub(super) fn open<F: Fingerprint>(path: &Path, options: &Options) -> Result<Opened<F>> {
+pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Result<Opened<F>> {
     let fs = &options.fs;
     let is_new = options.create && make_folder(&**fs, path)?;
     let lock_path = path.join(LOCK);
@@ -137,7 +137,7 @@ fn make_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
 }
 
 /// Refuses a folder that is neither a store's nor may become one: nothing is made in it, not even a lock.
-fn check_folder(fs: &dyn Fs, path: &Path, options: &Options) -> Result<()> {
+fn check_folder(fs: &dyn Fs, path: &Path, options: &StoreOptions) -> Result<()> {
     let names = match fs.list(path) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
@@ -162,7 +162,7 @@ fn check_folder(fs: &dyn Fs, path: &Path, options: &Options) -> Result<()> {
 }
 
 /// The settings of a new store.
-fn settings<F: Fingerprint>(options: &Options) -> Result<Settings> {
+fn settings<F: Fingerprint>(options: &StoreOptions) -> Result<Settings> {
     let settings = Settings {
         bits: F::BITS,
         distance: options.distance.unwrap_or(3),
@@ -193,7 +193,7 @@ fn create(fs: &Arc<dyn Fs>, path: &Path, settings: Settings) -> Result<()> {
 }
 
 /// Compares what was asked for with what the store has.
-fn check_settings<F: Fingerprint>(path: &Path, has: &Settings, asked: &Options) -> Result<()> {
+fn check_settings<F: Fingerprint>(path: &Path, has: &Settings, asked: &StoreOptions) -> Result<()> {
     if has.bits != F::BITS {
         return Err(Error::Width { path: path.to_path_buf(), expected: F::BITS, found: has.bits });
     }

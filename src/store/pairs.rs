@@ -11,12 +11,12 @@ use crate::segment::{Entry, Segment};
 use crate::threads;
 
 /// A stored fingerprint with its id, and the name of its document if it has one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPair<F> {
+    /// The stored fingerprint.
+    pub fingerprint: F,
     /// The id of the document.
     pub id: u64,
-    /// The fingerprint that was stored with it.
-    pub fingerprint: F,
     /// The newest name that the id was stored with.
     pub name: Option<String>,
 }
@@ -64,7 +64,7 @@ impl<F: Fingerprint> Snapshot<F> {
         for (id, fingerprint) in found {
             while names.next_if(|&(&other, _)| other < id).is_some() {}
             let name = names.peek().and_then(|(_, name)| name.clone());
-            pairs.push(StoredPair { id, fingerprint, name });
+            pairs.push(StoredPair { fingerprint, id, name });
         }
         Ok(pairs)
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::Lock;
 use crate::manifest::{Manifest, SegmentEntry, log_name};
-use crate::options::{BuildOptions, Options};
+use crate::options::{BuildOptions, StoreOptions};
 use crate::segment::Segment;
 use crate::threads;
 
@@ -49,7 +49,7 @@ pub struct Written {
 
 pub(super) struct Shared<F: Fingerprint> {
     pub(super) path: PathBuf,
-    pub(super) options: Options,
+    pub(super) options: StoreOptions,
     view: RwLock<Arc<View<F>>>,
     /// Held while the manifest is being changed: one change at a time.
     changing: Mutex<()>,
@@ -94,7 +94,7 @@ pub(super) struct Change<F> {
 impl<F: Fingerprint> Shared<F> {
     pub(super) fn new(
         path: PathBuf,
-        options: Options,
+        options: StoreOptions,
         view: View<F>,
         next_number: u64,
         lock: Lock,

@@ -303,7 +303,7 @@ impl<F: Fingerprint> Snapshot<F> {
         if self.keeps_ids() { self.view.manifest.highest_id.max(recent) } else { None }
     }
 
-    /// What a writer keeps under a key, see [`Batch::mark`](crate::Batch::mark).
+    /// What a writer keeps under a key, see [`Transaction::mark`](crate::Transaction::mark).
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the part of the marks that would hold it is damaged.

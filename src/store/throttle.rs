@@ -25,7 +25,7 @@ struct Pace {
 
 impl<F: Fingerprint> Throttle<F> {
     pub(super) fn new(shared: Arc<Shared<F>>) -> Self {
-        let bytes_per_second = shared.options.compaction_rate;
+        let bytes_per_second = shared.options.compaction_rate.map(|rate| rate.max(1));
         Throttle {
             shared,
             pace: Arc::new(Pace { bytes_per_second, due: std::sync::Mutex::new(Instant::now()) }),

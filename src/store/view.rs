@@ -21,7 +21,7 @@ pub struct LogInfo {
     /// Whether its end is vouched for: it was closed, or a writer has recovered it since. Otherwise bytes at its end that are
     /// no sound record may also be damage.
     pub ended: bool,
-    /// Sound records: batches that were written.
+    /// Sound records: transactions that were written.
     pub records: u64,
     /// Inserts, deletes and marks in them.
     pub operations: u64,

@@ -1,15 +1,16 @@
-//! The one place that writes to the log and to the memtable, one batch at a time.
+//! The one place that writes to the log and to the memtable, one transaction at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::live::{Durability, Insertion};
+use super::live::Insertion;
 use super::open::start_log;
 use super::shared::{Shared, lock};
 use super::view::Recent;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::memtable::Memtable;
+use crate::options::Durability;
 use crate::wal::{LogSyncer, LogWriter, Operation, Payload};
 
 /// Memtables that may wait to be flushed; a writer that would add another waits too.
@@ -18,28 +19,28 @@ const MOST_FROZEN: usize = 2;
 /// Writes of which either all are there or none.
 ///
 /// ```
-/// use simstore::{Durability, Options, Store};
+/// use simstore::{Durability, StoreOptions, Store};
 ///
 /// # let folder = tempfile::tempdir()?;
-/// let store = Store::<u64>::open(&folder.path().join("pages"), Options::default())?;
-/// let mut batch = store.batch();
-/// batch.insert(0x0123_4567_89ab_cdef, 1);
-/// batch.insert_named(0x0f0f_0f0f_0f0f_0f0f, 2, "https://example.org/")?;
-/// batch.mark("crawl", b"up to page 2")?;
-/// batch.commit(Durability::Sync)?;
+/// let store = Store::<u64>::open(&folder.path().join("pages"), StoreOptions::default())?;
+/// let mut transaction = store.transaction();
+/// transaction.insert(0x0123_4567_89ab_cdef, 1);
+/// transaction.insert_named(0x0f0f_0f0f_0f0f_0f0f, 2, "https://example.org/")?;
+/// transaction.mark("crawl", b"up to page 2")?;
+/// transaction.commit(Durability::Sync)?;
 /// assert_eq!(store.snapshot().mark("crawl")?.as_deref(), Some(&b"up to page 2"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Batch<'a, F: Fingerprint> {
+pub struct Transaction<'a, F: Fingerprint> {
     writer: &'a Writer<F>,
     payload: Payload<F>,
-    /// Why the batch cannot be committed: it is too long.
+    /// Why it cannot be committed: it is too long.
     refused: Option<Error>,
 }
 
-impl<'a, F: Fingerprint> Batch<'a, F> {
+impl<'a, F: Fingerprint> Transaction<'a, F> {
     pub(super) fn new(writer: &'a Writer<F>) -> Self {
-        Batch { writer, payload: Payload::default(), refused: None }
+        Transaction { writer, payload: Payload::default(), refused: None }
     }
 
     /// Adds a fingerprint with an id.
@@ -48,7 +49,7 @@ impl<'a, F: Fingerprint> Batch<'a, F> {
         self.push(&Operation::Insert { fingerprint, id, name: None });
     }
 
-    /// What does not fit any more is refused when the batch is committed.
+    /// What does not fit any more is refused when all is committed.
     fn push(&mut self, operation: &Operation<'_, F>) {
         if let Err(error) = self.payload.push(operation) {
             self.refused.get_or_insert(error);
@@ -69,7 +70,7 @@ impl<'a, F: Fingerprint> Batch<'a, F> {
         self.push(&Operation::Delete { fingerprint, id });
     }
 
-    /// Keeps some bytes under a key, such as how much of an input has been read: they change with the batch or not at
+    /// Keeps some bytes under a key, such as how much of an input has been read: they change with the other writes or not at
     /// all, and so tell after a crash where to carry on.
     ///
     /// # Errors
@@ -78,7 +79,7 @@ impl<'a, F: Fingerprint> Batch<'a, F> {
         self.payload.push(&Operation::Mark { key, value })
     }
 
-    /// Bytes that the batch takes in the log.
+    /// Bytes that it takes in the log.
     pub fn bytes(&self) -> usize {
         self.payload.len()
     }
@@ -106,32 +107,45 @@ impl<'a, F: Fingerprint> Batch<'a, F> {
         self.writer.make_durable(&written, durability)
     }
 
-    /// [`Batch::commit`], unless something within the store's distance of a fingerprint is stored: both as one step,
-    /// whatever other threads do.
+    /// [`Transaction::commit`], unless something within the store's distance of a fingerprint that it inserts is stored:
+    /// both as one step, whatever other threads do.
     ///
     /// # Errors
-    /// As [`Batch::commit`], and as [`Snapshot::query`](crate::Snapshot::query).
-    pub fn commit_if_new(self, fingerprint: F, durability: Durability) -> Result<Insertion<F>> {
+    /// As [`Transaction::commit`], and as [`Snapshot::query`](crate::Snapshot::query).
+    pub fn commit_if_new(self, durability: Durability) -> Result<Insertion<F>> {
         if let Some(error) = self.refused {
             return Err(error);
         }
         let writer = self.writer;
         writer.shared.check()?;
+        let mut inserted = Vec::new();
+        self.payload.visit(|operation| {
+            if let Operation::Insert { fingerprint, .. } = operation {
+                inserted.push(fingerprint);
+            }
+        });
         // Most of the search without the lock; under it, only what has come since.
         let before = writer.shared.snapshot();
         let distance = before.distance();
-        let matches = before.query(fingerprint, distance)?;
-        if !matches.is_empty() {
-            return Ok(Insertion::DuplicateOf(matches));
+        for &fingerprint in &inserted {
+            let matches = before.query(fingerprint, distance)?;
+            if !matches.is_empty() {
+                return Ok(Insertion::DuplicateOf(matches));
+            }
         }
         let mut log = writer.lock();
         let now = writer.shared.snapshot();
-        let matches = match now.query_since(&before, fingerprint, distance) {
-            Some(recent) if recent.is_empty() => recent,
-            _ => now.query(fingerprint, distance)?,
-        };
-        if !matches.is_empty() {
-            return Ok(Insertion::DuplicateOf(matches));
+        for &fingerprint in &inserted {
+            let matches = match now.query_since(&before, fingerprint, distance) {
+                Some(recent) if recent.is_empty() => recent,
+                _ => now.query(fingerprint, distance)?,
+            };
+            if !matches.is_empty() {
+                return Ok(Insertion::DuplicateOf(matches));
+            }
+        }
+        if self.payload.is_empty() {
+            return Ok(Insertion::Inserted);
         }
         let written = writer.write(&mut log, &self.payload)?;
         drop(log);

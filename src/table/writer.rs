@@ -157,7 +157,8 @@ impl<F: Fingerprint> Table<F> {
     ///
     /// ```
     /// use simstore::plan::Plan;
-    /// use simstore::{Bytes, Codec, Table};
+    /// use simstore::Codec;
+    /// use simstore::raw::{Bytes, Table};
     ///
     /// let plan = Plan::<u64>::named("scan", 3)?;
     /// let file = Table::encode(&[3, 5, 8], &plan.tables()[0], Codec::Gap, None)?;

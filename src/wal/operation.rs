@@ -61,7 +61,8 @@ impl<F: Fingerprint> Payload<F> {
         };
         // No operation takes more than this beside what is of any length.
         if self.bytes.len() + len + 64 > MAX_PAYLOAD {
-            let message = format!("a batch of more than {MAX_PAYLOAD} bytes: split it into smaller ones");
+            let message =
+                format!("a transaction of more than {MAX_PAYLOAD} bytes: split it into smaller ones");
             return Err(Error::BadArgument(message));
         }
         match *operation {

@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use simstore::Bytes;
 use simstore::fs::{Fs, Lock, SyncFile, WriteFile};
+use simstore::raw::Bytes;
 
 /// What is in a file, whatever it is called.
 type Content = Arc<Mutex<Vec<u8>>>;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use simstore::{Batch, Durability, Error, Insertion, Snapshot, Store};
+use simstore::{Durability, Error, Insertion, Snapshot, Store, Transaction};
 
 /// The pairs that one thread writes; nobody else touches them.
 #[derive(Clone, Debug, Default)]
@@ -93,19 +93,28 @@ impl Stream {
     /// Does the next operation.
     pub(crate) fn perform(&mut self, store: &Store<u64>, durability: Durability) -> Result<(), Error> {
         match self.next_operation() {
-            Operation::Insert(id) => store.insert_durable(fingerprint(id), id, durability)?,
+            Operation::Insert(id) => {
+                let mut transaction = store.transaction();
+                transaction.insert(fingerprint(id), id);
+                transaction.commit(durability)?;
+            }
             Operation::InsertIfNew(id) => {
-                let inserted = store.insert_if_new_with(fingerprint(id), id, Some(&name(id)), durability)?;
+                let mut transaction = store.transaction();
+                transaction.insert_named(fingerprint(id), id, &name(id))?;
+                let inserted = transaction.commit_if_new(durability)?;
                 // It may have been done just before the process was killed.
                 let repeated = matches!(&inserted, Insertion::DuplicateOf(all) if all[0].id == Some(id));
                 assert!(inserted == Insertion::Inserted || repeated, "{id:x}: {inserted:?}");
             }
             Operation::Delete(id) => {
-                let was_there = store.delete_durable(fingerprint(id), id, durability)?;
+                let was_there = store.delete(fingerprint(id), id)?;
+                if durability != Durability::Os {
+                    store.sync()?;
+                }
                 assert_eq!(was_there, self.ids.contains(&id), "{id:x}");
             }
             Operation::Batch(ids, deleted) => {
-                let mut batch: Batch<u64> = store.batch();
+                let mut batch: Transaction<u64> = store.transaction();
                 ids.iter().try_for_each(|&id| batch.insert_named(fingerprint(id), id, &name(id)))?;
                 batch.delete(fingerprint(deleted), deleted);
                 batch.mark(&self.mark_key(), &self.done.to_le_bytes())?;

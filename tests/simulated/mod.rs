@@ -17,8 +17,8 @@ use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use simstore::Bytes;
 use simstore::fs::{Fs, Lock, SyncFile, WriteFile};
+use simstore::raw::Bytes;
 
 pub(crate) use self::action::{Action, Kind, Operation};
 pub(crate) use self::crash::{Choice, Crashes};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::Profile;
-use simstore::{Durability, Fingerprint, Insertion, Match, Options, Result, Store};
+use simstore::{Durability, Fingerprint, Insertion, Match, Result, Store, StoreOptions};
 
 /// What [`Documents::add`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,14 +20,14 @@ pub enum Addition<F> {
 /// it is not.
 ///
 /// ```
-/// use simstore::Options;
+/// use simstore::StoreOptions;
 /// use simstore_text::{Addition, Documents, Profile};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("pages");
-/// let pages = Documents::<u64>::open(&path, Options::default(), Profile::default())?;
-/// assert_eq!(pages.add(1, "The quick brown fox jumps over the lazy dog.")?, Addition::Remembered);
-/// let Addition::DuplicateOf(earlier) = pages.add(2, "The quick  brown fox jumps over the LAZY dog!")? else { panic!() };
+/// let pages = Documents::<u64>::open(&path, StoreOptions::default(), Profile::default())?;
+/// assert_eq!(pages.add("The quick brown fox jumps over the lazy dog.", 1)?, Addition::Remembered);
+/// let Addition::DuplicateOf(earlier) = pages.add("The quick  brown fox jumps over the LAZY dog!", 2)? else { panic!() };
 /// assert_eq!(earlier[0].id, Some(1));
 /// // An ingest that was cut off carries on behind the highest id.
 /// assert_eq!(pages.store().snapshot().highest_id(), Some(1));
@@ -37,6 +37,7 @@ pub enum Addition<F> {
 pub struct Documents<F: Fingerprint> {
     store: Store<F>,
     profile: Profile,
+    durability: Durability,
 }
 
 impl<F: Fingerprint> Documents<F> {
@@ -44,32 +45,37 @@ impl<F: Fingerprint> Documents<F> {
     ///
     /// # Errors
     /// As [`Store::open`]; [`Error::Setting`](simstore::Error::Setting) if the store has another profile.
-    pub fn open(path: &Path, options: Options, profile: Profile) -> Result<Self> {
-        let store = Store::open(path, options.profile(&profile.to_string()))?;
-        Ok(Documents { store, profile })
+    pub fn open(path: &Path, options: StoreOptions, profile: Profile) -> Result<Self> {
+        let durability = options.durability;
+        let store = Store::open(path, StoreOptions { profile: Some(profile.to_string()), ..options })?;
+        Ok(Documents { store, profile, durability })
     }
 
-    /// Remembers a text under an id, unless an earlier one is within the store's distance.
+    /// Remembers a text under an id, unless an earlier one is within the store's distance. Acknowledged as
+    /// [`StoreOptions::durability`] says.
     ///
     /// # Errors
     /// As [`Store::insert_if_new`].
-    pub fn add(&self, id: u64, text: &str) -> Result<Addition<F>> {
-        self.add_with(id, text, None, Durability::Os)
+    pub fn add(&self, text: &str, id: u64) -> Result<Addition<F>> {
+        self.add_if_new(text, id, None)
     }
 
-    /// [`Documents::add`] with a name for the document, acknowledged when it is as durable as said.
+    /// [`Documents::add`] for a document that has a name, up to 64 KiB of it.
     ///
     /// # Errors
-    /// As [`Store::insert_if_new_with`].
-    pub fn add_with(
-        &self,
-        id: u64,
-        text: &str,
-        name: Option<&str>,
-        durability: Durability,
-    ) -> Result<Addition<F>> {
+    /// As [`Documents::add`]; [`Error::BadArgument`](simstore::Error::BadArgument) if the name is too long.
+    pub fn add_named(&self, text: &str, id: u64, name: &str) -> Result<Addition<F>> {
+        self.add_if_new(text, id, Some(name))
+    }
+
+    fn add_if_new(&self, text: &str, id: u64, name: Option<&str>) -> Result<Addition<F>> {
         let Some(simhash) = self.profile.fingerprint::<F>(text) else { return Ok(Addition::Empty) };
-        Ok(match self.store.insert_if_new_with(simhash.fingerprint, id, name, durability)? {
+        let mut transaction = self.store.transaction();
+        match name {
+            Some(name) => transaction.insert_named(simhash.fingerprint, id, name)?,
+            None => transaction.insert(simhash.fingerprint, id),
+        }
+        Ok(match transaction.commit_if_new(self.durability)? {
             Insertion::Inserted => Addition::Remembered,
             Insertion::DuplicateOf(matches) => Addition::DuplicateOf(matches),
         })

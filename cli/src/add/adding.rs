@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use simstore::{Batch, Durability, Fingerprint, Insertion, Match, Store};
+use simstore::{Durability, Fingerprint, Insertion, Match, Store, Transaction};
 use simstore_corpus::DocumentId;
 
 use super::known::Known;
@@ -37,7 +37,7 @@ pub(super) struct Adding<'a, F: Fingerprint> {
     pub(super) args: &'a AddArgs,
     pub(super) sources: &'a Sources,
     reading: Option<Reading>,
-    batch: Batch<'a, F>,
+    batch: Transaction<'a, F>,
     /// Documents since something was written.
     waiting: usize,
     /// Of these, how many are in the batch.
@@ -72,7 +72,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
             args,
             sources,
             reading: None,
-            batch: store.batch(),
+            batch: store.transaction(),
             waiting: 0,
             in_batch: 0,
             trails: BTreeMap::new(),
@@ -177,7 +177,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
         }
         self.insert(fingerprint, id, name.as_deref())?;
         if self.args.if_new {
-            let earlier = self.write_if_new(fingerprint)?;
+            let earlier = self.write_if_new()?;
             if !earlier.is_empty() {
                 self.duplicates += 1;
                 if let Some(name) = &name {
@@ -286,11 +286,11 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     /// Writes what is in the batch unless something stored is near; what that is.
-    fn write_if_new(&mut self, fingerprint: F) -> Outcome<Vec<Match<F>>> {
+    fn write_if_new(&mut self) -> Outcome<Vec<Match<F>>> {
         let trails = self.trails.clone();
         self.mark()?;
-        let batch = std::mem::replace(&mut self.batch, self.store.batch());
-        match batch.commit_if_new(fingerprint, self.durability())? {
+        let batch = std::mem::replace(&mut self.batch, self.store.transaction());
+        match batch.commit_if_new(self.durability())? {
             Insertion::Inserted => {
                 self.waiting = 0;
                 self.added += std::mem::take(&mut self.in_batch);
@@ -315,7 +315,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     fn commit(&mut self) -> Outcome {
-        let batch = std::mem::replace(&mut self.batch, self.store.batch());
+        let batch = std::mem::replace(&mut self.batch, self.store.transaction());
         batch.commit(self.durability())?;
         self.added += std::mem::take(&mut self.in_batch);
         Ok(())

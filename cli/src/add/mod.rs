@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use simstore::{Codec, Fingerprint, Options, PlanChoice, Snapshot};
+use simstore::{Codec, Fingerprint, PlanChoice, Snapshot, StoreOptions};
 use simstore_corpus::InputKind;
 use simstore_text::Profile;
 
@@ -150,25 +150,19 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
 }
 
 /// The settings that are asked for.
-fn options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> Outcome<Options> {
-    let mut options = Options::default();
+fn options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> Outcome<StoreOptions> {
     if let Some(distance) = args.distance {
         crate::width::check_distance::<F>(distance)?;
-        options = options.distance(distance);
     }
-    if let Some(codec) = args.codec {
-        options = options.codec(codec);
-    }
-    if let Some(plan) = &args.plan {
-        options = options.plan(plan.clone());
-    }
-    if let Some(bytes) = args.memtable {
-        options = options.memtable(bytes);
-    }
-    if let Some(profile) = profile {
-        options = options.profile(&profile.to_string());
-    }
-    Ok(options)
+    let default = StoreOptions::default();
+    Ok(StoreOptions {
+        distance: args.distance,
+        codec: args.codec,
+        plan: args.plan.clone(),
+        memtable: args.memtable.unwrap_or(default.memtable),
+        profile: profile.map(ToString::to_string),
+        ..default
+    })
 }
 
 /// How texts become fingerprints: one store has one profile. How fingerprints were made only the user can know.

@@ -8,7 +8,8 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use simstore::{Fingerprint, Load, Options, Snapshot, Store};
+use simstore::store::Load;
+use simstore::{Fingerprint, Snapshot, Store, StoreOptions};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
@@ -52,7 +53,7 @@ impl<F: Fingerprint> Against<F> {
     pub(super) fn open(path: &Path, add: bool) -> Outcome<Self> {
         let exists = path.join("MANIFEST").exists();
         let store =
-            if add && exists { Some(crate::live::open::<F>(path, Options::default())?) } else { None };
+            if add && exists { Some(crate::live::open::<F>(path, StoreOptions::default())?) } else { None };
         let snapshot = match &store {
             Some(store) => Some(store.snapshot()),
             None if exists => Some(Snapshot::open(path)?),
@@ -101,9 +102,14 @@ impl<F: Fingerprint> Against<F> {
     pub(super) fn open_store(&self, distance: u32, profile: &str) -> Outcome<Option<Store<F>>> {
         match self.store {
             Some(_) => Ok(None),
-            None => {
-                Ok(Some(Store::open(&self.path, Options::default().distance(distance).profile(profile))?))
-            }
+            None => Ok(Some(Store::open(
+                &self.path,
+                StoreOptions {
+                    distance: Some(distance),
+                    profile: Some(profile.to_string()),
+                    ..StoreOptions::default()
+                },
+            )?)),
         }
     }
 

@@ -4,8 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
+use simstore::batch::BatchMatch;
 use simstore::join::{self, Components, Pair};
-use simstore::{BatchMatch, Fingerprint, Match, Snapshot};
+use simstore::{Fingerprint, Match, Snapshot};
 
 use super::corpus::Corpus;
 use crate::failure::Outcome;

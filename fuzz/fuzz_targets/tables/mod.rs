@@ -1,7 +1,8 @@
 //! Tables from bytes: made, changed, and read in every way.
 #![allow(dead_code, reason = "no target uses all of it")]
 
-use simstore::{Bytes, Codec, Fingerprint, Table};
+use simstore::{Codec, Fingerprint};
+use simstore::raw::{Bytes, Table};
 
 #[path = "../../../tests/seal/mod.rs"]
 pub mod seal;

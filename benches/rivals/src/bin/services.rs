@@ -15,7 +15,7 @@ use anyhow::{Result, ensure};
 use random::random;
 use redb::{Database, Durability as RedbDurability, ReadableTable, Table, TableDefinition};
 use rusqlite::{CachedStatement, Connection, params};
-use simstore::{Codec, Durability, Insertion, Options, Store};
+use simstore::{Codec, Durability, Insertion, Store, StoreOptions};
 
 const DISTANCE: u32 = 3;
 /// Documents of a transaction: none waits for the disk, and all are acknowledged at its end.
@@ -170,7 +170,7 @@ struct Simstore(Store<u64>);
 
 impl Service for Simstore {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()> {
-        let mut batch = self.0.batch();
+        let mut batch = self.0.transaction();
         pairs.iter().for_each(|&(fingerprint, id)| batch.insert(fingerprint, id));
         Ok(batch.commit(Durability::Os)?)
     }
@@ -200,7 +200,10 @@ fn bytes_in(folder: &Path) -> Result<u64> {
 
 fn open(name: &str, folder: &Path) -> Result<Box<dyn Service>> {
     let store = |codec| -> Result<Box<dyn Service>> {
-        Ok(Box::new(Simstore(Store::open(folder, Options::default().distance(DISTANCE).codec(codec))?)))
+        Ok(Box::new(Simstore(Store::open(
+            folder,
+            StoreOptions { distance: Some(DISTANCE), codec: Some(codec), ..StoreOptions::default() },
+        )?)))
     };
     match name {
         "redb 4.1.0" => Ok(Box::new(Redb(Database::create(folder.join("redb"))?))),
