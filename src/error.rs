@@ -165,6 +165,10 @@ pub enum Error {
     /// An argument is outside of its range.
     #[error("{0}")]
     BadArgument(String),
+    /// The arguments are sound, but what is there does not go with them: an input that changed, a limit of memory, an output
+    /// that another process writes.
+    #[error("{0}")]
+    Refused(String),
     /// A callback or a visitor said not to go on. Nothing half-written is left.
     #[error("cancelled")]
     Cancelled,

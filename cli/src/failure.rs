@@ -35,11 +35,11 @@ impl Failure {
         }
     }
 
-    /// The failure of what the library writes to an output of ours.
-    pub(crate) fn of_output(path: &Path) -> impl Fn(Error) -> Failure {
-        move |error| match error {
-            Error::Io { source, .. } => Failure::write(path)(source),
-            other => Failure::Engine(other),
+    /// The failure of a library call whose arguments are those of the command line.
+    pub(crate) fn usage(error: Error) -> Failure {
+        match error {
+            Error::BadArgument(message) => Failure::Usage(with_flags(&message)),
+            other => other.into(),
         }
     }
 
@@ -58,7 +58,12 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure::Engine(error)
+        match error {
+            Error::Io { path, action: "write", source } if path.as_os_str() == "-" => {
+                Failure::write(&path)(source)
+            }
+            error => Failure::Engine(error),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use crate::failure::{Failure, Outcome, complain};
-use crate::output::remove_unfinished;
+use crate::output::UNFINISHED;
 
 /// The exit code of a command that was interrupted, as shells have it.
 pub(crate) const INTERRUPTED: i32 = 130;
@@ -14,7 +14,7 @@ pub(crate) const INTERRUPTED: i32 = 130;
 /// a store is left: a store is valid at every moment. Where there is no thread to wait with, it ends as the system has it.
 pub(crate) fn handle() -> Outcome {
     let stop = || {
-        remove_unfinished();
+        UNFINISHED.remove_for_good();
         complain("interrupted");
         std::process::exit(INTERRUPTED);
     };

@@ -1,45 +1,8 @@
 //! From what documents are called to the ids and names of a store.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
 use simstore::{Fingerprint, Snapshot};
 use simstore_corpus::DocumentId;
-
-/// What a document is called; numbers come before names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Id<'a> {
-    Number(u64),
-    Name(&'a str),
-}
-
-impl<'a> Id<'a> {
-    pub(crate) fn text(self) -> Cow<'a, str> {
-        match self {
-            Id::Number(number) => number.to_string().into(),
-            Id::Name(name) => name.into(),
-        }
-    }
-}
-
-impl From<Id<'_>> for DocumentId {
-    fn from(id: Id) -> Self {
-        match id {
-            Id::Number(number) => DocumentId::Number(number),
-            Id::Name(name) => DocumentId::Name(name.to_owned()),
-        }
-    }
-}
-
-impl<'a> From<&'a DocumentId> for Id<'a> {
-    fn from(id: &'a DocumentId) -> Self {
-        match id {
-            DocumentId::Number(number) => Id::Number(*number),
-            DocumentId::Name(name) => Id::Name(name),
-        }
-    }
-}
+pub(crate) use simstore_corpus::IdRef as Id;
 
 /// Why a document cannot be numbered.
 pub(crate) const NO_ID_LEFT: &str = "there is a document with the greatest id, 2^64 - 1, and so no id is left for one \

@@ -1,6 +1,9 @@
 //! What documents are called.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use serde::Serialize;
 
 /// The longest name of a document, in bytes.
 pub const MAX_NAME_BYTES: usize = 65_536;
@@ -28,6 +31,44 @@ impl DocumentId {
         match column.parse::<u64>() {
             Ok(number) if number.to_string() == column => Ok(DocumentId::Number(number)),
             _ => DocumentId::name(column.to_owned()),
+        }
+    }
+}
+
+/// A [`DocumentId`], borrowed; numbers come before names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+pub enum IdRef<'a> {
+    /// A number.
+    Number(u64),
+    /// A name.
+    Name(&'a str),
+}
+
+impl<'a> IdRef<'a> {
+    /// The id as text, as every table and list has it.
+    pub fn text(self) -> Cow<'a, str> {
+        match self {
+            IdRef::Number(number) => number.to_string().into(),
+            IdRef::Name(name) => name.into(),
+        }
+    }
+}
+
+impl From<IdRef<'_>> for DocumentId {
+    fn from(id: IdRef<'_>) -> Self {
+        match id {
+            IdRef::Number(number) => DocumentId::Number(number),
+            IdRef::Name(name) => DocumentId::Name(name.to_owned()),
+        }
+    }
+}
+
+impl<'a> From<&'a DocumentId> for IdRef<'a> {
+    fn from(id: &'a DocumentId) -> Self {
+        match id {
+            DocumentId::Number(number) => IdRef::Number(*number),
+            DocumentId::Name(name) => IdRef::Name(name),
         }
     }
 }

@@ -34,7 +34,8 @@
 //! rest of a damaged row group of Parquet, or a file that cannot be read or read on, is one [`Error::BadInput`], and the
 //! reading goes on after it; any other error is the last item.
 //!
-//! [`DocumentWriter`] writes documents again as they stand.
+//! [`DocumentWriter`] writes documents again as they stand, [`rows`] results; [`output`] lets files appear when they are
+//! complete.
 //!
 //! ```
 //! use simstore_corpus::{DocumentOptions, fingerprint_documents};
@@ -77,12 +78,14 @@ mod json;
 mod objects;
 mod once;
 mod options;
+pub mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "parquet")]
 mod parquet_writer;
 mod progress;
 mod records;
+pub mod rows;
 mod transcode;
 mod warc;
 mod watch;
@@ -94,7 +97,7 @@ pub use crate::compressor::Compressor;
 pub use crate::encoding::Encoding;
 pub use crate::files::{InputFile, InputFiles, input_files, matching_paths};
 pub use crate::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
-pub use crate::id::{DocumentId, MAX_NAME_BYTES};
+pub use crate::id::{DocumentId, IdRef, MAX_NAME_BYTES};
 pub use crate::once::put_aside;
 pub use crate::options::{DocumentFormat, DocumentOptions};
 pub use crate::progress::{ReadNote, ReadProgress};

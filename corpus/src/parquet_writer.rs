@@ -106,7 +106,7 @@ impl<W: Write + Send> RowWriter<W> {
     }
 }
 
-fn failed(path: &Path) -> impl FnOnce(ParquetError) -> Error {
+pub(crate) fn failed(path: &Path) -> impl FnOnce(ParquetError) -> Error {
     let path = path.to_path_buf();
     move |error| {
         let source = match error {

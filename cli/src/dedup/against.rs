@@ -14,9 +14,10 @@ use simstore::{Fingerprint, Snapshot, Store, StoreOptions};
 use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::written::Clustered;
+use simstore_corpus::output::{SetAside, place_of};
+
 use crate::failure::{Failure, Outcome};
 use crate::naming::Naming;
-use crate::output::SetAside;
 
 /// The mark of the last run, and of each of its files, followed by a number.
 const RUN_MARK: &str = "dedup";
@@ -36,7 +37,7 @@ pub(super) struct Run {
 impl Run {
     /// Whether it has written this file.
     pub(super) fn has_written(&self, path: &Path) -> bool {
-        self.paths.contains(&crate::output::place_of(path))
+        self.paths.contains(&place_of(path))
     }
 }
 
@@ -160,7 +161,8 @@ pub(super) fn commit<F: Fingerprint>(
     added: u64,
     aside: &[SetAside],
 ) -> Outcome {
-    let files: Vec<String> = aside.iter().map(SetAside::place).collect::<Outcome<_>>()?;
+    let files: Vec<String> =
+        aside.iter().map(SetAside::place).collect::<simstore::Result<_>>().map_err(Failure::usage)?;
     let mark = Run { run: run.to_owned(), added, files: files.len(), paths: Vec::new() };
     let mark = serde_json::to_vec(&mark).map_err(|error| Failure::Failed(error.to_string()))?;
     load.mark(RUN_MARK, &mark)?;

@@ -1,10 +1,13 @@
 //! `simstore dedup`: near-duplicate clusters of a corpus.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use simstore::{Fingerprint, Snapshot};
+use simstore_corpus::output::{Complete, SetAside, place_of};
 use simstore_corpus::{DocumentOptions, InputKind, records};
 use simstore_text::Profile;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -24,9 +27,8 @@ use self::written::Documents;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, Read, count_of};
 use crate::numbers::{bytes, parse_bytes, rounded};
-use crate::output::{Complete, Output, SetAside, place_of};
+use crate::output::Output;
 use crate::progress::Progress;
-use crate::rows::FORMATS_HELP;
 use crate::width::{Bits, by_width, check_distance};
 
 mod against;
@@ -44,6 +46,12 @@ mod report;
 mod similarity;
 mod tables;
 mod written;
+
+/// What is said of the formats, for the help of options that name such a file.
+pub(crate) const FORMATS_HELP: &str = "\
+Tables are written in the format that the file's name ends in: .jsonl (an object a line), .csv or .tsv (with a line of \
+column names), .parquet; these but the last compressed, where .gz, .zst, .bz2 or .xz follows; else, and to standard output (`-`), in lines of columns separated by tabs, without names, or \
+with --json in objects.";
 
 const EXAMPLES: &str = "\
 If no output file is named, the clusters are printed: what stands for each, then its other documents, each with its \
@@ -234,8 +242,9 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         InputKind::Fingerprints => None,
     };
     args.check_inputs(listing.as_ref())?;
+    let is_cut_off = Arc::new(AtomicBool::new(false));
     // Opened first, so that a folder that is not there costs no work.
-    let outputs = Outputs::create(&args.outputs, args.add)?;
+    let outputs = Outputs::create(&args.outputs, args.add.then_some(&is_cut_off))?;
     // What is read twice has to be there twice.
     let twice = args.verify_text.is_some() || args.outputs.write_documents();
     if twice && kind == InputKind::Documents {
@@ -296,7 +305,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     let mut summary = Summary::new(&found, texts.as_ref(), counts);
     summary.seconds = rounded(progress.seconds());
     let Some(against) = against.as_ref().filter(|_| args.add) else {
-        complete.into_iter().try_for_each(Complete::publish)?;
+        complete.into_iter().try_for_each(|output| output.publish().map_err(Failure::from))?;
         if args.outputs.is_empty() {
             found.print(Output::stdout(), &summary, args.json)?;
         }
@@ -309,16 +318,16 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     summary.added = Some(found.to_add());
     // Standard output comes before the store: a run that is cut off may print again what it has printed, never less.
     if args.outputs.is_empty() {
-        complete.push(found.print(Output::stdout_that_may_close(), &summary, args.json)?);
+        complete.push(found.print(Output::stdout_that_may_close(&is_cut_off), &summary, args.json)?);
     }
-    if complete.iter().any(Complete::is_cut_off) {
+    if is_cut_off.load(Ordering::Relaxed) {
         complain(
             "warning: standard output was closed before all was written to it; all of it is added to the store",
         );
     }
     let suffix = against::suffix(&run);
     let aside: Vec<Option<SetAside>> =
-        complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Outcome<_>>()?;
+        complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<simstore::Result<_>>()?;
     let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
     // From here on nobody but the store knows whether they are to get their names.
     complete.iter_mut().for_each(Complete::keep);

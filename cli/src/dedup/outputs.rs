@@ -2,19 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use simstore::Fingerprint;
 use simstore_corpus::DocumentFormat;
+use simstore_corpus::output::name::{self, NamedFormat};
+use simstore_corpus::output::{Complete, place_of};
+use simstore_corpus::rows::{self, Column, Rows};
 
 use super::listing::Listing;
 use super::similarity::Texts;
 use super::tables::Found;
 use super::written::{Clustered, Documents};
 use crate::failure::{Failure, Outcome, complain};
-use crate::output::{Complete, Output, place_of};
-use crate::output_name::{self, NamedFormat};
-use crate::rows::{self, Column, Rows};
+use crate::output::Output;
 
 /// The files that are asked for.
 #[derive(Debug, Args)]
@@ -78,8 +81,8 @@ impl OutputArgs {
 
     /// Refuses what cannot be written.
     pub(super) fn check(&self) -> Outcome {
-        self.tables().try_for_each(rows::check)?;
-        self.documents().try_for_each(output_name::check)?;
+        self.tables().try_for_each(rows::check).map_err(Failure::usage)?;
+        self.documents().try_for_each(name::check).map_err(Failure::usage)?;
         let all: Vec<&Path> = self.all().collect();
         let places: Vec<PathBuf> = all.iter().map(|path| place_of(path)).collect();
         match all.iter().enumerate().find(|&(at, _)| places[..at].contains(&places[at])) {
@@ -155,7 +158,7 @@ impl OutputArgs {
 /// Refuses the name of a file of documents that says another format than these have, which is `None` for fingerprints
 /// and `Some(None)` where there are no documents.
 pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Outcome {
-    let named = output_name::format(path);
+    let named = name::format(path);
     let said = match (named, format) {
         (NamedFormat::None, _) | (_, Some(None)) => return Ok(()),
         (
@@ -190,12 +193,13 @@ pub(super) struct Outputs<'a> {
 
 impl<'a> Outputs<'a> {
     /// Opens all files. If standard output is closed while there is more to do, the rest is done.
-    pub(super) fn create(args: &'a OutputArgs, has_more_to_do: bool) -> Outcome<Self> {
+    pub(super) fn create(args: &'a OutputArgs, is_cut_off: Option<&Arc<AtomicBool>>) -> Outcome<Self> {
         let create = |path: &Option<PathBuf>| match path.as_deref() {
-            Some(path) if path.as_os_str() == "-" && has_more_to_do => {
-                Ok(Some(Output::stdout_that_may_close()))
-            }
-            path => path.map(Output::create).transpose(),
+            Some(path) => match is_cut_off.filter(|_| path.as_os_str() == "-") {
+                Some(is_cut_off) => Ok(Some(Output::stdout_that_may_close(is_cut_off))),
+                None => Output::create(path).map(Some),
+            },
+            None => Ok(None),
         };
         Ok(Outputs {
             args,
@@ -220,7 +224,7 @@ impl<'a> Outputs<'a> {
         let table = |path: &'a Option<PathBuf>, output: Option<Output>, columns: &[Column]| {
             path.as_deref()
                 .zip(output)
-                .map(|(path, output)| Rows::new(path, output, columns, json))
+                .map(|(path, output)| Rows::new(path, output.0, columns, json))
                 .transpose()
         };
         let mut complete = Vec::new();

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use simstore::Fingerprint;
 use simstore_corpus::DocumentId;
+use simstore_corpus::output::Output;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Item;
-use crate::output::Output;
+use crate::output::UNFINISHED;
 
 pub(super) const VERSION: u32 = 2;
 /// The longest line: a longer one is neither written nor read.
@@ -129,7 +130,7 @@ impl Write for Hashed {
 
 impl Writer {
     pub(super) fn create(path: &Path, header: &Header, modified: &[Option<u64>]) -> Outcome<Writer> {
-        let output = Hashed { output: Output::create_as_it_is(path)?, hash: Xxh3::new() };
+        let output = Hashed { output: Output::create_as_it_is(path, &UNFINISHED)?, hash: Xxh3::new() };
         let frame = zstd::Encoder::new(output, 1).map_err(Failure::write(path))?;
         let mut writer = Writer { path: path.to_path_buf(), frame, count: 0 };
         writer.push(&json(header)?)?;
@@ -184,9 +185,9 @@ impl Writer {
         let end = json(&End { end: self.count })?;
         self.push(&end)?;
         let Hashed { mut output, hash } = self.frame.finish().map_err(Failure::write(&self.path))?;
-        output.write(&TRAILER)?;
-        output.write(&hash.digest().to_le_bytes())?;
-        output.finish()
+        output.push(&TRAILER)?;
+        output.push(&hash.digest().to_le_bytes())?;
+        Ok(output.finish()?)
     }
 }
 

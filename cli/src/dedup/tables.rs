@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 use simstore::{Fingerprint, Match, Snapshot};
+use simstore_corpus::output::Complete;
+use simstore_corpus::rows::{Cell, Column, Kind, Rows};
 
 use super::clusters::{Cluster, Representative};
 use super::corpus::Corpus;
@@ -12,8 +14,7 @@ use super::written::Clustered;
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::naming::Id;
-use crate::output::{Complete, Output, column};
-use crate::rows::{Cell, Column, Kind, Rows};
+use crate::output::{Output, column};
 
 /// What was found.
 pub(super) struct Found<'a, F: Fingerprint> {
@@ -84,7 +85,7 @@ impl<F: Fingerprint> Found<'_, F> {
         let place = self.place(document);
         let mut cells = vec![Cell::Id(self.corpus.names.id(document))];
         cells.extend(place.as_deref().map(Cell::Text));
-        rows.push(&cells)
+        Ok(rows.push(&cells)?)
     }
 
     pub(super) fn pair_columns(&self) -> Vec<Column> {
@@ -111,7 +112,7 @@ impl<F: Fingerprint> Found<'_, F> {
                 vec![Cell::Id(names.id(a)), Cell::Id(names.id(b)), Cell::Count(u64::from(distance))];
             cells.extend(self.stored.map(|_| Cell::Flag(false)));
             cells.extend(places.iter().flatten().map(|place| Cell::Text(place)));
-            rows.push(&cells)
+            Ok(rows.push(&cells)?)
         })?;
         for (document, group) in self.groups.documents() {
             for (_, found) in self.groups.stored(group) {

@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use bitvec::vec::BitVec;
 use simstore::Fingerprint;
+use simstore_corpus::output::Complete;
 use simstore_corpus::{Annotation, DocumentFormat, DocumentOptions, DocumentWriter, records};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::listing::changed;
 use super::outputs::check_format;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::inputs::reading;
-use crate::output::{Complete, Output};
+use crate::output::Output;
 use crate::progress::Progress;
 
 /// What each document is in.
@@ -114,7 +115,7 @@ impl Documents<'_> {
         corpus: &Corpus<F>,
         documents: impl Iterator<Item = (usize, Option<Annotation<'f>>)>,
     ) -> Outcome<Complete> {
-        let mut writer = DocumentWriter::new(output).with_path(path);
+        let mut writer = DocumentWriter::new(output.0).with_path(path);
         let records = records(self.inputs, self.options);
         let mut counter = reading("documents written", self.inputs, self.options, &records, self.progress);
         let mut records = (0..).zip(records);
@@ -130,7 +131,7 @@ impl Documents<'_> {
                 check_format(path, Some(Some(record.format())))?;
             }
             corpus.check_unchanged(document, &record, self.options)?;
-            writer.write(&record, annotation.as_ref()).map_err(Failure::of_output(path))?;
+            writer.write(&record, annotation.as_ref())?;
             if record.format() == DocumentFormat::Warc
                 && let Some(output) = writer.get_mut()
             {
@@ -138,6 +139,6 @@ impl Documents<'_> {
             }
             counter.add(1);
         }
-        writer.finish().map_err(Failure::of_output(path))?.complete()
+        Ok(writer.finish()?.complete()?)
     }
 }

@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use simstore_corpus::{Compression, DocumentFormat};
+use simstore::{Error, Result};
 
-use crate::failure::{Failure, Outcome};
+use crate::{Compression, DocumentFormat};
 
 /// The format that a name asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NamedFormat {
+pub enum NamedFormat {
+    /// Documents, or a table of results where there is one of this format.
     Documents(DocumentFormat),
+    /// Lines of fingerprints.
     HexLines,
+    /// Raw fingerprints.
     Raw,
     /// The name does not say.
     None,
@@ -27,7 +30,7 @@ fn extension(path: &Path) -> Option<String> {
 }
 
 /// What a name asks for, below its compression; standard output asks for nothing.
-pub(crate) fn format(path: &Path) -> NamedFormat {
+pub fn format(path: &Path) -> NamedFormat {
     let inner = match Compression::of_name(path) {
         Compression::None => path,
         _ => Path::new(path.file_stem().unwrap_or_default()),
@@ -48,8 +51,11 @@ pub(crate) fn format(path: &Path) -> NamedFormat {
 }
 
 /// Refuses a name that asks for what no output can be.
-pub(crate) fn check(path: &Path) -> Outcome {
-    let refused = |reason: &str| Err(Failure::Usage(format!("{}: {reason}", path.display())));
+///
+/// # Errors
+/// [`Error::BadArgument`], which says what can be written.
+pub fn check(path: &Path) -> Result<()> {
+    let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
     let compression = Compression::of_name(path);
     if format(path) == NamedFormat::Documents(DocumentFormat::Parquet) {
         if compression != Compression::None {

@@ -1,48 +1,51 @@
-//! Tables of results, in the format that a file's name asks for.
+//! Rows of results, written in the format that a file's name asks for: `.jsonl` (an object a line), `.csv` or `.tsv` (with a
+//! line of column names), `.parquet`; else lines of columns separated by tabs, without names, or objects.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use simstore_corpus::DocumentFormat;
+use simstore::{Error, Result};
 
-use crate::failure::{Failure, Outcome};
-use crate::naming::Id;
+use crate::output::name::{self, NamedFormat};
 use crate::output::{Complete, Output, column};
-use crate::output_name::{self, NamedFormat};
+use crate::{DocumentFormat, IdRef};
 
 #[cfg(feature = "parquet")]
 mod parquet;
 
-/// What is said of the formats, for the help of options that name such a file.
-pub(crate) const FORMATS_HELP: &str = "\
-Tables are written in the format that the file's name ends in: .jsonl (an object a line), .csv or .tsv (with a line of \
-column names), .parquet; these but the last compressed, where .gz, .zst, .bz2 or .xz follows; else, and to standard output (`-`), in lines of columns separated by tabs, without names, or \
-with --json in objects.";
-
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Ids of documents: numbers if all of them are, else text.
     Ids {
+        /// Whether all of them are.
         are_numbers: bool,
     },
+    /// Text.
     Text,
+    /// A number.
     Count,
+    /// True or false.
     Flag,
 }
 
 /// A name and what it holds.
-pub(crate) type Column = (&'static str, Kind);
+pub type Column = (&'static str, Kind);
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Cell<'a> {
-    Id(Id<'a>),
+pub enum Cell<'a> {
+    /// The id of a document.
+    Id(IdRef<'a>),
+    /// Text.
     Text(&'a str),
+    /// A number.
     Count(u64),
+    /// True or false.
     Flag(bool),
 }
 
@@ -50,18 +53,24 @@ impl Cell<'_> {
     /// The value as text; in lines of columns, what would break them is escaped.
     fn text(&self, escaped: bool) -> Cow<'_, str> {
         match self {
-            Cell::Id(Id::Name(text)) | Cell::Text(text) if escaped => column(text),
-            Cell::Id(Id::Name(text)) | Cell::Text(text) => (*text).into(),
-            Cell::Id(Id::Number(number)) | Cell::Count(number) => number.to_string().into(),
+            Cell::Id(IdRef::Name(text)) | Cell::Text(text) if escaped => column(text),
+            Cell::Id(IdRef::Name(text)) | Cell::Text(text) => (*text).into(),
+            Cell::Id(IdRef::Number(number)) | Cell::Count(number) => number.to_string().into(),
             Cell::Flag(flag) => flag.to_string().into(),
         }
     }
 }
 
-/// A table that is written row by row; [`Rows::complete`] must be called at the end.
-pub(crate) struct Rows {
+/// Rows that are written one by one; [`Rows::complete`] must be called at the end.
+pub struct Rows {
     columns: Vec<Column>,
     writer: Writer,
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("columns", &self.columns).finish_non_exhaustive()
+    }
 }
 
 enum Writer {
@@ -86,11 +95,14 @@ impl Serialize for Object<'_> {
 }
 
 /// Refuses a file that cannot be written in the format of its name.
-pub(crate) fn check(path: &Path) -> Outcome {
-    output_name::check(path)?;
-    match output_name::format(path) {
+///
+/// # Errors
+/// [`Error::BadArgument`], which says which formats there are.
+pub fn check(path: &Path) -> Result<()> {
+    name::check(path)?;
+    match name::format(path) {
         NamedFormat::Documents(DocumentFormat::Warc) | NamedFormat::HexLines | NamedFormat::Raw => {
-            Err(Failure::Usage(format!(
+            Err(Error::BadArgument(format!(
                 "{}: a table can be .jsonl, .csv, .tsv or .parquet, or lines under any other name",
                 path.display()
             )))
@@ -100,9 +112,12 @@ pub(crate) fn check(path: &Path) -> Outcome {
 }
 
 impl Rows {
-    /// A table in a file whose output is open already.
-    pub(crate) fn new(path: &Path, output: Output, columns: &[Column], json: bool) -> Outcome<Rows> {
-        let writer = match output_name::format(path) {
+    /// Rows in an output of this path; where that does not say the format, in objects if `json` is set.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the names of the columns cannot be written.
+    pub fn new(path: &Path, output: Output, columns: &[Column], json: bool) -> Result<Rows> {
+        let writer = match name::format(path) {
             NamedFormat::Documents(DocumentFormat::Jsonl) => Writer::Json(output),
             NamedFormat::Documents(separated @ (DocumentFormat::Csv | DocumentFormat::Tsv)) => {
                 let delimiter = if separated == DocumentFormat::Csv { b',' } else { b'\t' };
@@ -120,17 +135,20 @@ impl Rows {
         Ok(Rows { columns: columns.to_vec(), writer })
     }
 
-    /// Writes a row: a cell for each column.
-    pub(crate) fn push(&mut self, cells: &[Cell]) -> Outcome {
+    /// Writes a row: a cell for each column, of its kind.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written.
+    pub fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
         match &mut self.writer {
             Writer::Lines(output) => {
                 for (i, cell) in cells.iter().enumerate() {
                     if i > 0 {
-                        output.write(b"\t")?;
+                        output.push(b"\t")?;
                     }
-                    output.write(cell.text(true).as_bytes())?;
+                    output.push(cell.text(true).as_bytes())?;
                 }
-                output.write(b"\n")
+                output.push(b"\n")
             }
             Writer::Json(output) => output.json(&Object(&self.columns, cells)),
             Writer::Csv(writer, path) => writer
@@ -141,12 +159,15 @@ impl Rows {
         }
     }
 
-    /// Writes the rest.
-    pub(crate) fn complete(self) -> Outcome<Complete> {
+    /// Writes the rest: nothing is missing then but the name.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written.
+    pub fn complete(self) -> Result<Complete> {
         match self.writer {
             Writer::Lines(output) | Writer::Json(output) => output.complete(),
             Writer::Csv(writer, path) => {
-                writer.into_inner().map_err(|error| Failure::write(&path)(error.into_error()))?.complete()
+                writer.into_inner().map_err(|error| Error::io(&path, "write")(error.into_error()))?.complete()
             }
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => writer.complete(),
@@ -154,10 +175,12 @@ impl Rows {
     }
 }
 
-fn csv_failure(path: &Path) -> impl Fn(csv::Error) -> Failure {
-    move |error| match error.into_kind() {
-        csv::ErrorKind::Io(error) => Failure::write(path)(error),
-        // All rows have the same number of columns, and all of them are UTF-8.
-        other => Failure::Failed(format!("{}: cannot write: {other:?}", path.display())),
+fn csv_failure(path: &Path) -> impl Fn(csv::Error) -> Error {
+    move |error| {
+        Error::io(path, "write")(match error.into_kind() {
+            csv::ErrorKind::Io(error) => error,
+            // All rows have the same number of columns, and all of them are UTF-8.
+            other => std::io::Error::other(format!("{other:?}")),
+        })
     }
 }

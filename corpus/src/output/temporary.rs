@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
-use super::UNFINISHED;
-use crate::failure::{Failure, Outcome};
+use simstore::{Error, Result};
+
+use super::Unfinished;
 
 /// A file, where it can be replaced under a temporary name; that one is removed when dropped, unless it has been given
 /// another.
@@ -19,6 +19,7 @@ pub(super) struct TemporaryFile {
     /// `None` for what is no regular file (a pipe, /dev/null), and can only be written to; and for what stays.
     path: Option<PathBuf>,
     file: File,
+    unfinished: Unfinished,
 }
 
 impl Drop for TemporaryFile {
@@ -26,7 +27,7 @@ impl Drop for TemporaryFile {
         if let Some(path) = &self.path {
             // What cannot be removed is no more than litter.
             let _ = std::fs::remove_file(path);
-            unfinished(|all| all.remove(path));
+            self.unfinished.change(|all| all.remove(path));
         }
     }
 }
@@ -39,10 +40,6 @@ impl Write for TemporaryFile {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
-}
-
-fn unfinished<T>(change: impl FnOnce(&mut std::collections::BTreeSet<PathBuf>) -> T) -> T {
-    change(&mut UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// `.NAME.SUFFIX` in the folder of a file.
@@ -82,20 +79,20 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 impl TemporaryFile {
-    pub(super) fn create(path: &Path) -> Outcome<Self> {
+    pub(super) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
         let Some(temporary) = hidden(path, "tmp") else {
-            return Err(Failure::Usage(format!("{}: not the name of a file", path.display())));
+            return Err(Error::BadArgument(format!("{}: not the name of a file", path.display())));
         };
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            let file = File::options().write(true).open(path).map_err(Failure::write(path))?;
-            return Ok(TemporaryFile { path: None, file });
+            let file = File::options().write(true).open(path).map_err(Error::io(path, "write"))?;
+            return Ok(TemporaryFile { path: None, file, unfinished: unfinished.clone() });
         }
         loop {
             let open = File::options().write(true).create(true).truncate(false).open(&temporary);
-            let file = open.map_err(Failure::write(path))?;
+            let file = open.map_err(Error::io(path, "write"))?;
             match file.try_lock() {
                 Err(TryLockError::WouldBlock) => {
-                    return Err(Failure::Failed(format!(
+                    return Err(Error::Refused(format!(
                         "{}: another simstore is writing it, to {}",
                         path.display(),
                         temporary.display()
@@ -106,9 +103,10 @@ impl TemporaryFile {
             }
             // Whoever had it before may have given it its name meanwhile, or removed it.
             if is_at(&file, &temporary) {
-                unfinished(|all| all.insert(temporary.clone()));
-                let file = TemporaryFile { path: Some(temporary), file };
-                file.file.set_len(0).map_err(Failure::write(path))?;
+                unfinished.change(|all| all.insert(temporary.clone()));
+                let unfinished = unfinished.clone();
+                let file = TemporaryFile { path: Some(temporary), file, unfinished };
+                file.file.set_len(0).map_err(Error::io(path, "write"))?;
                 return Ok(file);
             }
         }
@@ -124,7 +122,7 @@ impl TemporaryFile {
 
     pub(super) fn publish(mut self, path: &Path) -> io::Result<()> {
         let Some(temporary) = self.path.take() else { return Ok(()) };
-        let renamed = unfinished(|all| {
+        let renamed = self.unfinished.change(|all| {
             all.remove(&temporary);
             rename(&temporary, path)
         });
@@ -137,7 +135,7 @@ impl TemporaryFile {
     /// Renames it to `.NAME.SUFFIX`, which is durable then; `None` if it has no name but its own.
     pub(super) fn set_aside(&mut self, path: &Path, suffix: &str) -> io::Result<Option<PathBuf>> {
         let (Some(temporary), Some(aside)) = (&self.path, hidden(path, suffix)) else { return Ok(None) };
-        unfinished(|all| {
+        self.unfinished.change(|all| {
             std::fs::rename(temporary, &aside)?;
             all.remove(temporary);
             all.insert(aside.clone());
@@ -151,7 +149,7 @@ impl TemporaryFile {
     /// Lets the file be where it is.
     pub(super) fn keep(&mut self) {
         if let Some(path) = self.path.take() {
-            unfinished(|all| all.remove(&path));
+            self.unfinished.change(|all| all.remove(&path));
         }
     }
 }

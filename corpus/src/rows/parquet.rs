@@ -1,4 +1,4 @@
-//! Tables of results as Parquet.
+//! Rows of results as Parquet.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,9 +11,12 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use simstore::{Error, Result};
+
 use super::{Cell, Column, Kind};
-use crate::failure::{Failure, Outcome};
+use crate::IdRef;
 use crate::output::{Complete, Output};
+use crate::parquet_writer::failed;
 
 /// Rows that are handed on at once.
 const BATCH: usize = 1 << 16;
@@ -60,7 +63,7 @@ impl Builder {
 }
 
 impl Writer {
-    pub(super) fn new(path: &Path, output: Output, columns: &[Column]) -> Outcome<Writer> {
+    pub(super) fn new(path: &Path, output: Output, columns: &[Column]) -> Result<Writer> {
         let builders: Vec<Builder> = columns.iter().map(|&(_, kind)| Builder::new(kind)).collect();
         let fields: Vec<Field> = columns
             .iter()
@@ -71,43 +74,41 @@ impl Writer {
             WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
         let schema = Arc::new(Schema::new(fields));
         let writer =
-            ArrowWriter::try_new(output, Arc::clone(&schema), Some(properties)).map_err(failure(path))?;
+            ArrowWriter::try_new(output, Arc::clone(&schema), Some(properties)).map_err(failed(path))?;
         Ok(Writer { path: path.to_path_buf(), writer, schema, builders, rows: 0 })
     }
 
-    pub(super) fn push(&mut self, cells: &[Cell]) -> Outcome {
+    pub(super) fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
         for (builder, cell) in self.builders.iter_mut().zip(cells) {
             match (builder, cell) {
                 (Builder::Texts(builder), cell) => builder.append_value(cell.text(false)),
-                (
-                    Builder::Numbers(builder),
-                    Cell::Id(crate::naming::Id::Number(number)) | Cell::Count(number),
-                ) => {
+                (Builder::Numbers(builder), Cell::Id(IdRef::Number(number)) | Cell::Count(number)) => {
                     builder.append_value(*number);
                 }
                 (Builder::Flags(builder), Cell::Flag(flag)) => builder.append_value(*flag),
-                (Builder::Numbers(_) | Builder::Flags(_), _) => unreachable!("the column says what it holds"),
+                (Builder::Numbers(_) | Builder::Flags(_), _) => {
+                    return Err(Error::BadArgument(format!(
+                        "{}: a cell that is not what its column says",
+                        self.path.display()
+                    )));
+                }
             }
         }
         self.rows += 1;
         if self.rows == BATCH { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Outcome {
+    fn flush(&mut self) -> Result<()> {
         self.rows = 0;
         let arrays: Vec<ArrayRef> = self.builders.iter_mut().map(Builder::finish).collect();
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)
             .map_err(ParquetError::from)
             .and_then(|batch| self.writer.write(&batch));
-        batch.map_err(failure(&self.path))
+        batch.map_err(failed(&self.path))
     }
 
-    pub(super) fn complete(mut self) -> Outcome<Complete> {
+    pub(super) fn complete(mut self) -> Result<Complete> {
         self.flush()?;
-        self.writer.into_inner().map_err(failure(&self.path))?.complete()
+        self.writer.into_inner().map_err(failed(&self.path))?.complete()
     }
-}
-
-fn failure(path: &Path) -> impl Fn(ParquetError) -> Failure {
-    move |error| Failure::Failed(format!("{}: cannot write: {error}", path.display()))
 }

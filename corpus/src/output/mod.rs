@@ -1,0 +1,323 @@
+//! Files that appear only when they are complete.
+//!
+//! An [`Output`] is written under a hidden name, synced, and given its name in the end: [`Output::finish`]. Several that are
+//! to appear together are first made [complete](Output::complete). What is dropped before leaves nothing.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use simstore::{Error, Result};
+
+use self::temporary::TemporaryFile;
+use crate::{Compression, Compressor};
+
+pub mod name;
+mod temporary;
+mod unfinished;
+
+pub use self::unfinished::Unfinished;
+
+/// Bytes that are handed on at once.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// An output, buffered, and compressed as its name says; [`Output::finish`] must be called at the end.
+#[derive(Debug)]
+pub struct Output {
+    /// What errors call it; `-` for standard output.
+    path: PathBuf,
+    writer: BufWriter<Compressor<Target>>,
+}
+
+enum Target {
+    File(TemporaryFile),
+    Writer(Box<dyn Write + Send>),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::File(file) => file.fmt(f),
+            Target::Writer(_) => f.write_str("Writer"),
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::File(file) => file.write(bytes),
+            Target::Writer(writer) => writer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::File(file) => file.flush(),
+            Target::Writer(writer) => writer.flush(),
+        }
+    }
+}
+
+impl Output {
+    /// A file, compressed as its name says.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for a path inside a store, or that names no file; [`Error::Refused`] if another process writes
+    /// it; [`Error::Io`] if it cannot be written.
+    pub fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+        Output::create_with(path, Compression::of_name(path), unfinished)
+    }
+
+    /// A file of the bytes that are written, whatever its name says.
+    ///
+    /// # Errors
+    /// As [`Output::create`].
+    pub fn create_as_it_is(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+        Output::create_with(path, Compression::None, unfinished)
+    }
+
+    /// What is written anywhere else, without compression: to standard output, a socket, into memory. Errors call it by this
+    /// path.
+    pub fn of_writer(path: &Path, writer: Box<dyn Write + Send>) -> Self {
+        let compressor = Compressor::plain(Target::Writer(writer));
+        Output { path: path.to_path_buf(), writer: BufWriter::with_capacity(BUFFER_BYTES, compressor) }
+    }
+
+    fn create_with(path: &Path, compression: Compression, unfinished: &Unfinished) -> Result<Self> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        if simstore::store::stored_bits(folder).is_ok() {
+            return Err(Error::BadArgument(format!(
+                "{}: is inside a store, whose files are its own; write it elsewhere",
+                path.display()
+            )));
+        }
+        let target = Target::File(TemporaryFile::create(path, unfinished)?);
+        let compressor = Compressor::new(compression, target).map_err(Error::io(path, "write"))?;
+        Ok(Output { path: path.to_path_buf(), writer: BufWriter::with_capacity(BUFFER_BYTES, compressor) })
+    }
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if they cannot be written, as in all that follows.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.writer.write_all(bytes).map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written.
+    pub fn line(&mut self, line: impl fmt::Display) -> Result<()> {
+        writeln!(self.writer, "{line}").map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Writes an object as one line of JSON.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written.
+    pub fn json(&mut self, object: &impl Serialize) -> Result<()> {
+        serde_json::to_writer(&mut self.writer, object)
+            .map_err(|error| Error::io(&self.path, "write")(error.into()))?;
+        self.push(b"\n")
+    }
+
+    /// Writes what a function draws.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        draw(&mut self.writer).map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Lets what comes next be read by itself, if this is gzip.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if what is left cannot be written.
+    pub fn end_member(&mut self) -> Result<()> {
+        let ended = self.writer.flush().and_then(|()| self.writer.get_mut().end_member());
+        ended.map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Writes the rest and gives a file its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written; the file is gone then.
+    pub fn finish(self) -> Result<()> {
+        self.complete()?.publish()
+    }
+
+    /// Writes the rest, and waits until it is on the disk. A file has not got its name then.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written; the file is gone then.
+    pub fn complete(self) -> Result<Complete> {
+        let Output { path, writer } = self;
+        let target = writer
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)
+            .and_then(Compressor::finish)
+            .and_then(|mut target| target.flush().map(|()| target))
+            .map_err(Error::io(&path, "write"))?;
+        let file = match target {
+            Target::File(file) => {
+                file.sync().map_err(Error::io(&path, "write"))?;
+                Some(file)
+            }
+            Target::Writer(_) => None,
+        };
+        Ok(Complete { path, file })
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    /// Hands over what is still in the buffer: for output that someone waits for.
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// An output of which nothing is missing but its name. Dropped, it is gone.
+#[derive(Debug)]
+pub struct Complete {
+    path: PathBuf,
+    /// `None` for what is no file.
+    file: Option<TemporaryFile>,
+}
+
+impl Complete {
+    /// Gives a file its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be renamed; it is gone then.
+    pub fn publish(self) -> Result<()> {
+        match self.file {
+            Some(file) => file.publish(&self.path).map_err(Error::io(&self.path, "write")),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a file another name that does not end with the process: whoever knows it can publish it later.
+    /// `None` for what has no other name.
+    pub fn set_aside(&mut self, suffix: &str) -> Result<Option<SetAside>> {
+        let Some(file) = &mut self.file else { return Ok(None) };
+        let aside = file.set_aside(&self.path, suffix).map_err(Error::io(&self.path, "write"))?;
+        Ok(aside.map(|aside| SetAside { aside, path: self.path.clone() }))
+    }
+
+    /// From now on the file that was set aside stays, whatever happens.
+    pub fn keep(&mut self) {
+        self.file.iter_mut().for_each(TemporaryFile::keep);
+    }
+}
+
+/// A file that was set aside, and the name that it is to get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    aside: PathBuf,
+    path: PathBuf,
+}
+
+impl SetAside {
+    /// The file that was set aside for a path.
+    pub fn of(path: &Path, suffix: &str) -> Option<SetAside> {
+        let aside = temporary::hidden(path, suffix)?;
+        Some(SetAside { aside, path: path.to_path_buf() })
+    }
+
+    /// Where the file is to be, whatever folder another process runs in.
+    pub fn place(&self) -> Result<String> {
+        let place = place_of(&self.path);
+        place.to_str().map(str::to_owned).ok_or_else(|| {
+            Error::BadArgument(format!("{}: not Unicode, as the name has to be here", place.display()))
+        })
+    }
+
+    /// Gives the file its name, if that is still to be done.
+    pub fn publish(&self) -> Result<bool> {
+        if !self.aside.exists() {
+            return Ok(false);
+        }
+        temporary::rename(&self.aside, &self.path).map_err(Error::io(&self.path, "write"))?;
+        Ok(true)
+    }
+}
+
+/// Where a path leads to, also if there is nothing yet: two paths of one file are equal then.
+pub fn place_of(path: &Path) -> PathBuf {
+    let Some(name) = path.file_name() else { return path.to_path_buf() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf()).join(name)
+}
+
+/// Text for a column of a line: what would break the line or the terminal is escaped, and so is the backslash.
+pub fn column(text: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| c.is_control() || c == '\\';
+    if !text.contains(is_escaped) {
+        return text.into();
+    }
+    let escape = |c: char| if is_escaped(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_complete_and_what_is_dropped_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        std::fs::write(&path, "before").unwrap();
+        let unfinished = Unfinished::default();
+        let mut dropped = Output::create(&path, &unfinished).unwrap();
+        dropped.line("half").unwrap();
+        assert_eq!(names(folder.path()), [".a.txt.tmp", "a.txt"]);
+        let second = Output::create(&path, &unfinished).unwrap_err();
+        assert!(matches!(second, Error::Refused(_)), "{second}");
+        drop(dropped);
+        assert_eq!(names(folder.path()), ["a.txt"]);
+        let mut output = Output::create(&path, &unfinished).unwrap();
+        output.line("whole").unwrap();
+        let complete = output.complete().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+        complete.publish().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole\n");
+        assert_eq!(names(folder.path()), ["a.txt"]);
+    }
+
+    #[test]
+    fn the_unfinished_files_of_one_job_are_removed_and_not_those_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let [ours, theirs] = [Unfinished::default(), Unfinished::default()];
+        let our_file = Output::create(&folder.path().join("a"), &ours).unwrap();
+        let their_file = Output::create(&folder.path().join("b"), &theirs).unwrap();
+        ours.remove_for_good();
+        assert_eq!(names(folder.path()), [".b.tmp"]);
+        their_file.finish().unwrap();
+        assert_eq!(names(folder.path()), ["b"]);
+        // What would take the list waits for ever: it is left to the end of the process.
+        std::mem::forget(our_file);
+    }
+
+    #[test]
+    fn what_would_break_a_line_is_escaped() {
+        assert_eq!(column("a b 一"), "a b 一");
+        assert_eq!(column("a\tb\\\n"), "a\\tb\\\\\\n");
+    }
+}
