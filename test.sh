@@ -6,5 +6,6 @@ source scripts/setup.sh
 cargo test --quiet --features parquet "$@"
 # The same answers without the instructions that only newer processors have.
 for level in v1 v3; do
-    SIMSTORE_CPU=$level cargo test --quiet --package simstore --lib --test exactness "$@"
+    SIMSTORE_CPU=$level cargo test --quiet --package simstore --lib "$@"
+    SIMSTORE_CPU=$level cargo test --quiet --package simstore --test engine "$@" exactness::
 done

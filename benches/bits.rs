@@ -4,6 +4,7 @@
 //! 1,000,000 fingerprints that share their first 40 bits, too. `--plans=probe-2,auto` and `--codecs=gap` take other
 //! plans and codecs than those below. Stores go to the folder that TMPDIR names, and are removed.
 
+#[path = "../tests/support/random.rs"]
 mod random;
 
 use std::hint::black_box;

@@ -4,6 +4,7 @@
 //! the folder that TMPDIR names, and is removed at the end.
 
 mod memory;
+#[path = "../tests/support/random.rs"]
 mod random;
 
 use std::hint::black_box;

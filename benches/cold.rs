@@ -4,6 +4,7 @@
 //! `cargo bench --bench cold -- 100000000` takes the number of fingerprints; `--plans=probe-2`
 //! and `--codecs=elias-fano` other plans and codecs. Stores go to the folder that TMPDIR names, and are removed.
 
+#[path = "../tests/support/random.rs"]
 mod random;
 
 use std::fs::{self, File};

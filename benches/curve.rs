@@ -2,6 +2,7 @@
 //!
 //! `cargo bench --bench curve -- 20 24 27` takes log2 of the numbers of fingerprints (default: 20).
 
+#[path = "../tests/support/random.rs"]
 mod random;
 
 use std::hint::black_box;

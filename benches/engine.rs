@@ -1,5 +1,6 @@
 //! The inner loops by criterion: sequential decoding, one look-up, one query.
 
+#[path = "../tests/support/random.rs"]
 mod random;
 
 use std::hint::black_box;

@@ -3,6 +3,7 @@
 //! `cargo bench --bench join -- COUNT...` (default: 1000000). Sets: random; random in 24 bits,
 //! the others equal; and clustered: groups of 10, each within 3 bits of its first.
 
+#[path = "../tests/support/random.rs"]
 mod random;
 
 use std::time::Instant;

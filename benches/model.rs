@@ -6,6 +6,7 @@
 //! fails if fewer than nine out of ten predictions are within 30%. Stores go to the folder that TMPDIR names, and are
 //! removed.
 
+#[path = "../tests/support/random.rs"]
 mod random;
 
 use std::hint::black_box;

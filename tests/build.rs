@@ -1,13 +1,11 @@
 //! Building: what is left after a failure, a kill, a full disk; replacing; locking; names.
 
-mod disk;
-
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
-use disk::MemoryDisk;
 use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Snapshot};
+
+use crate::support::disk::{Counted, Failure, Fault, Kind, SimulatedDisk};
 
 fn options() -> BuildOptions {
     BuildOptions { plan: PlanChoice::Named("probe-2".into()), ..BuildOptions::default() }
@@ -20,14 +18,14 @@ fn fill(builder: &mut Builder<u64>, count: u64) -> Result<(), Error> {
 }
 
 /// The store's fingerprints, or `None` if it cannot be opened.
-fn fingerprints(disk: &MemoryDisk, path: &Path) -> Option<Vec<u64>> {
-    let store = Snapshot::<u64>::open_on(&(Arc::new(disk.clone()) as Arc<_>), path).ok()?;
+fn fingerprints(disk: &SimulatedDisk, path: &Path) -> Option<Vec<u64>> {
+    let store = Snapshot::<u64>::open_on(&disk.as_fs(), path).ok()?;
     Some(store.iter().map(|entry| entry.unwrap().fingerprint).collect())
 }
 
-fn build_on(disk: &MemoryDisk, path: &Path, count: u64, replace: bool) -> Result<(), Error> {
+fn build_on(disk: &SimulatedDisk, path: &Path, count: u64, replace: bool) -> Result<(), Error> {
     // So little memory that runs are spilled: they have to go too.
-    let options = BuildOptions { fs: Arc::new(disk.clone()), memory: Some(0), replace, ..options() };
+    let options = BuildOptions { fs: disk.as_fs(), memory: Some(0), replace, ..options() };
     let mut builder = Builder::create(path, options)?;
     fill(&mut builder, count)?;
     builder.finish().map(|_| ())
@@ -36,12 +34,13 @@ fn build_on(disk: &MemoryDisk, path: &Path, count: u64, replace: bool) -> Result
 #[test]
 fn a_full_disk_leaves_nothing() {
     let path = Path::new("store");
-    let disk = MemoryDisk::default();
+    let disk = SimulatedDisk::default();
     build_on(&disk, path, 3000, false).unwrap();
     let whole: usize = 3000 * 30;
     let mut succeeded = false;
     for room in (0..whole).step_by(whole / 60).chain([1 << 30]) {
-        let disk = MemoryDisk::with_room(room);
+        let disk = SimulatedDisk::default();
+        disk.set_room(Some(room));
         match build_on(&disk, path, 3000, false) {
             Ok(()) => {
                 succeeded = true;
@@ -59,7 +58,7 @@ fn a_full_disk_leaves_nothing() {
 #[test]
 fn a_store_that_is_replaced_stays_until_the_new_one_is_complete() {
     let path = Path::new("store");
-    let disk = MemoryDisk::default();
+    let disk = SimulatedDisk::default();
     build_on(&disk, path, 100, false).unwrap();
     assert!(matches!(build_on(&disk, path, 200, false), Err(Error::AlreadyExists { .. })));
     let before = fingerprints(&disk, path).unwrap();
@@ -207,20 +206,31 @@ fn reads_are_concurrent() {
 #[test]
 fn a_store_that_another_build_finishes_meanwhile_is_left_alone() {
     let path = Path::new("store");
-    let disk = MemoryDisk::default();
-    disk.before_lock(|disk| build_on(disk, Path::new("store"), 70, false).unwrap());
+    let disk = SimulatedDisk::default();
+    disk.before_each(|disk, kind| {
+        // Once: it locks, too, and then there is a store.
+        if kind == Kind::Lock && fingerprints(disk, Path::new("store")).is_none() {
+            build_on(disk, Path::new("store"), 70, false).unwrap();
+        }
+    });
     let error = build_on(&disk, path, 5, false).unwrap_err();
     assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
     assert_eq!(fingerprints(&disk, path).unwrap().len(), 70);
+}
+
+/// Lets so many folder syncs more succeed.
+fn fail_syncs_after(disk: &SimulatedDisk, syncs: usize) {
+    let counted = Counted::Of(Kind::SyncDir);
+    disk.plan(Fault { counted, n: disk.count(counted) + syncs, lasting: true, failure: Failure::Broken });
 }
 
 #[test]
 fn whichever_folder_sync_fails_there_is_a_whole_store() {
     let path = Path::new("store");
     for syncs in 0..4 {
-        let disk = MemoryDisk::default();
+        let disk = SimulatedDisk::default();
         build_on(&disk, path, 100, false).unwrap();
-        disk.set_folder_syncs(Some(syncs));
+        fail_syncs_after(&disk, syncs);
         let built = build_on(&disk, path, 200, true);
         let found = fingerprints(&disk, path).unwrap().len();
         match built {
@@ -228,8 +238,8 @@ fn whichever_folder_sync_fails_there_is_a_whole_store() {
             Err(_) => assert!(found == 100 || found == 200, "{syncs}"),
         }
         // A store that did not exist before: complete, or nothing at all.
-        let disk = MemoryDisk::default();
-        disk.set_folder_syncs(Some(syncs));
+        let disk = SimulatedDisk::default();
+        fail_syncs_after(&disk, syncs);
         let built = build_on(&disk, path, 200, false);
         match fingerprints(&disk, path) {
             Some(found) => assert_eq!(found.len(), 200),
@@ -244,7 +254,7 @@ fn files_that_only_look_like_ours_are_left_alone() {
         for (name, content) in
             [("000001.ids", "precious"), ("20240101.backup.tmp", "precious"), ("MANIFEST", "a list of files")]
         {
-            let disk = MemoryDisk::default();
+            let disk = SimulatedDisk::default();
             simstore::fs::Fs::create_dir(&disk, Path::new("store")).unwrap();
             disk.put(&format!("store/{name}"), content.as_bytes());
             let before = disk.paths();
@@ -262,7 +272,7 @@ fn fingerprints_of_a_source() {
         for codec in Codec::ALL {
             let build = |values: &'static [u64], ids| {
                 let plan = PlanChoice::Named(plan.into());
-                let fs = Arc::new(MemoryDisk::default());
+                let fs = SimulatedDisk::default().as_fs();
                 let options = BuildOptions { plan, codec, ids, fs, ..BuildOptions::default() };
                 let builder = Builder::<u64>::create(Path::new("store"), options)?;
                 builder.finish_sorted(move |write| values.chunks(777).try_for_each(write))
@@ -277,7 +287,7 @@ fn fingerprints_of_a_source() {
             assert!(matches!(build(&[1], true), Err(Error::BadArgument(_))));
         }
     }
-    let options = BuildOptions { ids: false, fs: Arc::new(MemoryDisk::default()), ..options() };
+    let options = BuildOptions { ids: false, fs: SimulatedDisk::default().as_fs(), ..options() };
     let mut builder = Builder::<u64>::create(Path::new("store"), options).unwrap();
     builder.insert(1, 0).unwrap();
     assert!(matches!(builder.finish_sorted(|write| write(&[2])), Err(Error::BadArgument(_))));

@@ -16,11 +16,9 @@ use simstore::raw::Permutation;
 use simstore::{BuildOptions, Builder, Codec, Entry, Fingerprint, Match, PlanChoice, Result, Snapshot};
 use tempfile::TempDir;
 
-#[allow(dead_code, reason = "shared with other tests")]
-mod samples;
-mod seal;
-use samples::{Document, Random, build, documents};
-use seal::{Files, seal_store};
+use crate::support::random::Random;
+use crate::support::samples::{Document, build, documents};
+use crate::support::seal::{Files, seal_store};
 
 /// The system's allocator, which remembers the largest allocation of a thread.
 struct Watching;

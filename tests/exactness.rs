@@ -1,41 +1,14 @@
 //! Every search path against the plain loop over all fingerprints.
 
-mod disk;
-
 use std::path::Path;
-use std::sync::Arc;
 
-use disk::MemoryDisk;
 use rayon::prelude::*;
 use simstore::batch::{BatchMatch, BatchMethod};
-use simstore::fs::Fs;
 use simstore::plan::BitAssignment;
 use simstore::{BuildOptions, Builder, Codec, Fingerprint, Match, PlanChoice, Snapshot, plan};
 
-/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014): the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn fingerprint<F: Fingerprint>(&mut self) -> F {
-        F::from_u128(u128::from(self.next()) << 64 | u128::from(self.next()))
-    }
-
-    /// The fingerprint with `count` random bits flipped, the same one perhaps twice.
-    fn flip<F: Fingerprint>(&mut self, fingerprint: F, count: u64) -> F {
-        (0..count).fold(fingerprint, |x, _| x ^ F::bit_mask(self.below(u64::from(F::BITS)) as u32))
-    }
-}
+use crate::support::disk::SimulatedDisk;
+use crate::support::random::Random;
 
 fn random<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
     let mut random = Random(1);
@@ -79,7 +52,7 @@ fn all_equal<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
 }
 
 fn build<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions) -> Snapshot<F> {
-    let options = BuildOptions { fs: Arc::new(MemoryDisk::default()), ..options };
+    let options = BuildOptions { fs: SimulatedDisk::default().as_fs(), ..options };
     let mut builder = Builder::create(Path::new("store"), options).unwrap();
     entries.iter().for_each(|&(fingerprint, id)| builder.insert(fingerprint, id).unwrap());
     builder.finish().unwrap()
@@ -272,7 +245,7 @@ fn bits_from_a_sample<F: Fingerprint>() {
     let moves = |&&(plan, distance, codec, (name, entries)): &&Case<F>| {
         let options = || BuildOptions { plan: plan.parse().unwrap(), ..options(distance, plan, codec) };
         check(entries, options(), 25);
-        let disk: Arc<dyn Fs> = Arc::new(MemoryDisk::default());
+        let disk = SimulatedDisk::default().as_fs();
         let mut builder =
             Builder::create(Path::new("store"), BuildOptions { fs: disk.clone(), ..options() }).unwrap();
         entries.iter().rev().for_each(|&(fingerprint, id)| builder.insert(fingerprint, id).unwrap());

@@ -1,6 +1,6 @@
 //! The golden stores of `format-spec/golden`, byte for byte, and the independent reader beside them.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --test golden` writes the golden stores anew.
+//! `UPDATE_GOLDEN=1 cargo test --test engine golden` writes the golden stores anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,8 +11,8 @@ use simstore::{
     BuildOptions, Builder, Codec, Durability, Fingerprint, PlanChoice, Snapshot, Store, StoreOptions,
 };
 
-mod samples;
-use samples::{Document, Random, build, documents};
+use crate::support::random::Random;
+use crate::support::samples::{Document, build, documents};
 
 /// A store that can be made again.
 struct Golden<F> {

@@ -2,9 +2,7 @@
 //! prefix of what was issued.
 //!
 //! A writer is this test, run again as another process; each acknowledgement is a line on its standard error.
-//! `SIMSTORE_KILLS=10000 cargo test --test killed` kills more often than it does by default.
-
-mod journal;
+//! `SIMSTORE_KILLS=10000 cargo test --test engine killed` kills more often than it does by default.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -13,8 +11,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use journal::{Stream, random};
 use simstore::{Durability, Error, Snapshot, Store, StoreOptions};
+
+use crate::support::journal::Stream;
+use crate::support::random::Random;
 
 const STREAMS: usize = 3;
 const DURABILITIES: [Durability; STREAMS] =
@@ -27,10 +27,10 @@ fn options() -> StoreOptions {
     StoreOptions { memtable: 1 << 15, fanout: 2, block_size: Some(512), ..StoreOptions::default() }
 }
 
-/// This test as another process, in which only the test with a name is run.
+/// These tests as another process, in which only the test with a name is run.
 fn child(name: &str, path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(PATH, path);
+    command.args([&format!("killed::{name}"), "--exact", "--nocapture", "--test-threads=1"]).env(PATH, path);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
@@ -63,8 +63,8 @@ fn child_that_writes() {
             });
         }
         for i in u64::from(std::process::id()) << 32.. {
-            std::thread::sleep(Duration::from_micros(random(i) % 8000));
-            if random(i) >> 32 & 3 == 0 { store.compact().unwrap() } else { store.flush().unwrap() }
+            std::thread::sleep(Duration::from_micros(Random::of(i) % 8000));
+            if Random::of(i) >> 32 & 3 == 0 { store.compact().unwrap() } else { store.flush().unwrap() }
         }
     });
 }
@@ -143,7 +143,7 @@ fn killed_at_any_time() {
         let path = folder.path().join("store");
         let before: [u64; STREAMS] = std::array::from_fn(|i| streams[i].done);
         let mut writer = Writer::start(&path, &streams);
-        let random = random(round);
+        let random = Random::of(round);
         match random % 4 {
             // Soon: it is being opened, or has just been.
             0 => std::thread::sleep(Duration::from_micros((random >> 8) % 15_000)),

@@ -1,18 +1,16 @@
 //! A live store against a plain model: random sequences of operations, under settings that must not matter.
 
-mod disk;
-
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use disk::MemoryDisk;
 use proptest::prelude::*;
 use simstore::{
     BuildOptions, Builder, Codec, Durability, Error, Fingerprint, Insertion, Snapshot, Store, StoreOptions,
 };
+
+use crate::support::disk::SimulatedDisk;
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -101,7 +99,7 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &Model<F>) {
     }
 }
 
-fn run<F: Fingerprint>(operations: &[Operation], options: &StoreOptions, ids: bool) {
+fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: &StoreOptions, ids: bool) {
     let path = Path::new("store");
     let id_of = |id| if ids { id } else { 0 };
     let mut store = Store::<F>::open(path, options.clone()).unwrap();
@@ -168,23 +166,15 @@ fn run<F: Fingerprint>(operations: &[Operation], options: &StoreOptions, ids: bo
     assert_eq!(verified, 0);
     drop(store);
     // Read by another process, and opened once more.
-    check(&Snapshot::<F>::open_on(&fs_of(options), path).unwrap(), &model);
+    check(&Snapshot::<F>::open_on(&disk.as_fs(), path).unwrap(), &model);
     let store = Store::<F>::open(path, options.clone()).unwrap();
     store.compact().unwrap();
     check(&store.snapshot(), &model);
     assert_eq!(store.snapshot().stats().tombstones, 0);
 }
 
-thread_local! {
-    /// The disk of the options that a test has made last.
-    static DISK: std::cell::RefCell<Option<MemoryDisk>> = const { std::cell::RefCell::new(None) };
-}
-
-fn fs_of(_: &StoreOptions) -> Arc<dyn simstore::fs::Fs> {
-    DISK.with(|disk| Arc::new(disk.borrow().clone().unwrap()))
-}
-
 fn options(
+    disk: &SimulatedDisk,
     ids: bool,
     codec: Codec,
     memtable: u64,
@@ -192,10 +182,8 @@ fn options(
     fanout: usize,
     distance: u32,
 ) -> StoreOptions {
-    let disk = MemoryDisk::default();
-    DISK.with(|last| *last.borrow_mut() = Some(disk.clone()));
     StoreOptions {
-        fs: Arc::new(disk),
+        fs: disk.as_fs(),
         ids: Some(ids),
         codec: Some(codec),
         memtable,
@@ -221,8 +209,10 @@ proptest! {
         distance in prop::sample::select(&[0_u32, 1, 3, 6][..]),
         wide in any::<bool>(),
     ) {
-        let options = options(ids, codec, memtable, compaction, fanout, distance);
-        if wide { run::<u128>(&operations, &options, ids) } else { run::<u64>(&operations, &options, ids) }
+        let disk = SimulatedDisk::default();
+        let options = options(&disk, ids, codec, memtable, compaction, fanout, distance);
+        let run = if wide { run::<u128> } else { run::<u64> };
+        run(&operations, &disk, &options, ids);
     }
 }
 

@@ -2,16 +2,14 @@
 //! answers is right, or an error that names the file. Of a log, losing whole records at its end is what a crash does, and no
 //! error.
 
-mod disk;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use disk::MemoryDisk;
 use rayon::prelude::*;
 use simstore::fs::Fs;
 use simstore::{Codec, Durability, Error, Snapshot, Store, StoreOptions};
+
+use crate::support::disk::{Counted, Failure, Fault, Kind, SimulatedDisk};
 
 type Model = BTreeSet<(u64, u64)>;
 type Files = BTreeMap<String, Vec<u8>>;
@@ -20,9 +18,9 @@ fn fingerprint(i: u64) -> u64 {
     (i / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i % 2 * 5)
 }
 
-fn options(disk: &MemoryDisk) -> StoreOptions {
+fn options(disk: &SimulatedDisk) -> StoreOptions {
     StoreOptions {
-        fs: Arc::new(disk.clone()),
+        fs: disk.as_fs(),
         compaction: false,
         codec: Some(Codec::Gap),
         block_size: Some(256),
@@ -32,7 +30,7 @@ fn options(disk: &MemoryDisk) -> StoreOptions {
 
 /// Two segments, the second of which deletes from the first, and a log; with the store after each record of the log.
 fn store() -> (Files, Vec<Model>) {
-    let disk = MemoryDisk::default();
+    let disk = SimulatedDisk::default();
     let store = Store::<u64>::open(Path::new("store"), options(&disk)).unwrap();
     let mut model = Model::new();
     for i in 0..60 {
@@ -77,20 +75,21 @@ fn recovered() -> (Files, Model) {
     log.truncate(log.len() - end_record - last / 2);
     let disk = disk_of(&files);
     // Whatever is done with the old log when the new one is there, it cannot be.
-    disk.set_folder_syncs(Some(1));
+    let counted = Counted::Of(Kind::SyncDir);
+    disk.plan(Fault { counted, n: disk.count(counted) + 1, lasting: true, failure: Failure::Broken });
     drop(Store::<u64>::open(Path::new("store"), options(&disk)));
     (files_of(&disk), models[models.len() - 2].clone())
 }
 
-fn files_of(disk: &MemoryDisk) -> Files {
+fn files_of(disk: &SimulatedDisk) -> Files {
     let paths = disk.paths().into_iter().filter(|path| path != Path::new("store"));
-    let content = |path: &PathBuf| disk.map(path).unwrap().as_ref().to_vec();
+    let content = |path: &PathBuf| disk.content(path).unwrap();
     let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
     paths.map(|path| (name(&path), content(&path))).collect()
 }
 
-fn disk_of(files: &Files) -> MemoryDisk {
-    let disk = MemoryDisk::default();
+fn disk_of(files: &Files) -> SimulatedDisk {
+    let disk = SimulatedDisk::default();
     disk.create_dir(Path::new("store")).unwrap();
     files.iter().for_each(|(name, bytes)| disk.put(&format!("store/{name}"), bytes));
     disk
@@ -98,8 +97,7 @@ fn disk_of(files: &Files) -> MemoryDisk {
 
 /// What is in the store, all of it read.
 fn read(files: &Files) -> Result<Model, Error> {
-    let fs: Arc<dyn Fs> = Arc::new(disk_of(files));
-    let snapshot = Snapshot::<u64>::open_on(&fs, Path::new("store"))?;
+    let snapshot = Snapshot::<u64>::open_on(&disk_of(files).as_fs(), Path::new("store"))?;
     let mut problem = None;
     snapshot.verify(|error| {
         problem.get_or_insert(error);
@@ -188,8 +186,7 @@ fn a_torn_end_that_may_be_damage() {
         log.truncate(len);
         log[at] ^= 1;
         let disk = disk_of(&changed);
-        let snapshot =
-            Snapshot::<u64>::open_on(&(Arc::new(disk.clone()) as Arc<dyn Fs>), Path::new("store")).unwrap();
+        let snapshot = Snapshot::<u64>::open_on(&disk.as_fs(), Path::new("store")).unwrap();
         let mut problems = Vec::new();
         snapshot.verify(|error| problems.push(error));
         assert!(
@@ -253,6 +250,6 @@ fn a_damaged_log_is_refused_and_kept() {
     let disk = disk_of(&changed);
     let error = Store::<u64>::open(Path::new("store"), options(&disk)).unwrap_err();
     assert!(matches!(&error, Error::Corrupt { path, .. } if path.ends_with(&name)), "{error}");
-    let kept = disk.map(&Path::new("store").join(&name)).unwrap();
-    assert_eq!(kept.as_ref(), &changed[&name][..]);
+    let kept = disk.content(&Path::new("store").join(&name)).unwrap();
+    assert_eq!(kept, changed[&name]);
 }

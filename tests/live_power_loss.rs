@@ -1,9 +1,7 @@
 //! A live store that loses its power after any operation of the disk, or has any fail: what was acknowledged as durable is
 //! there, and what is there is what was written first, without holes.
 //!
-//! `SIMSTORE_IMAGES=10000000 cargo test --release --test live_power_loss` takes more images than the usual number.
-
-mod simulated;
+//! `SIMSTORE_IMAGES=10000000 cargo test --release --test engine live_power_loss` takes more images than the usual number.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use simstore::{Codec, Durability, Error, PlanChoice, Snapshot, Store, StoreOptions};
-use simulated::{Choice, Counted, Failure, Fault, Kind, Random, SimulatedDisk};
+
+use crate::support::disk::{Choice, Counted, Failure, Fault, Kind, SimulatedDisk};
+use crate::support::random::Random;
 
 type Model = BTreeSet<(u64, u64)>;
 

@@ -1,13 +1,12 @@
 //! Builds that lose their power after any operation, or fail at any: one store or the other, complete, or none.
 
-mod simulated;
-
 use std::io;
 use std::path::Path;
 use std::time::Instant;
 
 use simstore::{BuildOptions, Builder, Error, PlanChoice, Snapshot};
-use simulated::{Choice, Counted, Failure, Fault, Kind, SimulatedDisk};
+
+use crate::support::disk::{Choice, Counted, Failure, Fault, Kind, SimulatedDisk};
 
 /// Fingerprints of which some are near each other.
 fn fingerprints(count: u64, salt: u64) -> Vec<u64> {

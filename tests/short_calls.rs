@@ -1,11 +1,10 @@
 //! A store that is opened for a short while, again and again: the last call costs what the first ones did.
 
-mod simulated;
-
 use std::path::Path;
 
 use simstore::{Durability, Snapshot, Store, StoreOptions};
-use simulated::{Counted, Kind, SimulatedDisk};
+
+use crate::support::disk::{Counted, Kind, SimulatedDisk};
 
 fn path() -> &'static Path {
     Path::new("store")

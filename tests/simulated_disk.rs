@@ -1,14 +1,13 @@
 //! The simulated disk by itself.
 
-mod simulated;
-
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use simstore::fs::Fs;
-use simulated::{Choice, Counted, Failure, Fault, Kind, SECTOR, SimulatedDisk};
+
+use crate::support::disk::{Choice, Counted, Failure, Fault, Kind, SECTOR, SimulatedDisk};
 
 const FILE: &str = "folder/file";
 
@@ -241,8 +240,10 @@ fn a_hook_may_use_the_disk() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let first = disk.operations();
-    disk.before_each(move |disk, number| {
-        assert_eq!(number, first + 2 * counted.fetch_add(1, Ordering::Relaxed));
+    disk.before_each(move |disk, kind| {
+        let before = counted.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(disk.operations(), first + 2 * before);
+        assert_eq!(kind, [Kind::Create, Kind::Write, Kind::SyncFile][before]);
         disk.sync_dir(Path::new("folder")).unwrap();
     });
     write(&disk, FILE, b"abc", true);

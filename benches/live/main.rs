@@ -7,7 +7,7 @@
 mod inserts;
 mod meanwhile;
 mod opening;
-#[path = "../random/mod.rs"]
+#[path = "../../tests/support/random.rs"]
 mod random;
 mod writes;
 

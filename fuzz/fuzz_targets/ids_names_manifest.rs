@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use simstore::{BuildOptions, Builder, PlanChoice, Snapshot};
 use tempfile::TempDir;
 
-#[path = "../../tests/seal/mod.rs"]
+#[path = "../../tests/support/seal.rs"]
 mod seal;
 
 const NAMES: [(&str, &[u8; 8]); 3] =

@@ -2,6 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+#[path = "../../tests/support/random.rs"]
+mod random;
+
 fn plain<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (a, &x) in fingerprints.iter().enumerate() {
@@ -23,15 +26,9 @@ fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32) 
     assert!(found == expected, "{} of {} pairs, distance {distance}", found.len(), expected.len());
 }
 
-/// SplitMix64, twice.
+/// Twice 64 random bits.
 fn random(state: &mut u64) -> u128 {
-    let mut next = || {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        u128::from(z ^ z >> 31)
-    };
-    next() << 64 | next()
+    u128::from(random::random(state)) << 64 | u128::from(random::random(state))
 }
 
 /// `value` with some random bits flipped.

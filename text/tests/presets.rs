@@ -1,4 +1,4 @@
-//! Presets equal the tools: the fingerprints that these gave of the texts in `tests/presets/golden.tsv`.
+//! Presets equal the tools: the fingerprints that these gave of the texts in `tests/data/presets.tsv`.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn hex_of(preset: Preset, text: &str) -> String {
 
 #[test]
 fn golden_fingerprints_of_the_tools() {
-    let golden = fs::read_to_string("tests/presets/golden.tsv").unwrap();
+    let golden = fs::read_to_string("tests/data/presets.tsv").unwrap();
     let mut lines = golden.lines().skip_while(|line| line.starts_with('#'));
     let names = lines.next().unwrap().split('\t').skip(1);
     let presets: Vec<Preset> = names.map(|name| name.parse().unwrap()).collect();

@@ -11,7 +11,7 @@ mod join;
 mod measure;
 mod memory;
 mod popcount;
-#[path = "../../random/mod.rs"]
+#[path = "../../../tests/support/random.rs"]
 mod random;
 mod spec;
 mod table;

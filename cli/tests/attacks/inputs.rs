@@ -3,12 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::jobs::JOBS;
-use crate::{Folder, Random, end, times};
+use super::jobs::JOBS;
+use super::{end, times};
+use crate::{Folder, Random};
 
 /// A change of the folder of inputs; another each time.
 fn change(folder: &Folder, random: &mut Random) {
-    let file = |name: &str| folder.path().join("docs").join(name);
+    let file = |name: &str| folder.0.path().join("docs").join(name);
     let name = ["a", "b", "c", "d"][random.below(4) as usize];
     let path = file(&format!("{name}.jsonl"));
     let text = fs::read_to_string(&path).unwrap();
@@ -53,7 +54,7 @@ fn changed_while_read() {
             let after = folder.print(&format!("({line}) && cat o.jsonl r.csv"));
             assert!(found == before || found == after, "neither what it was nor what it became");
         } else {
-            assert!(!folder.path().join("o.jsonl").exists(), "{}", ended.stderr);
+            assert!(!folder.0.path().join("o.jsonl").exists(), "{}", ended.stderr);
         }
     }
 }

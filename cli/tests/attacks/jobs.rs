@@ -101,7 +101,7 @@ impl Job {
     pub(crate) fn undisturbed(&self) -> (String, std::time::Duration) {
         let folder = Folder::new();
         self.prepare(&folder);
-        let ended = folder.run(self.line);
+        let ended = folder.attempt(self.line);
         assert_eq!(ended.code, Some(0), "{}: {}", self.name, ended.stderr);
         (self.state(&folder), ended.took)
     }
@@ -125,9 +125,9 @@ fn document(id: u64, seed: u64) -> String {
 }
 
 fn write_inputs(folder: &Folder) {
-    let write = |name: &str, content: String| fs::write(folder.path().join(name), content).unwrap();
+    let write = |name: &str, content: String| fs::write(folder.0.path().join(name), content).unwrap();
     for name in ["docs", "pages", "more"] {
-        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::create_dir(folder.0.path().join(name)).unwrap();
     }
     for (number, name) in (0..).zip(["a", "b", "c", "d"]) {
         let ids = number * 150..(number + 1) * 150;

@@ -3,8 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::jobs::JOBS;
-use crate::{Random, disturb, end, times};
+use super::jobs::JOBS;
+use super::{disturb, end, times};
+use crate::Random;
 
 /// Starts each command, sends it a signal after a part of the time that it takes, and runs it again.
 fn send(signal: &str, default: u64, seed: u64) {

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use crate::jobs::{JOBS, Job};
-use crate::{Folder, Random, disturb, times};
+use super::jobs::{JOBS, Job};
+use super::{disturb, times};
+use crate::{Folder, Random};
 
 /// Runs each command under limits of the shell.
 fn limited(default: u64, seed: u64, limit: impl Fn(&mut Random) -> String) {
@@ -13,7 +14,7 @@ fn limited(default: u64, seed: u64, limit: impl Fn(&mut Random) -> String) {
         for _ in 0..times(default) {
             let limit = limit(&mut random);
             disturb(job, &limit, &expected, |folder| {
-                Some(folder.run(&format!("{limit}; exec {}", job.line)))
+                Some(folder.attempt(&format!("{limit}; exec {}", job.line)))
             });
         }
     }
@@ -39,7 +40,7 @@ fn little_memory() {
         for _ in 0..times(1) {
             let limit = format!("ulimit -v {}", 20_000 + random.below(600_000));
             disturb(job, &limit, &expected, |folder| {
-                let ended = folder.run(&format!("{limit}; exec {}", job.line));
+                let ended = folder.attempt(&format!("{limit}; exec {}", job.line));
                 // Where not even the loader or an allocation has memory, nobody is left to say so.
                 let is_done = ended.code == Some(0);
                 is_done.then_some(ended)
@@ -50,9 +51,9 @@ fn little_memory() {
 
 /// A disk of so many KiB; none where this user may not have one.
 fn small_disk(folder: &Folder, size: u64) -> bool {
-    let disk = folder.path().join("disk");
+    let disk = folder.0.path().join("disk");
     fs::create_dir_all(&disk).unwrap();
-    folder.run(&format!("mount -t tmpfs -o size={size}k tmpfs disk")).code == Some(0)
+    folder.attempt(&format!("mount -t tmpfs -o size={size}k tmpfs disk")).code == Some(0)
 }
 
 /// A command on a disk that is full.
@@ -63,17 +64,17 @@ fn on_a_full_disk(job: &Job, expected: &str, size: u64) -> bool {
     }
     let inputs = Folder::new();
     job.prepare(&inputs);
-    let copied = folder.run(&format!("cp -r {}/. disk/", inputs.path().display()));
+    let copied = folder.attempt(&format!("cp -r {}/. disk/", inputs.0.path().display()));
     let what = format!("{}, a disk of {size} KiB", job.name);
     if copied.code == Some(0) {
-        let ended = folder.run(&format!("cd disk && exec {}", job.line));
+        let ended = folder.attempt(&format!("cd disk && exec {}", job.line));
         ended.check(&what);
         if ended.code == Some(0) {
             assert!(job.state_in(&folder, "disk") == expected, "{what}: said to be done: {}", ended.stderr);
         }
         // With more room it is done.
         folder.print("mount -o remount,size=1g disk");
-        let again = folder.run(&format!("cd disk && exec {}", job.line));
+        let again = folder.attempt(&format!("cd disk && exec {}", job.line));
         assert_eq!(again.code, Some(0), "{what}, run again: {}", again.stderr);
         assert!(job.state_in(&folder, "disk") == expected, "{what}, run again");
     }

@@ -1,7 +1,8 @@
 //! Commands that nobody listens to.
 
-use crate::jobs::JOBS;
-use crate::{Folder, disturb};
+use super::disturb;
+use super::jobs::JOBS;
+use crate::Folder;
 
 #[test]
 fn closed_outputs() {
@@ -9,13 +10,13 @@ fn closed_outputs() {
         let (expected, _) = job.undisturbed();
         for closed in [">&-", "2>&-", ">&- 2>&-", "<&-"] {
             disturb(job, closed, &expected, |folder| {
-                let ended = folder.run(&format!("exec {} {closed}", job.line));
+                let ended = folder.attempt(&format!("exec {} {closed}", job.line));
                 // Without standard error there can be no word.
                 (!closed.contains('2')).then_some(ended)
             });
         }
         disturb(job, "| true", &expected, |folder| {
-            Some(folder.run(&format!("set -o pipefail; {} --json | true", job.line)))
+            Some(folder.attempt(&format!("set -o pipefail; {} --json | true", job.line)))
         });
     }
 }
@@ -28,7 +29,7 @@ fn a_full_output_is_an_error() {
         for line in
             ["$simstore dedup docs $words >/dev/full", "$simstore dedup docs $words --output - >/dev/full"]
         {
-            let ended = folder.run(line);
+            let ended = folder.attempt(line);
             ended.check(line);
             assert_eq!(ended.code, Some(1), "{line}");
         }

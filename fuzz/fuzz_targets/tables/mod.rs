@@ -4,7 +4,7 @@
 use simstore::{Codec, Fingerprint};
 use simstore::raw::{Bytes, Table};
 
-#[path = "../../../tests/seal/mod.rs"]
+#[path = "../../../tests/support/seal.rs"]
 pub mod seal;
 
 /// The bytes of a sound table, of the second table of a plan: a code for some lengths of tails, one block size.

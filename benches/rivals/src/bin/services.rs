@@ -5,7 +5,7 @@
 //! `cargo run --release -p simstore-rivals --bin services -- 1000000` takes the number of fingerprints that are stored
 //! first. Stores go to the folder that TMPDIR names, and are removed.
 
-#[path = "../../../random/mod.rs"]
+#[path = "../../../../tests/support/random.rs"]
 mod random;
 
 use std::path::Path;

@@ -182,7 +182,7 @@ fn damaged_files() {
     let footer = bytes.len() - 3000;
     for round in 0..400 {
         let mut bytes = bytes.clone();
-        let at = if round % 2 == 0 { footer + random.below(3000) } else { random.below(bytes.len()) };
+        let at = if round % 2 == 0 { footer + random.index(3000) } else { random.index(bytes.len()) };
         bytes[at] ^= 1 << random.below(8);
         let bad = folder.file("damaged.parquet", bytes);
         let read: Vec<_> = documents(&[bad, good.clone()], &options).collect();
@@ -363,7 +363,7 @@ fn columns_in_structs() {
 
 #[test]
 fn pages_that_contradict_one_another() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/contradictory.parquet");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/contradictory.parquet");
     let read = read(&path, &DocumentOptions::default());
     assert!(read.iter().any(Result::is_err), "{read:?}");
     let fingerprinted =

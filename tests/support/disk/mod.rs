@@ -2,12 +2,10 @@
 //!
 //! A file's content becomes durable by a sync of the file, and its name by a sync of its folder; neither makes the
 //! other durable. The order of the operations is the order in which they took the disk's lock.
-#![allow(dead_code, unused_imports, reason = "not every test file uses all of the disk")]
 
 mod action;
 mod crash;
 mod fault;
-mod random;
 mod world;
 
 use std::cell::Cell;
@@ -20,16 +18,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use simstore::fs::{Fs, Lock, SyncFile, WriteFile};
 use simstore::raw::Bytes;
 
-pub(crate) use self::action::{Action, Kind, Operation};
+pub(crate) use self::action::Kind;
+use self::action::{Action, Operation};
 pub(crate) use self::crash::{Choice, Crashes};
 use self::fault::Faults;
 pub(crate) use self::fault::{Counted, Failure, Fault};
-pub(crate) use self::random::Random;
 pub(crate) use self::world::SECTOR;
 use self::world::{Node, World};
 
-/// Called before an operation with its number.
-type Hook = Arc<dyn Fn(&SimulatedDisk, usize) + Send + Sync>;
+/// Called before an operation with its kind.
+type Hook = Arc<dyn Fn(&SimulatedDisk, Kind) + Send + Sync>;
 
 struct State {
     /// What the disk held when it was made.
@@ -123,9 +121,13 @@ impl SimulatedDisk {
         self.state().faults.planned.clear();
     }
 
-    /// Has this called before each operation that changes the disk, with its number, or, if other threads are at
-    /// work, that of one of theirs. It may use the disk; its own operations do not call it.
-    pub(crate) fn before_each(&self, hook: impl Fn(&SimulatedDisk, usize) + Send + Sync + 'static) {
+    /// Lets so many bytes more be written, and no others; `None` is no limit.
+    pub(crate) fn set_room(&self, room: Option<usize>) {
+        self.state().faults.room = room;
+    }
+
+    /// Has this called before each operation that changes the disk. It may use the disk; its own operations do not call it.
+    pub(crate) fn before_each(&self, hook: impl Fn(&SimulatedDisk, Kind) + Send + Sync + 'static) {
         self.state().hook = Some(Arc::new(hook));
     }
 
@@ -144,30 +146,32 @@ impl SimulatedDisk {
         paths
     }
 
+    /// A file that is there; its folder has to be.
+    pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
+        self.create(Path::new(path)).and_then(|mut file| file.write_all(bytes)).unwrap();
+    }
+
     /// What is in a file, if it is there; no read that could fail.
     pub(crate) fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         state.world.file(path).ok().map(|file| state.world.files[file].bytes.to_vec())
     }
 
-    fn run_hook(&self) {
+    fn run_hook(&self, kind: Kind) {
         thread_local! {
             static RUNNING: Cell<bool> = const { Cell::new(false) };
         }
-        let (hook, number) = {
-            let state = self.state();
-            (state.hook.clone(), state.operations.len())
-        };
+        let hook = self.state().hook.clone();
         if let Some(hook) = hook
             && !RUNNING.replace(true)
         {
-            hook(self, number);
+            hook(self, kind);
             RUNNING.set(false);
         }
     }
 
     fn perform(&self, action: Action) -> io::Result<MutexGuard<'_, State>> {
-        self.run_hook();
+        self.run_hook(action.kind());
         let mut state = self.state();
         state.perform(action)?;
         Ok(state)
@@ -188,7 +192,10 @@ impl SimulatedDisk {
 impl State {
     /// Does an operation, or fails it, and records it as it was done.
     fn perform(&mut self, mut action: Action) -> io::Result<()> {
-        let failure = self.faults.next(action.kind());
+        let failure = match &action {
+            Action::Write { bytes, .. } => self.faults.next_write(bytes.len()),
+            _ => self.faults.next(action.kind()),
+        };
         let mut error = failure.map(Failure::error);
         let mut applied = true;
         match (failure, &mut action) {

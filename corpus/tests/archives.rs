@@ -290,7 +290,7 @@ fn archives_cut_anywhere() {
     let whole = tar(&members);
     let mut random = Random(5);
     for _ in 0..100 {
-        let length = 1 + random.below(whole.len() - 1);
+        let length = 1 + random.index(whole.len() - 1);
         let read = read(&folder.file("a.tar", &whole[..length]));
         assert!(read.iter().flatten().count() <= expected.len());
         for error in read.iter().filter_map(|document| document.as_ref().err()) {
@@ -324,7 +324,7 @@ fn archives_damaged_anywhere() {
         for _ in 0..150 {
             let mut bytes = whole.clone();
             for _ in 0..1 + random.below(3) {
-                let at = random.below(bytes.len());
+                let at = random.index(bytes.len());
                 bytes[at] = random.next() as u8;
             }
             for error in read(&folder.file("a.archive", bytes)).into_iter().filter_map(Result::err) {

@@ -58,11 +58,11 @@ fn table(random: &mut Random, delimiter: char) -> (String, Vec<(String, String)>
     let mut rows = Vec::new();
     for _ in 0..random.below(40) {
         let mut value =
-            || (0..random.below(6)).map(|_| PIECES[random.below(PIECES.len())]).collect::<String>();
+            || (0..random.below(6)).map(|_| PIECES[random.index(PIECES.len())]).collect::<String>();
         let (id, other, text) = (format!("n{}", value()), value(), value());
         let quoted = random.below(2) == 0;
         bytes += &[&*id, &other, &text].map(|value| cell(value, quoted)).join(&delimiter.to_string());
-        bytes += ["\n", "\r\n", "\n\n"][random.below(3)];
+        bytes += ["\n", "\r\n", "\n\n"][random.index(3)];
         rows.push((id, text));
     }
     (bytes, rows)

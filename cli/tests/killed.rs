@@ -3,19 +3,13 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// SplitMix64 of one number.
-fn random(i: u64) -> u64 {
-    let z = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def0);
-    let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
+use crate::Random;
 
 /// A run of `simstore add` that is killed again and again, and started again, adds what one run adds.
 #[test]
 fn add_carries_on() {
     let folder = tempfile::tempdir().unwrap();
-    let lines: String = (0..30_000).map(|i| format!("{:016x}\n", random(i))).collect();
+    let lines: String = (0..30_000).map(|i| format!("{:016x}\n", Random::of(i))).collect();
     std::fs::write(folder.path().join("input.hex"), lines).unwrap();
     let simstore = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_simstore"));
@@ -36,7 +30,7 @@ fn add_carries_on() {
         let (mut kills, mut wait) = (0, 2_000);
         loop {
             let mut process = simstore(&args).spawn().unwrap();
-            std::thread::sleep(Duration::from_micros(random(kills) % wait));
+            std::thread::sleep(Duration::from_micros(Random::of(kills) % wait));
             process.kill().unwrap();
             if process.wait().unwrap().success() {
                 break;

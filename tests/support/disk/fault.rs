@@ -39,8 +39,6 @@ impl Failure {
 pub(crate) enum Counted {
     /// Those that change the disk: their numbers are those of the listing.
     Changes,
-    /// Those that only read.
-    Reads,
     All,
     Of(Kind),
 }
@@ -49,7 +47,6 @@ impl Counted {
     fn counts(self, kind: Kind) -> bool {
         match self {
             Counted::Changes => !kind.reads(),
-            Counted::Reads => kind.reads(),
             Counted::All => true,
             Counted::Of(wanted) => kind == wanted,
         }
@@ -69,6 +66,8 @@ pub(crate) struct Fault {
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     pub(super) planned: Vec<Fault>,
+    /// Bytes that may still be written; `None` is no limit.
+    pub(super) room: Option<usize>,
     counts: [usize; Kind::List as usize + 1],
 }
 
@@ -76,6 +75,19 @@ impl Faults {
     pub(super) fn count(&self, counted: Counted) -> usize {
         let kinds = KINDS.into_iter().filter(|&kind| counted.counts(kind));
         kinds.map(|kind| self.counts[kind as usize]).sum()
+    }
+
+    /// As `next`, for a write of so many bytes, for which there may be no room.
+    pub(super) fn next_write(&mut self, len: usize) -> Option<Failure> {
+        let planned = self.next(Kind::Write);
+        let Some(room) = &mut self.room else { return planned };
+        let fits = len.min(*room);
+        *room -= fits;
+        match fits {
+            0 if len > 0 => Some(Failure::Full),
+            _ if fits < len => Some(Failure::Short(fits)),
+            _ => planned,
+        }
     }
 
     /// Counts an operation, and says how it fails if it does.

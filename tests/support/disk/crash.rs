@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::SimulatedDisk;
 use super::action::Operation;
-use super::random::Random;
 use super::world::{Folder, Inode, Names, Node, SECTOR, World, push_range, sector_end};
+use crate::support::random::Random;
 
 /// How much of what was not synced a power loss leaves.
 #[derive(Clone, Debug)]

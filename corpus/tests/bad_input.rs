@@ -66,7 +66,7 @@ fn damaged_archives() {
         let whole: Vec<_> = whole.into_iter().map(|document| document.unwrap().text).collect();
         for _ in 0..20 {
             let mut bytes = bytes.clone();
-            let at = random.below(bytes.len());
+            let at = random.index(bytes.len());
             bytes[at] ^= 1 << random.below(8);
             let damaged = folder.file(&format!("damaged.jsonl{ending}"), bytes);
             // Some bits matter to nobody; what has a checksum is right, or ends in an error.

@@ -2,25 +2,17 @@
 
 use simstore::{Builder, Fingerprint, Snapshot};
 
-/// SplitMix64: G. L. Steele Jr., D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators",
-/// OOPSLA 2014.
-pub(crate) struct Random(pub(crate) u64);
+use super::random::Random;
 
 impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
     pub(crate) fn fingerprint<F: Fingerprint>(&mut self) -> F {
         let high = u128::from(self.next()) << 64;
         F::from_u128(high | u128::from(self.next()))
+    }
+
+    /// The fingerprint with `count` random bits flipped, the same one perhaps twice.
+    pub(crate) fn flip<F: Fingerprint>(&mut self, fingerprint: F, count: u64) -> F {
+        (0..count).fold(fingerprint, |x, _| x ^ F::bit_mask(self.below(u64::from(F::BITS)) as u32))
     }
 
     /// Fingerprints around few centres, each a few bits from its own.
@@ -29,8 +21,7 @@ impl Random {
         (0..count)
             .map(|i| {
                 let flips = self.below(5);
-                let flip = |value: F, _| value ^ F::bit_mask(self.below(u64::from(F::BITS)) as u32);
-                (0..flips).fold(centres[i / 20], flip)
+                self.flip(centres[i / 20], flips)
             })
             .collect()
     }

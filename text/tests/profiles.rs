@@ -10,7 +10,7 @@ use simstore_text::{DocumentFrequencies, Profile, Resource, Resources, Simhash, 
 /// The files that the golden profiles refer to.
 fn resources() -> Resources {
     let read = |name: &str| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/text").join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
         let text = std::fs::read_to_string(&path).unwrap();
         Some(Resource::new(path, text))
     };
@@ -63,7 +63,7 @@ const NAMES: [&str; 22] = [
 #[test]
 fn golden() {
     let mut rows = 0;
-    for row in include_str!("text/golden.tsv").lines().filter(|line| !line.starts_with('#')) {
+    for row in include_str!("data/profiles.tsv").lines().filter(|line| !line.starts_with('#')) {
         let fields: Vec<&str> = row.split('\t').collect();
         let [text, name, hex64, hex128, features] = fields[..] else { panic!("{row}") };
         let text = unescape(text);

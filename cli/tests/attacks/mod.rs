@@ -2,8 +2,7 @@
 //! command that says that it is done has done all of it, one that is not says why, and the same command run again in peace
 //! ends where an undisturbed run ends.
 //!
-//! `SIMSTORE_ATTACKS=200 cargo test --test attacks` disturbs each command so often; the default is a few times.
-#![cfg(unix)]
+//! `SIMSTORE_ATTACKS=200 cargo test --test cli attacks` disturbs each command so often; the default is a few times.
 
 mod inputs;
 mod jobs;
@@ -12,34 +11,16 @@ mod limits;
 mod outputs;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 use self::jobs::{Job, WORDS};
+use crate::Folder;
 
 /// How often a command is disturbed.
 fn times(default: u64) -> u64 {
     std::env::var("SIMSTORE_ATTACKS").ok().and_then(|times| times.parse().ok()).unwrap_or(default)
-}
-
-/// Pseudo-random numbers, the same every time (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
-    }
 }
 
 /// How a command ended.
@@ -54,30 +35,19 @@ struct Ended {
 /// Longer than any command here takes on the slowest machine: what takes so long does not end at all.
 const HANGS: Duration = Duration::from_secs(180);
 
-/// A folder in which commands are run, removed at the end.
-struct Folder(TempDir);
-
 impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
     /// A shell line, in which `$simstore` is the program and `$words` a profile. What it prints is thrown away.
     fn start(&self, line: &str) -> Child {
         let mut command = Command::new("bash");
-        command.args(["-c", line]).current_dir(self.path()).env("simstore", env!("CARGO_BIN_EXE_simstore"));
+        command.args(["-c", line]).current_dir(self.0.path()).env("simstore", env!("CARGO_BIN_EXE_simstore"));
         command.env("words", WORDS);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }
 
-    /// Runs a line to its end.
+    /// Runs a shell line to its end.
     #[track_caller]
-    fn run(&self, line: &str) -> Ended {
+    fn attempt(&self, line: &str) -> Ended {
         end(self.start(line), line)
     }
 
@@ -85,7 +55,7 @@ impl Folder {
     #[track_caller]
     fn print(&self, line: &str) -> String {
         let mut command = Command::new("bash");
-        command.args(["-c", line]).current_dir(self.path()).env("simstore", env!("CARGO_BIN_EXE_simstore"));
+        command.args(["-c", line]).current_dir(self.0.path()).env("simstore", env!("CARGO_BIN_EXE_simstore"));
         command.env("words", WORDS);
         let output = command.stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -94,7 +64,7 @@ impl Folder {
 
     /// All files below the folder, hidden ones too.
     fn files(&self) -> Vec<PathBuf> {
-        let (mut folders, mut files) = (vec![self.path().to_path_buf()], Vec::new());
+        let (mut folders, mut files) = (vec![self.0.path().to_path_buf()], Vec::new());
         while let Some(folder) = folders.pop() {
             for entry in folder.read_dir().unwrap() {
                 let path = entry.unwrap().path();
@@ -152,7 +122,7 @@ fn disturb(job: &Job, what: &str, expected: &str, run: impl FnOnce(&Folder) -> O
             assert!(job.state(&folder) == expected, "{what}: said to be done: {}", ended.stderr);
         }
     }
-    let again = folder.run(job.line);
+    let again = folder.attempt(job.line);
     assert_eq!(again.code, Some(0), "{what}, run again: {}", again.stderr);
     let state = job.state(&folder);
     assert!(state == expected, "{what}, run again: {}", difference(&state, expected));

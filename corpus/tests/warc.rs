@@ -205,7 +205,7 @@ fn a_damaged_member_is_one_record() {
         for _ in 0..20 {
             let mut members = members.clone();
             // Not the first bytes, without which there is no member.
-            let at = 10 + random.below(members[damaged].len() - 10);
+            let at = 10 + random.index(members[damaged].len() - 10);
             members[damaged][at] ^= 1 << random.below(8);
             let read = read(folder.file("a.warc.gz", members.concat()), &options);
             let bad: Vec<_> = read.iter().filter_map(|document| document.as_ref().err()).collect();

@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use super::action::Action;
-use super::random::Random;
+use crate::support::random::Random;
 
 /// What a disk writes at once: of an unsynced sector all or nothing arrives, or garbage.
 pub(crate) const SECTOR: usize = 512;

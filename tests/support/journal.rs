@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 
 use simstore::{Durability, Error, Insertion, Snapshot, Store, Transaction};
 
+use super::random::Random;
+
 /// The pairs that one thread writes; nobody else touches them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stream {
@@ -23,17 +25,9 @@ enum Operation {
     Batch(Vec<u64>, u64),
 }
 
-/// SplitMix64 of one number.
-pub(crate) fn random(i: u64) -> u64 {
-    let z = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def0);
-    let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
-
 /// The fingerprint of an id; no two are within a few bits.
 fn fingerprint(id: u64) -> u64 {
-    random(!id)
+    Random::of(!id)
 }
 
 fn name(id: u64) -> String {
@@ -61,7 +55,7 @@ impl Stream {
     }
 
     fn next_operation(&self) -> Operation {
-        let random = random(self.number << 32 | self.done);
+        let random = Random::of(self.number << 32 | self.done);
         // Often one that is still there, sometimes one that is not.
         let earlier = self.id((random >> 8) % (self.done + 1), random >> 60 & 1);
         match random % 8 {

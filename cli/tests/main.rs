@@ -1,0 +1,29 @@
+//! The command line, through its binary. CONTRIBUTING.md says which file tests what.
+
+mod add;
+#[cfg(unix)]
+mod attacks;
+mod build;
+mod dedup;
+mod dedup_again;
+mod dedup_choices;
+mod dedup_ids;
+mod evaluate;
+mod examples;
+mod fingerprint;
+mod inputs;
+mod killed;
+mod live;
+mod outputs;
+mod pipes;
+mod profile;
+mod query;
+mod runs;
+mod salvage;
+mod store;
+mod support;
+mod synth;
+#[cfg(unix)]
+mod threads;
+
+use support::{Folder, Random, Run, fields, hex_lines, sample};

@@ -1,0 +1,18 @@
+//! Reading documents and fingerprints from files, and writing them. CONTRIBUTING.md says which file tests what.
+
+mod archives;
+mod bad_input;
+mod documents;
+mod encodings;
+mod files;
+mod fingerprints;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod support;
+mod tables;
+mod warc;
+mod writer;
+
+use support::{
+    COMPRESSIONS, Folder, Random, TWO_LINES, bad_line, bzip2, gzip, ids_and_texts, read, xz, zstd,
+};

@@ -1,0 +1,16 @@
+//! The engine through its public API. CONTRIBUTING.md says which file tests what.
+
+mod build;
+mod corruption;
+mod exactness;
+mod golden;
+mod killed;
+mod layers;
+mod live;
+mod live_corruption;
+mod live_power_loss;
+mod numbers;
+mod power_loss;
+mod short_calls;
+mod simulated_disk;
+mod support;

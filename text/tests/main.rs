@@ -1,0 +1,4 @@
+//! Texts and their fingerprints, through the public API. CONTRIBUTING.md says which file tests what.
+
+mod presets;
+mod profiles;
