@@ -118,6 +118,15 @@ pub enum Error {
         /// The store.
         path: PathBuf,
     },
+    /// The store was opened by the process that this one was forked from. It has the lock and the log, not the threads.
+    #[error(
+        "{}: opened before this process was forked: read it as a snapshot, or open it in one process alone, after the fork",
+        .path.display()
+    )]
+    Forked {
+        /// The store.
+        path: PathBuf,
+    },
     /// The store holds fingerprints of another width.
     #[error("{}: the store holds {found}-bit fingerprints, not {expected}-bit ones", .path.display())]
     Width {
@@ -131,7 +140,7 @@ pub enum Error {
     /// A query asked for a larger distance than the store was built for.
     #[error(
         "{}: distance {asked} is more than this store can answer ({supported}); \
-         raise it with `simstore compact --distance {asked}`",
+         compact it with option `distance`",
         .path.display()
     )]
     Distance {
@@ -169,6 +178,17 @@ pub enum Error {
     /// that another process writes.
     #[error("{0}")]
     Refused(String),
+    /// All numbers, or ids, of a kind have been given.
+    #[error("{}: {reason}", .path.display())]
+    Exhausted {
+        /// The store.
+        path: PathBuf,
+        /// Of which there are none left, and what to do.
+        reason: &'static str,
+    },
+    /// What simstore itself relies on does not hold, whatever the data and the arguments are.
+    #[error("{0}: this is a bug of simstore; please report it")]
+    Bug(String),
     /// A callback or a visitor said not to go on. Nothing half-written is left.
     #[error("cancelled")]
     Cancelled,
@@ -184,7 +204,98 @@ pub enum Error {
     },
 }
 
+/// What kind of error it is: what exceptions, exit codes and HTTP statuses hang on. Kinds may be added, and keep their
+/// [names](ErrorCode::name).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each is the variant of `Error` of the same name")]
+pub enum ErrorCode {
+    Io,
+    Thread,
+    Corrupt,
+    TornEnd,
+    UnsupportedVersion,
+    NotAStore,
+    Setting,
+    Poisoned,
+    AlreadyExists,
+    Locked,
+    Forked,
+    Width,
+    Distance,
+    OutOfOrder,
+    IncompletePlan,
+    BadArgument,
+    Refused,
+    Exhausted,
+    Bug,
+    Cancelled,
+    BadInput,
+}
+
+impl ErrorCode {
+    /// Its name, as it stands in answers and logs: `not-a-store`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorCode::Io => "io",
+            ErrorCode::Thread => "thread",
+            ErrorCode::Corrupt => "corrupt",
+            ErrorCode::TornEnd => "torn-end",
+            ErrorCode::UnsupportedVersion => "unsupported-version",
+            ErrorCode::NotAStore => "not-a-store",
+            ErrorCode::Setting => "setting",
+            ErrorCode::Poisoned => "poisoned",
+            ErrorCode::AlreadyExists => "already-exists",
+            ErrorCode::Locked => "locked",
+            ErrorCode::Forked => "forked",
+            ErrorCode::Width => "width",
+            ErrorCode::Distance => "distance",
+            ErrorCode::OutOfOrder => "out-of-order",
+            ErrorCode::IncompletePlan => "incomplete-plan",
+            ErrorCode::BadArgument => "bad-argument",
+            ErrorCode::Refused => "refused",
+            ErrorCode::Exhausted => "exhausted",
+            ErrorCode::Bug => "bug",
+            ErrorCode::Cancelled => "cancelled",
+            ErrorCode::BadInput => "bad-input",
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl Error {
+    /// What kind of error it is.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Error::Io { .. } => ErrorCode::Io,
+            Error::Thread { .. } => ErrorCode::Thread,
+            Error::Corrupt { .. } => ErrorCode::Corrupt,
+            Error::TornEnd { .. } => ErrorCode::TornEnd,
+            Error::UnsupportedVersion { .. } => ErrorCode::UnsupportedVersion,
+            Error::NotAStore { .. } => ErrorCode::NotAStore,
+            Error::Setting { .. } => ErrorCode::Setting,
+            Error::Poisoned { .. } => ErrorCode::Poisoned,
+            Error::AlreadyExists { .. } => ErrorCode::AlreadyExists,
+            Error::Locked { .. } => ErrorCode::Locked,
+            Error::Forked { .. } => ErrorCode::Forked,
+            Error::Width { .. } => ErrorCode::Width,
+            Error::Distance { .. } => ErrorCode::Distance,
+            Error::OutOfOrder { .. } => ErrorCode::OutOfOrder,
+            Error::IncompletePlan { .. } => ErrorCode::IncompletePlan,
+            Error::BadArgument(_) => ErrorCode::BadArgument,
+            Error::Refused(_) => ErrorCode::Refused,
+            Error::Exhausted { .. } => ErrorCode::Exhausted,
+            Error::Bug(_) => ErrorCode::Bug,
+            Error::Cancelled => ErrorCode::Cancelled,
+            Error::BadInput { .. } => ErrorCode::BadInput,
+        }
+    }
+
     /// Makes an [`Error::Io`] of what the operating system says: `file.read(..).map_err(Error::io(path, "read"))`.
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
@@ -283,6 +394,73 @@ impl fmt::Display for Damage {
             Damage::IncompleteCode => write!(f, "code lengths that make no complete code"),
             Damage::Order { what } => write!(f, "{what} are not ascending"),
             Damage::Mismatch { what } => write!(f, "{what} do not agree"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// One of each kind. A new variant does not compile before it has a code, and fails here before it stands in this list:
+    /// the number of codes is the number of lines of the file that name one in `name`.
+    fn one_of_each() -> Vec<Error> {
+        let path = || PathBuf::from("store");
+        let source = || io::Error::other("on fire");
+        let (reason, text) = ("why", || "why".to_string());
+        vec![
+            Error::Io { path: path(), action: "open", source: source() },
+            Error::Thread { source: source() },
+            Error::Corrupt { path: path(), offset: 7, damage: Damage::CodeWord },
+            Error::TornEnd { path: path(), offset: 7, bytes: 8 },
+            Error::UnsupportedVersion { path: path(), found: 9, supported: 3 },
+            Error::NotAStore { path: path(), reason: text() },
+            Error::Setting { path: path(), setting: "codec", has: text(), asked: text() },
+            Error::Poisoned { path: path(), reason: text() },
+            Error::AlreadyExists { path: path(), reason },
+            Error::Locked { path: path() },
+            Error::Forked { path: path() },
+            Error::Width { path: path(), expected: 64, found: 128 },
+            Error::Distance { path: path(), asked: 4, supported: 3 },
+            Error::OutOfOrder { what: "ids", previous: text(), got: text() },
+            Error::IncompletePlan { plan: text(), distance: 3, reason: text() },
+            Error::BadArgument(text()),
+            Error::Refused(text()),
+            Error::Exhausted { path: path(), reason },
+            Error::Bug(text()),
+            Error::Cancelled,
+            Error::BadInput { path: path(), line: 7, reason: text() },
+        ]
+    }
+
+    #[test]
+    fn each_kind_has_a_code_of_its_own() {
+        let errors = one_of_each();
+        let codes = include_str!("error.rs").lines().filter(|line| line.contains("=> ErrorCode::")).count();
+        assert_eq!(errors.len(), codes, "an error is missing in this test");
+        let mut names = HashSet::new();
+        for error in errors {
+            let (code, name) = (error.code(), error.code().name());
+            // The name of the variant, as it is told.
+            let variant: String = format!("{code:?}")
+                .chars()
+                .flat_map(|c| c.is_uppercase().then_some('-').into_iter().chain(c.to_lowercase()))
+                .collect();
+            assert_eq!(name, variant.trim_start_matches('-'));
+            assert_eq!(name, code.to_string());
+            assert!(format!("{error:?}").starts_with(&format!("{code:?}")), "{error:?}");
+            assert!(names.insert(name), "{name} twice");
+        }
+    }
+
+    /// Whoever calls the library has no command line.
+    #[test]
+    fn messages_name_no_flags() {
+        for error in one_of_each() {
+            let message = error.to_string();
+            assert!(!message.contains("--") && !message.contains("`simstore "), "{message}");
         }
     }
 }

@@ -114,9 +114,9 @@ pub(crate) fn log_name(number: u64) -> String {
 
 /// Every number of a segment or log has been given.
 fn no_number_left(path: &Path) -> Error {
-    let why =
-        "no number is left for another file of the store: make another store of it with `simstore salvage`";
-    Error::BadArgument(format!("{}: {why}", path.display()))
+    let reason =
+        "no number is left for another file of the store: salvage it, which makes another store of it";
+    Error::Exhausted { path: path.to_path_buf(), reason }
 }
 
 /// Refuses a number that no log can have: nobody would read it.

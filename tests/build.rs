@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Snapshot};
 
@@ -288,7 +289,17 @@ fn fingerprints_of_a_source() {
         }
     }
     let options = BuildOptions { ids: false, fs: SimulatedDisk::default().as_fs(), ..options() };
-    let mut builder = Builder::<u64>::create(Path::new("store"), options).unwrap();
+    let mut builder = Builder::<u64>::create(Path::new("store"), options.clone()).unwrap();
     builder.insert(1, 0).unwrap();
     assert!(matches!(builder.finish_sorted(|write| write(&[2])), Err(Error::BadArgument(_))));
+    // A source that goes on counting.
+    let options = BuildOptions { ids: false, fs: SimulatedDisk::default().as_fs(), ..options };
+    let builder = Builder::<u64>::create(Path::new("store"), options).unwrap();
+    let calls = AtomicU64::new(0);
+    let error = builder
+        .finish_sorted(move |write| {
+            (0..=calls.fetch_add(1, Ordering::Relaxed)).try_for_each(|value| write(&[value]))
+        })
+        .unwrap_err();
+    assert!(matches!(error, Error::BadArgument(_)), "{error}");
 }

@@ -49,7 +49,7 @@ impl Failure {
             Failure::Closed => return ExitCode::SUCCESS,
             Failure::Usage(message) => (message.clone(), 2),
             Failure::Failed(message) => (message.clone(), 1),
-            Failure::Engine(error) => (with_flags(&error.to_string()), 1),
+            Failure::Engine(error) => (said_here(error), 1),
         };
         complain(&message);
         ExitCode::from(code)
@@ -64,6 +64,19 @@ impl From<Error> for Failure {
             }
             error => Failure::Engine(error),
         }
+    }
+}
+
+/// An error of a library as the command line says it.
+fn said_here(error: &Error) -> String {
+    let message = with_flags(&error.to_string());
+    match error {
+        Error::Distance { asked, .. } => message.replace(
+            "compact it with --distance",
+            &format!("raise it with `simstore compact --distance {asked}`"),
+        ),
+        Error::AlreadyExists { .. } => message.replace("--replace replaces it", "use --force to replace it"),
+        _ => message,
     }
 }
 
@@ -106,5 +119,7 @@ mod tests {
         ] {
             assert_eq!(with_flags(message), said);
         }
+        let distance = Error::Distance { path: "store".into(), asked: 9, supported: 3 };
+        assert!(said_here(&distance).ends_with("; raise it with `simstore compact --distance 9`"));
     }
 }

@@ -127,11 +127,11 @@ impl<F: Fingerprint> Segment<F> {
         let plan = Plan::new(&entry.plan, distance, plans).map_err(|error| {
             let path = store.join(entry.table_name(0)).display().to_string();
             match error {
-                Error::IncompletePlan { plan, distance, reason } => {
+                // Tables that make no plan at all miss neighbours, too.
+                Error::IncompletePlan { reason, .. } | Error::BadArgument(reason) => {
                     let reason = format!("{reason}; its tables are {path} and those after it");
-                    Error::IncompletePlan { plan, distance, reason }
+                    Error::IncompletePlan { plan: entry.plan.clone(), distance, reason }
                 }
-                Error::BadArgument(reason) => Error::BadArgument(format!("{path}: {reason}")),
                 other => other,
             }
         })?;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{LOCK, Snapshot, remove_litter};
 use crate::error::{Error, Result};
@@ -116,7 +116,7 @@ impl<F: Fingerprint> Builder<F> {
         let ours = names.is_empty() || (has(LOCK) && only_ours);
         if has(MANIFEST) && (ours || Manifest::is_one(fs, path)) {
             if !self.options.replace {
-                return taken("there is a store already; use --force to replace it");
+                return taken("there is a store already; option `replace` replaces it");
             }
         } else if !ours {
             return taken("the folder is not empty and not a store; choose another path for the store");
@@ -198,7 +198,22 @@ impl<F: Fingerprint> Builder<F> {
                 "fingerprints of a source have no ids, and none are inserted beside them".to_string();
             return Err(Error::BadArgument(message));
         }
-        let source = Box::new(source);
+        let count = OnceLock::new();
+        let same_each_time = move |write: &mut dyn FnMut(&[F]) -> Result<()>| {
+            let mut given = 0_u64;
+            source(&mut |fingerprints| {
+                given += fingerprints.len() as u64;
+                write(fingerprints)
+            })?;
+            let before = *count.get_or_init(|| given);
+            if given == before {
+                return Ok(());
+            }
+            Err(Error::BadArgument(format!(
+                "the source gave {before} fingerprints when they were counted, and {given} when they were written"
+            )))
+        };
+        let source = Box::new(same_each_time);
         let entries = self.segment.take().map(|segment| segment.finish_sorted(source)).transpose()?;
         self.publish(entries.into_iter().collect())
     }

@@ -231,8 +231,9 @@ impl<F: Fingerprint> Rescue<'_, F> {
             let mut highest = builder.highest_id;
             self.without_ids.finish()?.visit(|fingerprint| {
                 let next = highest.map_or(Some(0), |id| id.checked_add(1)).ok_or_else(|| {
-                    let why = "no id is left after the highest one, 2^64 - 1: leave out what has lost its id";
-                    Error::BadArgument(format!("{}: {why}", store.path.display()))
+                    let reason =
+                        "no id is left after the highest one, 2^64 - 1: leave out what has lost its id";
+                    Error::Exhausted { path: store.path.clone(), reason }
                 })?;
                 highest = Some(next);
                 builder.insert(fingerprint, next)

@@ -108,7 +108,7 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
     pub(crate) fn finish(mut self) -> Result<(W, u64)> {
         while self.drain()?.is_some() {}
         if self.pushed != self.header.fingerprints {
-            return Err(Error::BadArgument(format!(
+            return Err(Error::Bug(format!(
                 "{}: {} fingerprints announced, {} written",
                 self.path.display(),
                 self.header.fingerprints,

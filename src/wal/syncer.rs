@@ -54,9 +54,8 @@ impl LogSyncer {
     /// others to join. A failed sync is never retried: it fails for everyone who waits, now and later.
     pub(crate) fn sync_to(&self, len: u64, delay: Duration) -> Result<()> {
         if len > self.written.load(Ordering::Acquire) {
-            let message =
-                format!("{}: {len} bytes cannot be synced before they are written", self.path.display());
-            return Err(Error::BadArgument(message));
+            let path = self.path.display();
+            return Err(Error::Bug(format!("{path}: {len} bytes are to be synced before they are written")));
         }
         let mut state = self.lock();
         loop {

@@ -46,9 +46,9 @@ impl<F: Fingerprint> LogWriter<F> {
         previous: Option<PreviousLog>,
     ) -> Result<LogWriter<F>> {
         if first_sequence > format::MAX_FIRST_SEQUENCE {
-            return Err(Error::BadArgument(format!(
-                "a log cannot start with sequence number {first_sequence}"
-            )));
+            let reason =
+                "no sequence number is left for another log: salvage the store, which makes another of it";
+            return Err(Error::Exhausted { path: path.to_path_buf(), reason });
         }
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(TEMPORARY);
@@ -77,7 +77,7 @@ impl<F: Fingerprint> LogWriter<F> {
     /// file every further call fails: what follows half a record would not be read.
     pub(crate) fn append(&mut self, payload: &Payload<F>) -> Result<u64> {
         if payload.is_empty() {
-            return Err(Error::BadArgument("a record of a log needs at least one operation".to_string()));
+            return Err(Error::Bug("a record of a log without operations".to_string()));
         }
         self.write(payload.bytes())
     }

@@ -234,8 +234,8 @@ fn batches_are_refused_when_they_do_not_fit() {
     let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, 1, None).unwrap();
     writer.append(&full).unwrap();
     full = Payload::default();
-    assert!(matches!(writer.append(&full), Err(Error::BadArgument(_))));
-    assert!(matches!(writer.syncer().sync_to(writer.len() + 1, Duration::ZERO), Err(Error::BadArgument(_))));
+    assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
+    assert!(matches!(writer.syncer().sync_to(writer.len() + 1, Duration::ZERO), Err(Error::Bug(_))));
     assert_eq!(writer.next_sequence(), 2);
 }
 
