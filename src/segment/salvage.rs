@@ -70,7 +70,7 @@ impl<F: Fingerprint> Remains<F> {
             open.file(&entry.ids_name(), ids_footer, |path, bytes| {
                 let ids = Ids::open_alone(path, bytes)?;
                 let sound = ids.fingerprints() == fingerprints || fingerprints == 0;
-                if !sound || blocks.is_some_and(|blocks| blocks != ids.blocks()) {
+                if !sound || blocks.is_some_and(|blocks| blocks != ids.chunks.len()) {
                     let what = "the chunks of ids and the blocks of the first table";
                     return Err(Error::corrupt(path, 0, Damage::Mismatch { what }));
                 }
@@ -105,7 +105,7 @@ impl<F: Fingerprint> Remains<F> {
 
     /// Number of chunks of names.
     pub(crate) fn name_chunks(&self) -> usize {
-        self.names.as_ref().map_or(0, Names::chunks)
+        self.names.as_ref().map_or(0, |names| names.chunks.len())
     }
 
     /// Appends the ids and names of a chunk, ascending.
@@ -117,7 +117,8 @@ impl<F: Fingerprint> Remains<F> {
     pub(crate) fn marks(&self, damaged: &mut dyn FnMut(Error)) -> Vec<(String, Vec<u8>)> {
         let mut all = Vec::new();
         if let Some(marks) = &self.marks {
-            (0..marks.chunks()).for_each(|chunk| marks.read(chunk, &mut all).unwrap_or_else(&mut *damaged));
+            (0..marks.chunks.len())
+                .for_each(|chunk| marks.read(chunk, &mut all).unwrap_or_else(&mut *damaged));
         }
         all
     }
