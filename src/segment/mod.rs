@@ -16,7 +16,7 @@ pub(crate) use self::builder::SegmentBuilder;
 use self::ids::Ids;
 use self::marks::Marks;
 use self::names::Names;
-pub(crate) use self::salvage::Remains;
+pub(crate) use self::salvage::SegmentRemains;
 use self::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;

@@ -18,7 +18,7 @@ use crate::sort::Sorter;
 use crate::table::Table;
 
 /// The files of a segment that can be opened.
-pub(crate) struct Remains<F> {
+pub(crate) struct SegmentRemains<F> {
     /// As the manifest has it; without a manifest its footers are empty and its counts 0.
     pub(crate) entry: SegmentEntry,
     /// Those that cannot be opened are `None`.
@@ -34,14 +34,14 @@ pub(crate) struct Remains<F> {
 /// A fingerprint that was rescued, with an id if it had one that was rescued too.
 pub(crate) type Rescued<'a, F> = &'a mut dyn FnMut(F, Option<u64>) -> Result<()>;
 
-impl<F: Fingerprint> Remains<F> {
+impl<F: Fingerprint> SegmentRemains<F> {
     /// Opens what can be opened; calls `damaged` with the others.
     pub(crate) fn open(
         fs: &dyn Fs,
         store: &Path,
         entry: SegmentEntry,
         damaged: &mut dyn FnMut(Error),
-    ) -> Remains<F> {
+    ) -> SegmentRemains<F> {
         let mut open = Opening { fs, store, damaged };
         let footer = |i: usize| entry.footers.get(i).copied();
         let mut fingerprints = entry.fingerprints;
@@ -90,7 +90,7 @@ impl<F: Fingerprint> Remains<F> {
         };
         let marks =
             if entry.marks > 0 { open.file(&entry.marks_name(), marks_footer, Marks::open) } else { None };
-        Remains { entry, tables, ids, names, tombstones, marks, fingerprints }
+        SegmentRemains { entry, tables, ids, names, tombstones, marks, fingerprints }
     }
 
     /// The tables that could be opened.
