@@ -292,3 +292,6 @@ impl Chunks {
         Error::corrupt(&self.path, self.offset(chunk), damage)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -244,3 +244,6 @@ impl IdChunk<'_> {
         (0..self.count).map(|i| (self.get(i), self.is_first(i)))
     }
 }
+
+#[cfg(test)]
+mod tests;

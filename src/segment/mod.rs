@@ -6,6 +6,8 @@ mod ids;
 mod marks;
 mod names;
 mod salvage;
+#[cfg(test)]
+mod tests;
 mod tombstones;
 mod verify;
 

@@ -236,3 +236,6 @@ fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;
