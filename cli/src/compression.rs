@@ -3,19 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rayon::prelude::*;
 use serde::Serialize;
-use simstore::plan::TablePlan;
-use simstore::plan::floor_bits_per_fingerprint;
-use simstore::raw::{Permutation, Table};
-use simstore::{Codec, Fingerprint};
+use simstore::Fingerprint;
+use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
-use crate::numbers::{bits_each, grouped, parse_block_size, rounded};
+use crate::numbers::{grouped, parse_block_size, rounded};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::rivals;
 use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
@@ -58,7 +54,7 @@ pub(crate) struct CompressionArgs {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct MethodObject {
     method: String,
     bytes: Option<u64>,
     bits_per_fingerprint: f64,
@@ -67,102 +63,40 @@ struct Row {
     distinct: u64,
 }
 
-/// One way to store a sorted set of distinct fingerprints.
-enum Method {
-    Table(Codec),
-    EliasFano,
-    Rice,
-    Zstd,
-    ZstdGaps,
-    ZstdVarints,
-    Raw,
-}
-
-impl Method {
-    const ALL: [Method; 9] = [
-        Method::Table(Codec::FirstDifference),
-        Method::Table(Codec::Gap),
-        Method::Table(Codec::EliasFano),
-        Method::EliasFano,
-        Method::Rice,
-        Method::Zstd,
-        Method::ZstdGaps,
-        Method::ZstdVarints,
-        Method::Raw,
-    ];
-
-    fn name(&self, level: i32) -> String {
-        match self {
-            Method::Table(codec) => format!("simstore {codec}"),
-            Method::EliasFano => "Elias-Fano".to_owned(),
-            Method::Rice => "Rice-coded gaps".to_owned(),
-            Method::Zstd => format!("zstd -{level}"),
-            Method::ZstdGaps => format!("gaps + zstd -{level}"),
-            Method::ZstdVarints => format!("varint gaps + zstd -{level}"),
-            Method::Raw => "raw".to_owned(),
-        }
-    }
-
-    fn bytes<F: Fingerprint>(&self, sorted: &[F], args: &CompressionArgs) -> Outcome<u64> {
-        let failed = |error| Failure::Failed(format!("zstd: {error}"));
-        match self {
-            Method::Table(codec) => {
-                let plan = TablePlan { permutation: Permutation::identity(), prefix_bits: 0, flips: 0 };
-                Ok(Table::encode(sorted, &plan, *codec, args.block_size)?.len() as u64)
-            }
-            Method::EliasFano => Ok(rivals::elias_fano(sorted)),
-            Method::Rice => Ok(rivals::rice(sorted)),
-            Method::Zstd => rivals::zstd_raw(sorted, args.level).map_err(failed),
-            Method::ZstdGaps => rivals::zstd_gaps(sorted, args.level).map_err(failed),
-            Method::ZstdVarints => rivals::zstd_varints(sorted, args.level).map_err(failed),
-            Method::Raw => Ok(size_of_val(sorted) as u64),
-        }
-    }
-}
-
 pub(crate) fn run(args: &CompressionArgs, progress: &Progress) -> Outcome {
     by_width!(args.bits, compare(args, progress))
 }
 
 fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outcome {
     let kind = args.documents.kind(&args.inputs)?;
-    let mut sorted: Vec<F> = Vec::new();
+    let mut fingerprints: Vec<F> = Vec::new();
     let profile = args.documents.profile.profile(None)?;
     let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
-        sorted.extend(item.fingerprint);
+        fingerprints.extend(item.fingerprint);
         Ok(())
     })?;
     counts.warn(kind, progress);
-    let fingerprints = sorted.len() as u64;
-    sorted.par_sort_unstable();
-    sorted.dedup();
-    let distinct = sorted.len() as u64;
-    if distinct == 0 {
-        return Err(Failure::Failed(
-            "the inputs hold no fingerprint: there is nothing to compare".to_owned(),
-        ));
-    }
-
-    let floor = floor_bits_per_fingerprint(F::BITS, distinct);
-    let row = |method: String, bytes: Option<u64>, bits: f64| Row {
+    let options = RatioOptions { zstd_level: args.level, block_size: args.block_size };
+    let ratios = compression_ratios(fingerprints, &options, progress)?;
+    let CompressionRatios { fingerprints, distinct, floor, .. } = ratios;
+    let row = |method: String, bytes: Option<u64>, bits: f64, ratio: f64| MethodObject {
         method,
         bytes,
         bits_per_fingerprint: rounded(bits),
-        ratio_to_floor: rounded(bits / floor),
+        ratio_to_floor: rounded(ratio),
         fingerprints,
         distinct,
     };
-    let measured = Method::ALL.par_iter().map(|method| {
-        let bytes = method.bytes(&sorted, args)?;
-        Ok(row(method.name(args.level), Some(bytes), bits_each(bytes, distinct)))
-    });
-    let mut rows = measured.collect::<Outcome<Vec<Row>>>()?;
-    rows.push(row("floor (random)".to_owned(), None, floor));
+    let of_size = |size: &MethodSize| {
+        row(size.method.to_string(), Some(size.bytes), size.bits_per_fingerprint, size.ratio_to_floor)
+    };
+    let mut rows: Vec<MethodObject> = ratios.sizes.iter().map(of_size).collect();
+    rows.push(row("floor (random)".to_owned(), None, floor, 1.0));
     rows.sort_by(|a, b| a.bits_per_fingerprint.total_cmp(&b.bits_per_fingerprint));
     print(args, &rows, fingerprints, distinct)
 }
 
-fn print(args: &CompressionArgs, rows: &[Row], fingerprints: u64, distinct: u64) -> Outcome {
+fn print(args: &CompressionArgs, rows: &[MethodObject], fingerprints: u64, distinct: u64) -> Outcome {
     let mut output = Output::stdout();
     if args.json {
         rows.iter().try_for_each(|row| output.json(row))?;
@@ -172,7 +106,7 @@ fn print(args: &CompressionArgs, rows: &[Row], fingerprints: u64, distinct: u64)
     output.line(format_args!("{:<28} {:>15} {:>9} {:>9}", "method", "bytes", "bits each", "to floor"))?;
     for row in rows {
         let bytes = row.bytes.map(grouped).unwrap_or_default();
-        let Row { method, bits_per_fingerprint, ratio_to_floor, .. } = row;
+        let MethodObject { method, bits_per_fingerprint, ratio_to_floor, .. } = row;
         output.line(format_args!(
             "{method:<28} {bytes:>15} {bits_per_fingerprint:>9.2} {ratio_to_floor:>9.3}"
         ))?;

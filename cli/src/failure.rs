@@ -68,7 +68,7 @@ impl From<Error> for Failure {
 }
 
 /// An error of a library as the command line says it.
-fn said_here(error: &Error) -> String {
+pub(crate) fn said_here(error: &Error) -> String {
     let message = with_flags(&error.to_string());
     match error {
         Error::Distance { asked, .. } => message.replace(

@@ -33,7 +33,6 @@ mod plan;
 mod profile;
 mod progress;
 mod query;
-mod rivals;
 mod salvage;
 mod synth;
 mod verify;

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use simstore::{Error, Fingerprint};
 use simstore_text::{Preset, Profile, Resource, Resources};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, with_flags};
 
 /// What the name of a profile consists of, for the long help of `--profile`.
 const PROFILE_HELP: &str = "\
@@ -121,13 +121,7 @@ fn preset_parser() -> impl TypedValueParser<Value = Preset> {
 
 /// Refuses a profile that makes fingerprints of another width.
 pub(crate) fn check_bits<F: Fingerprint>(profile: &Profile) -> Outcome {
-    match profile.bits() {
-        Some(bits) if bits != F::BITS => Err(Failure::Usage(format!(
-            "profile {profile} makes fingerprints of {bits} bits, not {}: give --bits {bits}",
-            F::BITS
-        ))),
-        _ => Ok(()),
-    }
+    profile.check_bits(F::BITS).map_err(|error| Failure::Usage(with_flags(&error.to_string())))
 }
 
 impl ResourceArgs {

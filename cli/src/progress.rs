@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use simstore_corpus::{ReadNote, ReadProgress};
+use simstore_corpus::{self, Notice, ReadNote, ReadProgress, Watch};
 
+use crate::counts::count_of;
+use crate::failure::{complain, said_here};
 use crate::numbers::grouped;
+
+/// What is malformed is printed one by one up to so many in a step, and then only counted.
+const MALFORMED_SHOWN: u64 = 10;
 
 /// Says how far a command has come.
 #[derive(Debug)]
@@ -18,29 +24,41 @@ pub(crate) struct Progress {
     started: Instant,
     /// What is still to be said of what was read.
     notes: Mutex<BTreeMap<ReadNote, u64>>,
+    /// What was malformed in this step.
+    malformed: Mutex<u64>,
+    /// The lines that are shown of steps, by what they count.
+    bars: Mutex<BTreeMap<&'static str, ProgressBar>>,
 }
 
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Self {
         let shown = !quiet && io::stderr().is_terminal();
-        Progress { quiet, shown, started: Instant::now(), notes: Mutex::default() }
+        Progress {
+            quiet,
+            shown,
+            started: Instant::now(),
+            notes: Mutex::default(),
+            malformed: Mutex::default(),
+            bars: Mutex::default(),
+        }
     }
 
     /// Keeps what there is to say of a reading that has ended.
     pub(crate) fn note(&self, read: &ReadProgress) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        for (note, count) in read.notes() {
-            *notes.entry(note).or_default() += count;
-        }
+        read.notes().into_iter().for_each(|(note, count)| self.notice(&Notice::Read(note, count)));
     }
 
     /// What there is to say, once.
     pub(crate) fn take_notes(&self) -> BTreeMap<ReadNote, u64> {
-        std::mem::take(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.notes))
     }
 
     /// A line that counts up, of something whose end is not known.
     pub(crate) fn counter(&self, what: &'static str) -> Counter {
+        Counter { bar: self.spinner(), what, count: 0, read: None }
+    }
+
+    fn spinner(&self) -> ProgressBar {
         let bar = ProgressBar::with_draw_target(None, self.target());
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} [{elapsed}]").unwrap_or_else(|_| {
             // The template is a constant; without it the bar is only less pretty.
@@ -49,7 +67,16 @@ impl Progress {
         if self.shown {
             tick(&bar);
         }
-        Counter { bar, what, count: 0, read: None }
+        bar
+    }
+
+    /// The line of a step of the library.
+    fn bar_of(&self, progress: &simstore_corpus::Progress) -> ProgressBar {
+        let Some(total) = progress.total_bytes else { return self.spinner() };
+        let bar = ProgressBar::with_draw_target(Some(total), self.target());
+        bar.set_style(reading_style());
+        tick(&bar);
+        bar
     }
 
     /// A line that counts up, with a bar that fills as files are read; the total is asked for only if it is shown.
@@ -62,10 +89,7 @@ impl Progress {
         let total = if self.shown { total() } else { None };
         let Some(total) = total else { return self.counter(what) };
         let bar = ProgressBar::with_draw_target(Some(total), self.target());
-        let template = "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec} [{elapsed}, {eta} left]";
-        bar.set_style(
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
+        bar.set_style(reading_style());
         tick(&bar);
         Counter { bar, what, count: 0, read: Some(read) }
     }
@@ -95,6 +119,61 @@ impl Progress {
     pub(crate) fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
+}
+
+impl Watch for Progress {
+    fn progress(&self, progress: &simstore_corpus::Progress) -> ControlFlow<()> {
+        if self.shown {
+            let mut bars = lock(&self.bars);
+            let bar = bars.entry(progress.what).or_insert_with(|| self.bar_of(progress));
+            bar.set_message(format!("{} {}", grouped(progress.count), progress.what));
+            if progress.total_bytes.is_some() {
+                bar.set_position(progress.bytes);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn done(&self, what: &'static str) {
+        *lock(&self.malformed) = 0;
+        if let Some(bar) = lock(&self.bars).remove(what) {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn notice(&self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Malformed(error) => {
+                let mut malformed = lock(&self.malformed);
+                *malformed += 1;
+                if *malformed <= MALFORMED_SHOWN {
+                    complain(&said_here(error));
+                }
+                if *malformed == MALFORMED_SHOWN + 1 {
+                    complain("more that is malformed follows, it is only counted");
+                }
+            }
+            Notice::Skipped(count) => {
+                complain(&format!("warning: {} malformed, skipped", count_of(*count, "line")));
+            }
+            Notice::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,
+            _ => {}
+        }
+    }
+
+    fn wants_totals(&self) -> bool {
+        self.shown
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a bar that fills as files are read looks. The template is a constant; without it the bar is only less pretty.
+fn reading_style() -> ProgressStyle {
+    let template = "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec} [{elapsed}, {eta} left]";
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// Shows that time passes. The bar would panic where a thread cannot be started for that.

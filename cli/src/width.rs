@@ -17,6 +17,14 @@ pub(crate) enum Bits {
 }
 
 impl Bits {
+    /// The width, in bits.
+    pub(crate) fn count(self) -> u32 {
+        match self {
+            Bits::Narrow => u64::BITS,
+            Bits::Wide => u128::BITS,
+        }
+    }
+
     /// The width of the fingerprints in a store.
     pub(crate) fn of_store(store: &Path) -> Outcome<Bits> {
         Ok(if simstore::store::stored_bits(store)? == u128::BITS { Bits::Wide } else { Bits::Narrow })

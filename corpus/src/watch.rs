@@ -31,6 +31,8 @@ pub struct Progress {
 pub enum Notice<'a> {
     /// A malformed document, or a file that cannot be read on, was skipped, as was asked for.
     Malformed(&'a Error),
+    /// So many malformed ones were skipped in a reading that has ended.
+    Skipped(u64),
     /// What was passed over or guessed in a reading, and how often.
     Read(ReadNote, u64),
 }
@@ -74,7 +76,6 @@ pub(crate) fn go_on(answer: ControlFlow<()>) -> Result<()> {
 
 /// A step of long work, counted by any number of threads: the watch is told of it often enough, and of its end when it is
 /// dropped.
-#[allow(dead_code)]
 pub(crate) struct Step<'a> {
     watch: &'a dyn Watch,
     what: &'static str,
@@ -88,7 +89,6 @@ pub(crate) struct Step<'a> {
     is_cancelled: AtomicBool,
 }
 
-#[allow(dead_code)]
 impl<'a> Step<'a> {
     /// A step of which nothing is done yet; `what` is counted.
     pub(crate) fn new(watch: &'a dyn Watch, what: &'static str) -> Self {
@@ -105,6 +105,7 @@ impl<'a> Step<'a> {
     }
 
     /// The same, of files that are read; the total of their bytes is found out only if it is wanted.
+    #[allow(dead_code)]
     pub(crate) fn reading(
         mut self,
         read: Arc<ReadProgress>,

@@ -237,6 +237,19 @@ impl Profile {
         }
     }
 
+    /// Checks that the fingerprints can have so many bits.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the profile makes fingerprints of another width.
+    pub fn check_bits(&self, wanted: u32) -> simstore::Result<()> {
+        match self.bits() {
+            Some(bits) if bits != wanted => Err(simstore::Error::BadArgument(format!(
+                "profile {self} makes fingerprints of {bits} bits, not {wanted}: give option `bits` {bits}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Visits the features before a choice is made among keywords, without weights.
     fn visit_all(&self, text: &str, mut visit: impl FnMut(&str)) {
         self.visit_weighted(text, usize::MAX, |feature, _| visit(feature));

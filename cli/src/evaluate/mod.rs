@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use simstore::Fingerprint;
+use simstore_corpus::evaluate::{EvaluateOptions, PairOptions, evaluate, labelled_pairs};
 use simstore_text::Profile;
 
-use crate::evaluate::curve::Evaluation;
-use crate::evaluate::pairs::{PairArgs, Pairs};
-use crate::evaluate::report::{Format, Report};
-use crate::failure::{Failure, Outcome, complain};
+use crate::evaluate::report::Format;
+use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
 use crate::numbers::{grouped, parse_count};
 use crate::output::Output;
@@ -17,11 +15,7 @@ use crate::profile::{ResourceArgs, check_bits};
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
 
-mod curve;
-mod pairs;
-mod random;
 mod report;
-mod svg;
 
 const EXAMPLES: &str = "\
 PAIRS are lines of JSON: text_a, text_b, label; or text_old, text_new, which are two versions of one document, at \
@@ -101,52 +95,65 @@ pub(crate) struct EvaluateArgs {
     pairs: PairArgs,
 }
 
-pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
-    by_width!(args.bits, evaluate(args, progress))
+/// Where in a line of JSON a pair stands.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Pairs")]
+struct PairArgs {
+    /// The field that holds the first text [default: `text_a`, or else `text_old`]
+    #[arg(long, value_name = "FIELD")]
+    text_a: Option<String>,
+    /// The field that holds the second text [default: `text_b`, or else `text_new`]
+    #[arg(long, value_name = "FIELD")]
+    text_b: Option<String>,
+    /// The field that tells whether the pair is positive: true, false, 1 or 0, or a number with
+    /// --positive-from [default: `label`; where no pair has it, every pair is positive]
+    #[arg(long, value_name = "FIELD")]
+    label_field: Option<String>,
+    /// The label is a number, and a pair positive from this one on
+    #[arg(long, value_name = "T")]
+    positive_from: Option<f64>,
+    /// The field that holds what the texts of a pair are versions of: pairs that have it in common give no
+    /// random pair; no pair has to have it
+    #[arg(long, value_name = "FIELD", default_value = "path")]
+    path_field: String,
+    /// Report malformed lines, count them and go on; without it the first one ends the command
+    #[arg(long)]
+    skip_bad: bool,
 }
 
-fn evaluate<F: Fingerprint>(args: &EvaluateArgs, progress: &Progress) -> Outcome {
+impl PairArgs {
+    fn options(&self) -> PairOptions {
+        PairOptions {
+            text_a: self.text_a.clone(),
+            text_b: self.text_b.clone(),
+            label_field: self.label_field.clone(),
+            positive_from: self.positive_from,
+            path_field: self.path_field.clone(),
+        }
+    }
+}
+
+pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
     let resources = args.resources.read()?;
     let profile = |name: &String| {
         let profile =
             Profile::with_resources(name, &resources).map_err(|error| Failure::Usage(error.to_string()))?;
-        check_bits::<F>(&profile)?;
+        by_width!(args.bits, check_bits(&profile))?;
         Ok(profile)
     };
-    let mut profiles: Vec<Profile> = args.profiles.iter().map(profile).collect::<Outcome<_>>()?;
-    if profiles.is_empty() {
-        profiles.push(Profile::default());
-    }
+    let options = EvaluateOptions {
+        profiles: args.profiles.iter().map(profile).collect::<Outcome<_>>()?,
+        bits: args.bits.count(),
+        random_each: args.random,
+        documents: args.documents,
+        skip_bad: args.pairs.skip_bad,
+    };
     // Opened first, so that a folder that is not there costs no work.
     let svg = args.svg.as_deref().map(Output::create).transpose()?;
-    let mut pairs = Pairs::<F>::read(&args.inputs, &args.pairs, &profiles, progress)?;
-    let (count, positives) = pairs.counts();
-    if pairs.bad > 0 {
-        complain(&format!("warning: {} malformed, skipped", count_of(pairs.bad, "line")));
-    }
-    if positives == 0 {
-        let count = count_of(count, "pair");
-        return Err(Failure::Failed(format!(
-            "{count} read, none of them positive: there is nothing to find"
-        )));
-    }
-    let evaluations: Vec<(String, Evaluation)> =
-        profiles.iter().zip(0..).map(|(profile, at)| (profile.to_string(), pairs.evaluate(at))).collect();
-    if let Some((profile, _)) = evaluations.iter().find(|(_, evaluation)| evaluation.positives.all == 0) {
-        return Err(Failure::Failed(format!(
-            "{profile}: no positive pair has features in both texts, so there is nothing to find; give another \
-             --profile or other pairs"
-        )));
-    }
-    let report = Report {
-        evaluations: &evaluations,
-        bits: F::BITS,
-        bad: pairs.bad,
-        random: args.random,
-        documents: args.documents,
-    };
+    let pairs = labelled_pairs(&args.inputs, &args.pairs.options());
+    let evaluation = evaluate(pairs, &options, progress)?;
     if let Some(mut output) = svg {
-        output.draw(|out| svg::draw(out, &report))?;
+        output.draw(|out| evaluation.draw_svg(out))?;
         output.finish()?;
     }
     if args.svg.as_deref() != Some(Path::new("-")) {
@@ -155,13 +162,13 @@ fn evaluate<F: Fingerprint>(args: &EvaluateArgs, progress: &Progress) -> Outcome
             (_, true) => Format::Markdown,
             _ => Format::Text,
         };
-        report.print(format)?;
+        report::print(&evaluation, format)?;
     }
     progress.say(&format!(
         "{}, {} of them positive, {} in {:.1} s",
-        count_of(count, "pair"),
-        grouped(positives),
-        count_of(profiles.len() as u64, "profile"),
+        count_of(evaluation.pairs, "pair"),
+        grouped(evaluation.positives),
+        count_of(evaluation.profiles.len() as u64, "profile"),
         progress.seconds()
     ));
     Ok(())

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::evaluate::curve::{Evaluation, MAX_K, Point};
-use crate::evaluate::report::Report;
+use crate::evaluate::curve::{MAX_K, Point, ProfileCurve};
+use crate::evaluate::{Evaluation, PAPER_K};
 
 /// One panel for each profile, so many side by side.
 const COLUMNS: usize = 3;
@@ -31,8 +31,8 @@ text { font: 12px system-ui, sans-serif; fill: #333 }
 @media (prefers-color-scheme: dark) { text { fill: #ddd } .axis, .paper { stroke: #999 } }
 ";
 
-pub(crate) fn draw(out: &mut dyn Write, report: &Report<'_>) -> io::Result<()> {
-    let panels = report.evaluations.len();
+pub(crate) fn draw(out: &mut dyn Write, evaluation: &Evaluation) -> io::Result<()> {
+    let panels = evaluation.profiles.len();
     let width = PANEL.0 * panels.min(COLUMNS) as f64;
     let height = PANEL.1 * panels.div_ceil(COLUMNS) as f64;
     writeln!(
@@ -40,10 +40,10 @@ pub(crate) fn draw(out: &mut dyn Write, report: &Report<'_>) -> io::Result<()> {
         r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">"#
     )?;
     writeln!(out, "<title>Recall, precision and F1 against k</title>\n<style>\n{STYLE}</style>")?;
-    for (at, (profile, evaluation)) in report.evaluations.iter().enumerate() {
+    for (at, curve) in evaluation.profiles.iter().enumerate() {
         let (x, y) = (PANEL.0 * (at % COLUMNS) as f64, PANEL.1 * (at / COLUMNS) as f64);
         writeln!(out, r#"<g transform="translate({x} {y})">"#)?;
-        draw_panel(out, report, profile, evaluation)?;
+        draw_panel(out, curve, evaluation.has_paper().then_some(PAPER_K))?;
         writeln!(out, "</g>")?;
     }
     writeln!(out, "</svg>")
@@ -57,12 +57,9 @@ fn y_of(share: f64) -> f64 {
     TOP + (1.0 - share) * HEIGHT
 }
 
-fn draw_panel(
-    out: &mut dyn Write,
-    report: &Report<'_>,
-    profile: &str,
-    evaluation: &Evaluation,
-) -> io::Result<()> {
+/// Draws what a profile gives; `paper` is a distance that is marked.
+fn draw_panel(out: &mut dyn Write, curve: &ProfileCurve, paper: Option<u32>) -> io::Result<()> {
+    let profile = &*curve.profile;
     let name = if profile.chars().count() > MAX_NAME {
         profile.chars().take(MAX_NAME - 1).chain(['…']).collect()
     } else {
@@ -93,7 +90,7 @@ fn draw_panel(
     for k in 0..=MAX_K {
         let (x, y) = (x_of(k), bottom + 16.0);
         writeln!(out, r#"<text x="{x}" y="{y}" text-anchor="middle">{k}</text>"#)?;
-        if report.is_paper(k) {
+        if paper == Some(k) {
             let (text, baseline) = (x + 4.0, bottom - 6.0);
             writeln!(
                 out,
@@ -109,12 +106,11 @@ fn draw_panel(
         bottom + 34.0
     )?;
 
-    let points: Vec<Point> = evaluation.curve(report.weight()).collect();
     let values: [fn(&Point) -> Option<f64>; 3] =
         [|point| Some(point.recall), |point| point.precision, |point| Some(point.f1)];
     for ((name, colour, dash), value) in LINES.into_iter().zip(values) {
         let places: Vec<(u32, f64)> =
-            points.iter().filter_map(|point| Some((point.k, value(point)?))).collect();
+            curve.points.iter().filter_map(|point| Some((point.k, value(point)?))).collect();
         let path: Vec<String> =
             places.iter().map(|&(k, share)| format!("{} {:.1}", x_of(k), y_of(share))).collect();
         writeln!(
@@ -130,7 +126,7 @@ fn draw_panel(
             )?;
         }
     }
-    let best = evaluation.best(report.weight());
+    let best = curve.best();
     let (x, y, colour) = (x_of(best.k), y_of(best.f1), LINES[2].1);
     writeln!(
         out,

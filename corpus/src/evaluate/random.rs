@@ -1,10 +1,11 @@
 //! Random pairs: texts of different documents.
 
 use rayon::prelude::*;
-use simstore::Fingerprint;
+use simstore::{Fingerprint, Result};
 
 use crate::evaluate::curve::Distances;
-use crate::synth::random;
+use crate::random::random;
+use crate::watch::Step;
 
 /// Up to so many pairs, all are compared; of more, so many are drawn.
 pub(crate) const MAX_PAIRS: u64 = 1 << 28;
@@ -16,12 +17,20 @@ pub(crate) type Grouped<F> = (F, usize);
 
 /// The distances of pairs of texts of different groups: of all pairs, if there are at most `max_pairs`, or else of about
 /// `max_pairs` random ones, always the same.
-pub(crate) fn distances<F: Fingerprint>(texts: &[Grouped<F>], max_pairs: u64) -> Distances {
+pub(crate) fn distances<F: Fingerprint>(
+    texts: &[Grouped<F>],
+    max_pairs: u64,
+    step: &Step<'_>,
+) -> Result<Distances> {
     let count = texts.len() as u64;
-    if count * count.saturating_sub(1) / 2 <= max_pairs { all(texts) } else { drawn(texts, max_pairs) }
+    if count * count.saturating_sub(1) / 2 <= max_pairs {
+        all(texts, step)
+    } else {
+        drawn(texts, max_pairs, step)
+    }
 }
 
-fn all<F: Fingerprint>(texts: &[Grouped<F>]) -> Distances {
+fn all<F: Fingerprint>(texts: &[Grouped<F>], step: &Step<'_>) -> Result<Distances> {
     let of_one = |(at, &(a, group)): (usize, &Grouped<F>)| {
         let mut distances = Distances::default();
         for &(b, other) in &texts[at + 1..] {
@@ -29,12 +38,13 @@ fn all<F: Fingerprint>(texts: &[Grouped<F>]) -> Distances {
                 distances.add(a.distance(b));
             }
         }
-        distances
+        step.add(distances.all)?;
+        Ok(distances)
     };
-    texts.par_iter().enumerate().map(of_one).reduce(Distances::default, Distances::merge)
+    texts.par_iter().enumerate().map(of_one).try_reduce(Distances::default, merged)
 }
 
-fn drawn<F: Fingerprint>(texts: &[Grouped<F>], pairs: u64) -> Distances {
+fn drawn<F: Fingerprint>(texts: &[Grouped<F>], pairs: u64, step: &Step<'_>) -> Result<Distances> {
     let of_stream = |stream: u64| {
         let mut state = stream;
         state = random(&mut state);
@@ -46,10 +56,15 @@ fn drawn<F: Fingerprint>(texts: &[Grouped<F>], pairs: u64) -> Distances {
                 distances.add(a.distance(b));
             }
         }
-        distances
+        step.add(distances.all)?;
+        Ok(distances)
     };
     let streams = pairs.div_ceil(DRAWN_AT_ONCE);
-    (0..streams).into_par_iter().map(of_stream).reduce(Distances::default, Distances::merge)
+    (0..streams).into_par_iter().map(of_stream).try_reduce(Distances::default, merged)
+}
+
+fn merged(a: Distances, b: Distances) -> Result<Distances> {
+    Ok(a.merge(b))
 }
 
 #[cfg(test)]
@@ -73,17 +88,21 @@ mod tests {
             }
         }
         assert!(expected.all < 200 * 199 / 2);
-        assert_eq!(distances(&texts, 200 * 199 / 2), expected);
-        assert_eq!(distances::<u128>(&[], 0), Distances::default());
-        assert_eq!(distances(&[(1_u64, 5), (1, 5)], 1), Distances::default());
+        let step = Step::new(&(), "random pairs");
+        assert_eq!(distances(&texts, 200 * 199 / 2, &step).unwrap(), expected);
+        assert_eq!(distances::<u128>(&[], 0, &step).unwrap(), Distances::default());
+        assert_eq!(distances(&[(1_u64, 5), (1, 5)], 1, &step).unwrap(), Distances::default());
     }
 
     #[test]
     fn drawn_pairs_are_like_all() {
         let texts = texts(300);
-        let (all, drawn) = (distances(&texts, u64::MAX), drawn(&texts, 1 << 18));
+        let step = Step::new(&(), "random pairs");
+        let all = distances(&texts, u64::MAX, &step).unwrap();
+        let drawn = |pairs| drawn(&texts, pairs, &step).unwrap();
+        assert_eq!(distances(&texts, 1 << 13, &step).unwrap().all, drawn(1).all);
+        let drawn = drawn(1 << 18);
         assert!((250_000..1 << 18).contains(&drawn.all), "{}", drawn.all);
-        assert_eq!(distances(&texts, 1 << 13).all, super::drawn(&texts, 1).all);
         for k in 0..=12 {
             let share = |distances: &Distances| distances.within(k) as f64 / distances.all as f64;
             let (expected, got) = (share(&all), share(&drawn));

@@ -3,10 +3,17 @@
 use std::io::{self, Write};
 
 use rayon::prelude::*;
-use simstore::Fingerprint;
+use simstore::{Error, Fingerprint, Result};
+
+use crate::watch::Step;
+
+/// The longest that a value is coded as: 128 bits, seven a byte.
+const MAX_BYTES: usize = 19;
+/// Fingerprints that are coded before the watch is asked whether to go on.
+const AT_ONCE: usize = 1 << 12;
 
 /// The whole set as one Elias-Fano sequence, with the best split into upper and lower bits.
-pub(crate) fn elias_fano<F: Fingerprint>(sorted: &[F]) -> u64 {
+pub(super) fn elias_fano<F: Fingerprint>(sorted: &[F]) -> u64 {
     let Some(last) = sorted.last() else { return 0 };
     let count = sorted.len() as u128;
     let bits = |lower: u32| {
@@ -17,7 +24,7 @@ pub(crate) fn elias_fano<F: Fingerprint>(sorted: &[F]) -> u64 {
 }
 
 /// Golomb-Rice codes of the gaps with the best parameter, the first fingerprint raw.
-pub(crate) fn rice<F: Fingerprint>(sorted: &[F]) -> u64 {
+pub(super) fn rice<F: Fingerprint>(sorted: &[F]) -> u64 {
     if sorted.is_empty() {
         return 0;
     }
@@ -37,28 +44,25 @@ fn bytes(bits: u128) -> u64 {
 }
 
 /// zstd on the fingerprints as little-endian words.
-pub(crate) fn zstd_raw<F: Fingerprint>(sorted: &[F], level: i32) -> io::Result<u64> {
-    zstd_words(sorted.iter().copied(), level)
+pub(super) fn zstd_raw<F: Fingerprint>(sorted: &[F], level: i32, step: &Step<'_>) -> Result<u64> {
+    zstd_of(sorted.iter().copied(), level, step, write_word)
 }
 
 /// zstd on the gaps as little-endian words.
-pub(crate) fn zstd_gaps<F: Fingerprint>(sorted: &[F], level: i32) -> io::Result<u64> {
-    zstd_words(gaps(sorted), level)
+pub(super) fn zstd_gaps<F: Fingerprint>(sorted: &[F], level: i32, step: &Step<'_>) -> Result<u64> {
+    zstd_of(gaps(sorted), level, step, write_word)
 }
 
 /// zstd on the gaps as variable-length integers, seven bits a byte.
-pub(crate) fn zstd_varints<F: Fingerprint>(sorted: &[F], level: i32) -> io::Result<u64> {
-    zstd_of(level, |encoder| {
-        for gap in gaps(sorted) {
-            let (mut rest, mut varint, mut length) = (gap.to_u128(), [0; 19], 0);
-            while rest >= 0x80 {
-                varint[length] = rest as u8 | 0x80;
-                (rest, length) = (rest >> 7, length + 1);
-            }
-            varint[length] = rest as u8;
-            encoder.write_all(&varint[..=length])?;
+pub(super) fn zstd_varints<F: Fingerprint>(sorted: &[F], level: i32, step: &Step<'_>) -> Result<u64> {
+    zstd_of(gaps(sorted), level, step, |gap, bytes| {
+        let (mut rest, mut length) = (gap.to_u128(), 0);
+        while rest >= 0x80 {
+            bytes[length] = rest as u8 | 0x80;
+            (rest, length) = (rest >> 7, length + 1);
         }
-        Ok(())
+        bytes[length] = rest as u8;
+        length + 1
     })
 }
 
@@ -67,21 +71,31 @@ fn gaps<F: Fingerprint>(sorted: &[F]) -> impl Iterator<Item = F> + '_ {
     sorted.iter().zip(before).map(|(value, before)| value.wrapping_sub(before))
 }
 
-fn zstd_words<F: Fingerprint>(words: impl Iterator<Item = F>, level: i32) -> io::Result<u64> {
-    zstd_of(level, |encoder| {
-        let mut bytes = [0; 16];
-        for word in words {
-            word.write_le(&mut bytes);
-            encoder.write_all(&bytes[..F::BYTES])?;
-        }
-        Ok(())
-    })
+fn write_word<F: Fingerprint>(word: F, bytes: &mut [u8]) -> usize {
+    word.write_le(bytes);
+    F::BYTES
 }
 
-fn zstd_of(level: i32, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
-    let mut encoder = io::BufWriter::with_capacity(1 << 16, zstd::Encoder::new(Length(0), level)?);
-    write(&mut encoder)?;
-    Ok(encoder.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?.0)
+/// The size of what zstd makes of values, each written to some bytes by a function that tells how many these are.
+fn zstd_of<F: Fingerprint>(
+    values: impl Iterator<Item = F>,
+    level: i32,
+    step: &Step<'_>,
+    write: impl Fn(F, &mut [u8]) -> usize,
+) -> Result<u64> {
+    let failed = |error: io::Error| Error::BadArgument(format!("zstd: {error}"));
+    let encoder = zstd::Encoder::new(Length(0), level).map_err(failed)?;
+    let mut encoder = io::BufWriter::with_capacity(1 << 16, encoder);
+    let mut bytes = [0; MAX_BYTES];
+    for (at, value) in values.enumerate() {
+        let length = write(value, &mut bytes);
+        encoder.write_all(&bytes[..length]).map_err(failed)?;
+        if at % AT_ONCE == 0 {
+            step.add(0)?;
+        }
+    }
+    let encoder = encoder.into_inner().map_err(|error| failed(error.into_error()))?;
+    Ok(encoder.finish().map_err(failed)?.0)
 }
 
 /// Counts what is written to it.
@@ -117,7 +131,8 @@ mod tests {
     fn extremes() {
         let ends = [0, u128::MAX];
         assert!(rice(&ends) <= 33 && elias_fano(&ends) <= 33);
-        for size in [zstd_raw(&ends, 3), zstd_gaps(&ends, 3), zstd_varints(&ends, 3)] {
+        let step = Step::new(&(), "methods");
+        for size in [zstd_raw(&ends, 3, &step), zstd_gaps(&ends, 3, &step), zstd_varints(&ends, 3, &step)] {
             assert!((1..100).contains(&size.unwrap()));
         }
     }

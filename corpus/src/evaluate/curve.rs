@@ -1,0 +1,315 @@
+//! From the distances of labelled and random pairs to recall, precision and F1 for each k.
+
+/// The largest k that is evaluated.
+pub const MAX_K: u32 = 16;
+
+/// With 95% confidence, a share of which nothing is seen in n independent trials is at most 3 / n (the rule of three:
+/// 3 is -ln 0.05).
+const RULE_OF_THREE: f64 = 3.0;
+
+/// How far apart pairs are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Distances {
+    /// Number of pairs at each distance up to [`MAX_K`].
+    at: [u64; MAX_K as usize + 1],
+    /// Number of all pairs.
+    pub(crate) all: u64,
+}
+
+impl Distances {
+    pub(crate) fn add(&mut self, distance: u32) {
+        self.all += 1;
+        if let Some(count) = self.at.get_mut(distance as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Number of pairs within distance k, at most [`MAX_K`].
+    pub(crate) fn within(&self, k: u32) -> u64 {
+        self.at[..=k as usize].iter().sum()
+    }
+
+    pub(crate) fn merge(mut self, other: Distances) -> Distances {
+        for (count, more) in self.at.iter_mut().zip(other.at) {
+            *count += more;
+        }
+        self.all += other.all;
+        self
+    }
+}
+
+/// How far apart a profile brings the pairs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compared {
+    /// Labelled pairs that are near-duplicates.
+    pub(crate) positives: Distances,
+    /// Labelled pairs that are not.
+    pub(crate) negatives: Distances,
+    pub(crate) random: Distances,
+    /// Texts without features.
+    pub(crate) empty: u64,
+    /// Labelled pairs with such a text: they are in none of the counts.
+    pub(crate) excluded: u64,
+}
+
+/// What a distance gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// The distance, in bits.
+    pub k: u32,
+    /// Positive pairs within k.
+    pub positives: u64,
+    /// Labelled pairs within k that are not positive.
+    pub negatives: u64,
+    /// Random pairs within k.
+    pub random: u64,
+    /// Share of the positive pairs that are within k.
+    pub recall: f64,
+    /// Share of what is within k that is positive; `None` if nothing is.
+    pub precision: Option<f64>,
+    /// Harmonic mean of recall and precision.
+    pub f1: f64,
+    /// The same where each labelled pair meets as many random ones as a corpus has other documents.
+    pub corpus_f1: f64,
+    /// Share of the random pairs that are within k; `None` if there are no random pairs.
+    pub random_share: Option<f64>,
+    /// Pairs of different documents within k in a corpus; `None` if there are no random pairs.
+    pub false_pairs: Option<FalsePairs>,
+}
+
+/// The number of false pairs in a corpus whose documents resemble each other as the random pairs do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FalsePairs {
+    /// So many are to be expected.
+    Expected(f64),
+    /// No random pair was within k: with 95% confidence there are not more.
+    AtMost(f64),
+}
+
+/// What a profile makes of the pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileCurve {
+    /// The name of the profile.
+    pub profile: String,
+    /// Labelled pairs that are near-duplicates.
+    pub positives: u64,
+    /// Labelled pairs that are not.
+    pub negatives: u64,
+    /// Pairs of texts of different documents that were compared.
+    pub random: u64,
+    /// Labelled pairs of which a text has no features: they are in none of the counts.
+    pub excluded: u64,
+    /// Texts without features.
+    pub empty: u64,
+    /// What each distance gives, from 0 to [`MAX_K`].
+    pub points: Vec<Point>,
+    /// The distance of the largest F1; of equal ones the smallest.
+    pub recommended: u32,
+    /// The distance of the largest F1 in a corpus; of equal ones the smallest.
+    pub corpus_best: u32,
+    /// Whether the random pairs are too few to speak of a corpus: with none within k there may still be more false pairs
+    /// than labelled ones.
+    pub too_few_random: bool,
+}
+
+impl ProfileCurve {
+    /// What the pairs give where `random_each` random ones come for each labelled one, and in a corpus of so many
+    /// documents, each in one labelled pair: of its n(n-1)/2 pairs n/2 are labelled.
+    pub(crate) fn new(profile: String, compared: &Compared, random_each: u64, documents: u64) -> Self {
+        let corpus_weight = documents.saturating_sub(1) as f64;
+        let points: Vec<Point> = (0..=MAX_K)
+            .map(|k| {
+                let (recall, precision, f1) = compared.rates(k, random_each as f64);
+                Point {
+                    k,
+                    positives: compared.positives.within(k),
+                    negatives: compared.negatives.within(k),
+                    random: compared.random.within(k),
+                    recall,
+                    precision,
+                    f1,
+                    corpus_f1: compared.rates(k, corpus_weight).2,
+                    random_share: compared.random_share(k),
+                    false_pairs: compared.false_pairs(k, documents),
+                }
+            })
+            .collect();
+        ProfileCurve {
+            profile,
+            positives: compared.positives.all,
+            negatives: compared.negatives.all,
+            random: compared.random.all,
+            excluded: compared.excluded,
+            empty: compared.empty,
+            recommended: best(&points, |point| point.f1),
+            corpus_best: best(&points, |point| point.corpus_f1),
+            too_few_random: compared.is_too_small(corpus_weight),
+            points,
+        }
+    }
+
+    /// What the [recommended](ProfileCurve::recommended) distance gives.
+    pub fn best(&self) -> &Point {
+        &self.points[self.recommended as usize]
+    }
+
+    /// What the [best](ProfileCurve::corpus_best) distance of a corpus gives.
+    pub fn best_of_corpus(&self) -> &Point {
+        &self.points[self.corpus_best as usize]
+    }
+}
+
+/// The k of the largest value; of equal ones the smallest.
+fn best(points: &[Point], value: fn(&Point) -> f64) -> u32 {
+    points
+        .iter()
+        .fold(0, |best, point| if value(point) > value(&points[best as usize]) { point.k } else { best })
+}
+
+impl Compared {
+    /// Number of labelled pairs, without those excluded.
+    fn labelled(&self) -> u64 {
+        self.positives.all + self.negatives.all
+    }
+
+    /// Share of the random pairs that are within k; `None` if there are no random pairs.
+    fn random_share(&self, k: u32) -> Option<f64> {
+        (self.random.all > 0).then(|| self.random.within(k) as f64 / self.random.all as f64)
+    }
+
+    /// Recall, precision and F1 where `weight` random pairs come for each labelled one.
+    ///
+    /// With t positives within k of p, and f false ones (labelled negatives, and the share of the random pairs), recall
+    /// is t / p, precision t / (t + f), and F1 2t / (t + f + p).
+    fn rates(&self, k: u32, weight: f64) -> (f64, Option<f64>, f64) {
+        let (found, positives) = (self.positives.within(k) as f64, self.positives.all as f64);
+        let random = self.random_share(k).unwrap_or(0.0) * weight * self.labelled() as f64;
+        let within = found + self.negatives.within(k) as f64 + random;
+        let precision = (within > 0.0).then(|| found / within);
+        (found / positives, precision, 2.0 * found / (within + positives))
+    }
+
+    /// Pairs of different documents within k in a corpus of `documents` that resemble each other as the random pairs
+    /// do; `None` if there are no random pairs.
+    fn false_pairs(&self, k: u32, documents: u64) -> Option<FalsePairs> {
+        let pairs = documents as f64 * (documents as f64 - 1.0) / 2.0;
+        let share = self.random_share(k)?;
+        Some(if share > 0.0 {
+            FalsePairs::Expected(share * pairs)
+        } else {
+            FalsePairs::AtMost((RULE_OF_THREE / self.random.all as f64).min(1.0) * pairs)
+        })
+    }
+
+    /// Whether the random pairs are too few to speak of a corpus where `weight` come for each labelled pair: with none
+    /// within k there may still be more false pairs than labelled ones.
+    fn is_too_small(&self, weight: f64) -> bool {
+        RULE_OF_THREE * weight > self.random.all as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn distances(of: &[u32]) -> Distances {
+        let mut distances = Distances::default();
+        of.iter().for_each(|&distance| distances.add(distance));
+        distances
+    }
+
+    const POSITIVES: [u32; 8] = [0, 0, 2, 3, 3, 7, 16, 17];
+    const NEGATIVES: [u32; 4] = [3, 9, 30, 64];
+    const RANDOM: [u32; 24] =
+        [1, 5, 5, 8, 10, 12, 16, 17, 20, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 40, 128];
+
+    fn compared() -> Compared {
+        Compared {
+            positives: distances(&POSITIVES),
+            negatives: distances(&NEGATIVES),
+            random: distances(&RANDOM),
+            ..Compared::default()
+        }
+    }
+
+    /// Each pair judged by itself, every random pair `repeats` times.
+    fn plain(k: u32, repeats: usize) -> (f64, f64, f64) {
+        let random = RANDOM.iter().flat_map(|&distance| vec![(distance, false); repeats]);
+        let labelled = POSITIVES.iter().map(|&d| (d, true)).chain(NEGATIVES.iter().map(|&d| (d, false)));
+        let (mut right, mut wrong, mut missed) = (0, 0, 0);
+        for (distance, is_positive) in labelled.chain(random) {
+            match (distance <= k, is_positive) {
+                (true, true) => right += 1,
+                (true, false) => wrong += 1,
+                (false, true) => missed += 1,
+                (false, false) => {}
+            }
+        }
+        let recall = f64::from(right) / f64::from(right + missed);
+        let precision = f64::from(right) / f64::from(right + wrong);
+        (recall, precision, 2.0 * precision * recall / (precision + recall))
+    }
+
+    #[test]
+    fn agrees_with_the_definition() {
+        // 12 labelled pairs: a weight of 2 makes the 24 random pairs count once, 10 five times.
+        for (weight, repeats) in [(2, 1), (10, 5), (0, 0)] {
+            let curve = ProfileCurve::new("any".to_owned(), &compared(), weight, weight + 1);
+            assert_eq!(curve.points.len(), 17);
+            for (k, point) in (0..).zip(curve.points) {
+                let (recall, precision, f1) = plain(k, repeats);
+                assert_eq!((point.k, point.recall, point.f1), (k, recall, point.corpus_f1));
+                assert!((point.precision.unwrap() - precision).abs() < 1e-12, "{point:?}");
+                assert!((point.f1 - f1).abs() < 1e-12, "{point:?} {f1}");
+            }
+        }
+    }
+
+    #[test]
+    fn by_hand() {
+        // Within 3: five of eight positives, one negative, and one random pair of 24.
+        assert_eq!(compared().rates(3, 2.0), (0.625, Some(5.0 / 7.0), 10.0 / 15.0));
+        assert_eq!(compared().random_share(3), Some(1.0 / 24.0));
+    }
+
+    #[test]
+    fn nothing_within_k_has_no_precision() {
+        let far = Compared { positives: distances(&[5]), ..Compared::default() };
+        assert_eq!(far.rates(4, 100.0), (0.0, None, 0.0));
+        assert_eq!((far.random_share(4), far.false_pairs(4, 10)), (None, None));
+    }
+
+    #[test]
+    fn the_smallest_of_the_best() {
+        let best = |compared: &Compared, weight| {
+            let curve = ProfileCurve::new("any".to_owned(), compared, weight, 10);
+            assert_eq!(curve.best().k, curve.recommended);
+            (curve.recommended, curve.corpus_best)
+        };
+        let flat = Compared { positives: distances(&[2, 2, 9]), ..Compared::default() };
+        assert_eq!(best(&flat, 1), (9, 9));
+        let nothing = Compared { positives: distances(&[60]), ..Compared::default() };
+        assert_eq!(best(&nothing, 1), (0, 0));
+        let mixed = Compared { random: distances(&[6, 40]), ..flat };
+        // From 6 on, half of the random pairs outweigh the third positive, unless there are none for each.
+        assert_eq!((best(&mixed, 10), best(&mixed, 0)), ((2, 2), (9, 2)));
+    }
+
+    #[test]
+    fn false_pairs_of_a_corpus() {
+        let compared = compared();
+        // 1 of 24, of 45 pairs.
+        assert_eq!(compared.false_pairs(3, 10), Some(FalsePairs::Expected(45.0 / 24.0)));
+        assert_eq!(compared.false_pairs(0, 10), Some(FalsePairs::AtMost(45.0 / 8.0)));
+        assert_eq!(compared.false_pairs(0, 1), Some(FalsePairs::AtMost(0.0)));
+        let one = Compared { random: distances(&[40]), ..Compared::default() };
+        assert_eq!(one.false_pairs(3, 10), Some(FalsePairs::AtMost(45.0)));
+        assert!(!compared.is_too_small(8.0) && compared.is_too_small(8.1));
+    }
+
+    #[test]
+    fn merging_is_adding() {
+        let (left, right) = RANDOM.split_at(9);
+        assert_eq!(distances(left).merge(distances(right)), distances(&RANDOM));
+    }
+}

@@ -1,0 +1,235 @@
+//! Labelled pairs, read from lines of JSON.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+use simstore::{Error, Result};
+
+use crate::{DocumentFormat, DocumentOptions, Encoding, Record, Records, records};
+
+/// Two texts of which it is known whether they are near-duplicates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelledPair {
+    /// The texts.
+    pub texts: [String; 2],
+    /// Whether they are near-duplicates.
+    pub is_positive: bool,
+    /// What the texts are versions of: pairs that have it in common give no random pair.
+    pub path: Option<String>,
+}
+
+/// Where in a line of JSON a pair stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PairOptions {
+    /// The field that holds the first text; `None`: `text_a`, or else `text_old`.
+    pub text_a: Option<String>,
+    /// The field that holds the second text; `None`: `text_b`, or else `text_new`.
+    pub text_b: Option<String>,
+    /// The field that tells whether the pair is positive: true, false, 1 or 0, or a number with
+    /// [`positive_from`](PairOptions::positive_from). `None`: `label`, and where no pair has it, every pair is positive.
+    pub label_field: Option<String>,
+    /// The label is a number, and a pair positive from this one on.
+    pub positive_from: Option<f64>,
+    /// The field that holds what the texts of a pair are versions of; no pair has to have it.
+    pub path_field: String,
+}
+
+impl Default for PairOptions {
+    fn default() -> Self {
+        PairOptions {
+            text_a: None,
+            text_b: None,
+            label_field: None,
+            positive_from: None,
+            path_field: "path".to_owned(),
+        }
+    }
+}
+
+/// The labelled pairs of files of JSON lines, in order; `-` is standard input.
+///
+/// # Errors
+/// Items are [`Error::BadInput`] for a malformed pair, after which the next one follows, also for one that has a label where
+/// the first has none, or none where the first has one. Others are as for [`documents`](crate::documents).
+pub fn labelled_pairs(paths: &[PathBuf], options: &PairOptions) -> LabelledPairs {
+    let document_options = DocumentOptions {
+        format: Some(DocumentFormat::Jsonl),
+        text_fields: Vec::new(),
+        encoding: Encoding::UTF_8,
+        ..DocumentOptions::default()
+    };
+    LabelledPairs { records: records(paths, &document_options), options: options.clone(), are_labelled: None }
+}
+
+/// An iterator over labelled pairs: see [`labelled_pairs`].
+#[derive(Debug)]
+pub struct LabelledPairs {
+    records: Records,
+    options: PairOptions,
+    /// Whether pairs have labels, as the first tells.
+    are_labelled: Option<bool>,
+}
+
+impl Iterator for LabelledPairs {
+    type Item = Result<LabelledPair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.records.next()?.and_then(|record| self.pair(&record)))
+    }
+}
+
+impl LabelledPairs {
+    fn pair(&mut self, record: &Record) -> Result<LabelledPair> {
+        let bad = |reason| Error::BadInput { path: record.path().to_path_buf(), line: record.line(), reason };
+        // Read as JSON lines, all have bytes.
+        let line = self.options.parse(record.bytes().unwrap_or_default()).map_err(bad)?;
+        let is_labelled = line.is_positive.is_some();
+        if *self.are_labelled.get_or_insert(is_labelled) != is_labelled {
+            let reason = "some pairs have a label and some have none: either all must have one, or none";
+            return Err(bad(reason.to_owned()));
+        }
+        let Line { texts, is_positive, path } = line;
+        Ok(LabelledPair { texts, is_positive: is_positive.unwrap_or(true), path })
+    }
+}
+
+/// A line of the inputs.
+#[derive(Debug, PartialEq)]
+struct Line {
+    texts: [String; 2],
+    /// `None` if there is no label.
+    is_positive: Option<bool>,
+    path: Option<String>,
+}
+
+impl PairOptions {
+    /// Parses a line; a reason if it is malformed.
+    fn parse(&self, line: &[u8]) -> Result<Line, String> {
+        let mut fields: Map<String, Value> = serde_json::from_slice(line).map_err(|error| {
+            let message = error.to_string();
+            // The parser sees one line only.
+            let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
+            format!("no pair in a JSON object: {message} at column {}", error.column())
+        })?;
+        let texts = [
+            text(&mut fields, self.text_a.as_deref(), ["text_a", "text_old"], "text_a")?,
+            text(&mut fields, self.text_b.as_deref(), ["text_b", "text_new"], "text_b")?,
+        ];
+        let path = match fields.remove(&self.path_field) {
+            Some(Value::String(path)) => Some(path),
+            Some(Value::Number(number)) => Some(number.to_string()),
+            None | Some(Value::Null) => None,
+            Some(_) => return Err(format!("the field `{}` is neither text nor a number", self.path_field)),
+        };
+        Ok(Line { texts, is_positive: self.label(&fields)?, path })
+    }
+
+    fn label(&self, fields: &Map<String, Value>) -> Result<Option<bool>, String> {
+        let field = self.label_field.as_deref().unwrap_or("label");
+        let Some(value) = fields.get(field) else {
+            if self.label_field.is_some() || self.positive_from.is_some() {
+                return Err(format!("no label field `{field}`; option `label_field` names another"));
+            }
+            return Ok(None);
+        };
+        let is_positive = match (value, self.positive_from) {
+            (Value::Number(number), Some(least)) => number.as_f64().map(|number| number >= least),
+            (_, Some(_)) => None,
+            (Value::Bool(is_positive), None) => Some(*is_positive),
+            (Value::Number(number), None) => match number.as_f64() {
+                Some(1.0) => Some(true),
+                Some(0.0) => Some(false),
+                _ => None,
+            },
+            _ => None,
+        };
+        is_positive.map(Some).ok_or_else(|| {
+            let expected = match self.positive_from {
+                Some(_) => "expected a number",
+                None => "expected true, false, 1 or 0; for other numbers give option `positive_from`",
+            };
+            let value: String = value.to_string().chars().take(50).collect();
+            format!("the label field `{field}` is {value}: {expected}")
+        })
+    }
+}
+
+fn text(
+    fields: &mut Map<String, Value>,
+    named: Option<&str>,
+    by_default: [&str; 2],
+    option: &str,
+) -> Result<String, String> {
+    let names = named.as_ref().map_or(&by_default[..], std::slice::from_ref);
+    match names.iter().find_map(|&name| Some((name, fields.remove(name)?))) {
+        Some((_, Value::String(text))) => Ok(text),
+        Some((name, _)) => Err(format!("the text field `{name}` is not a string")),
+        None => Err(format!("no text field `{}`; option `{option}` names another", names.join("`, `"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields() {
+        let parse = |line: &str| PairOptions::default().parse(line.as_bytes()).unwrap();
+        let line = |a: &str, b: &str, is_positive, path: Option<&str>| Line {
+            texts: [a.to_owned(), b.to_owned()],
+            is_positive,
+            path: path.map(str::to_owned),
+        };
+        assert_eq!(
+            parse(r#"{"text_a": "\u4e2d", "text_b": "", "label": true, "more": [1]}"#),
+            line("中", "", Some(true), None)
+        );
+        assert_eq!(
+            parse(r#"{"text_new": "n", "text_old": "o", "path": "p", "jaccard3": 0.5}"#),
+            line("o", "n", None, Some("p"))
+        );
+        for (label, expected) in [("1", true), ("0", false), ("1.0", true), ("false", false)] {
+            let json = format!(r#"{{"text_a": "a", "text_b": "b", "label": {label}, "path": 7}}"#);
+            assert_eq!(parse(&json), line("a", "b", Some(expected), Some("7")));
+        }
+    }
+
+    #[test]
+    fn named_fields() {
+        let options = PairOptions {
+            text_a: Some("x".to_owned()),
+            text_b: Some("y".to_owned()),
+            label_field: Some("z".to_owned()),
+            positive_from: Some(0.5),
+            ..PairOptions::default()
+        };
+        for (z, is_positive) in [("0.5", true), ("0.49", false), ("3", true), ("-1", false)] {
+            let json = format!(r#"{{"text_a": "no", "x": "a", "y": "b", "z": {z}}}"#);
+            let line = options.parse(json.as_bytes()).unwrap();
+            assert_eq!((&*line.texts[0], line.is_positive), ("a", Some(is_positive)));
+        }
+        let error = |json: &str| options.parse(json.as_bytes()).unwrap_err();
+        assert!(error(r#"{"x": "a", "y": "b"}"#).contains("no label field `z`"));
+        assert!(error(r#"{"x": "a", "y": "b", "z": true}"#).contains("`z` is true: expected a number"));
+        assert!(error(r#"{"y": "b", "z": 1}"#).contains("no text field `x`; option `text_a`"));
+    }
+
+    #[test]
+    fn malformed() {
+        for (json, reason) in [
+            ("[]", "JSON object"),
+            ("{", "EOF while parsing an object at column 1"),
+            ("{\"text_a\": \"\u{fffd}", "at column"),
+            (r#"{"text_a": "a"}"#, "no text field `text_b`, `text_new`; option `text_b`"),
+            (r#"{"text_a": "a", "text_b": null}"#, "`text_b` is not a string"),
+            (r#"{"text_a": "a", "text_b": "b", "label": 0.5}"#, "is 0.5: expected true"),
+            (r#"{"text_a": "a", "text_b": "b", "label": "1"}"#, "is \"1\": expected true"),
+            (r#"{"text_a": "a", "text_b": "b", "label": null}"#, "is null: expected true"),
+            (r#"{"text_a": "a", "text_b": "b", "path": []}"#, "`path` is neither"),
+        ] {
+            let error = PairOptions::default().parse(json.as_bytes()).unwrap_err();
+            assert!(error.contains(reason), "{json}: {error}");
+        }
+        assert!(PairOptions::default().parse(b"{\"text_a\": \"\xff\"}").unwrap_err().contains("at column"));
+    }
+}

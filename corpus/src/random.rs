@@ -1,0 +1,15 @@
+//! The random numbers of this package: the same on every machine.
+
+/// SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014).
+pub(crate) fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// Exponentially distributed, with mean 1.
+pub(crate) fn exponential(state: &mut u64) -> f64 {
+    let uniform = ((random(state) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    -uniform.ln()
+}
