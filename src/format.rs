@@ -99,26 +99,14 @@ pub(crate) mod ids_chunk {
     pub(crate) const LEN: usize = 20;
 }
 
-/// The header of a name file (`format-spec/names.md`).
-pub(crate) mod names_header {
+/// The header of a name file (`format-spec/names.md`) or of a mark file (`format-spec/marks.md`).
+pub(crate) mod entries_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const LEN: usize = 16;
 }
 
-/// A chunk of a name file starts with its checksum and its number of names.
-pub(crate) mod names_chunk {
-    pub(crate) const COUNT: usize = 4;
-    pub(crate) const LEN: usize = 8;
-}
-
-/// The header of a mark file (`format-spec/marks.md`).
-pub(crate) mod marks_header {
-    pub(crate) const VERSION: usize = 8;
-    pub(crate) const LEN: usize = 16;
-}
-
-/// A chunk of a mark file starts with its checksum and its number of marks.
-pub(crate) mod marks_chunk {
+/// A chunk of a name or mark file starts with its checksum and its number of entries.
+pub(crate) mod entries_chunk {
     pub(crate) const COUNT: usize = 4;
     pub(crate) const LEN: usize = 8;
 }

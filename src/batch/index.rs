@@ -1,6 +1,6 @@
 //! The queries of a batch, indexed in memory.
 
-use super::plan::{Flips, QueryPlan};
+use super::design::{Design, Flips};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::plan::TablePlan;
@@ -66,8 +66,8 @@ pub(super) struct Head<F> {
 }
 
 impl<F: Fingerprint> Head<F> {
-    fn new(queries: &[F], plan: &QueryPlan) -> Self {
-        let QueryPlan { group_bits, index_bits, flips, .. } = *plan;
+    fn new(queries: &[F], design: &Design) -> Self {
+        let Design { group_bits, index_bits, flips, .. } = *design;
         Head {
             group_bits,
             index_bits,
@@ -273,7 +273,7 @@ fn filter_bits(hash: u64) -> u64 {
     1 << (hash >> (FILTER_SHIFT - 6) & 63) | 1 << (hash >> (FILTER_SHIFT - 12) & 63)
 }
 
-/// The queries of a batch under their plan.
+/// The queries of a batch under their design.
 #[derive(Debug)]
 pub(super) struct QueryIndex<F> {
     pub(super) distance: u32,
@@ -282,10 +282,10 @@ pub(super) struct QueryIndex<F> {
 }
 
 impl<F: Fingerprint> QueryIndex<F> {
-    pub(super) fn new(queries: &[F], plan: &QueryPlan, distance: u32) -> Result<Self> {
-        let tables = plan.tables::<F>(distance)?;
+    pub(super) fn new(queries: &[F], design: &Design, distance: u32) -> Result<Self> {
+        let tables = design.tables::<F>(distance)?;
         let tails = tables.tables()[1..].iter().map(|table| Tail::new(queries, table)).collect();
-        Ok(QueryIndex { distance, head: Head::new(queries, plan), tails })
+        Ok(QueryIndex { distance, head: Head::new(queries, design), tails })
     }
 
     /// Whether a tail is the first to find two fingerprints that differ in these bits, which it does find: each

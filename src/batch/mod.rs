@@ -1,11 +1,11 @@
 //! Batch queries: many queries against the whole store at once, as in section 4 of the paper.
 //!
-//! The queries are indexed in memory under a plan of their own, and the first table of each segment is streamed
+//! The queries are indexed in memory by a design of their own, and the first table of each segment is streamed
 //! past them once, in parallel: each stored fingerprint is decoded once, whatever the number of queries. For few
 //! queries looking each up is cheaper; [`Snapshot::batch_method`] says which it will be.
 
+mod design;
 mod index;
-mod plan;
 mod stream;
 
 use std::fmt;
@@ -14,8 +14,8 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
+use self::design::Design;
 use self::index::QueryIndex;
-use self::plan::QueryPlan;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
@@ -150,18 +150,18 @@ impl<F: Fingerprint> Snapshot<F> {
         if method == BatchMethod::LookUp {
             return self.look_up_all(queries, distance, &visitor);
         }
-        let (plan, _) = QueryPlan::choose::<F>(queries.len(), self.len(), distance);
-        self.stream_all(queries, distance, &plan, &visitor)
+        let (design, _) = Design::choose::<F>(queries.len(), self.len(), distance);
+        self.stream_all(queries, distance, &design, &visitor)
     }
 
     fn stream_all(
         &self,
         queries: &[F],
         distance: u32,
-        plan: &QueryPlan,
+        design: &Design,
         visitor: &(impl Fn(&[BatchMatch<F>]) + Sync),
     ) -> Result<()> {
-        let index = QueryIndex::new(queries, plan, distance)?;
+        let index = QueryIndex::new(queries, design, distance)?;
         for (i, segment) in self.segments().iter().enumerate() {
             if self.has_newer_tombstones(i) {
                 let visitor = |found: &[BatchMatch<F>]| {
@@ -227,7 +227,7 @@ impl<F: Fingerprint> Snapshot<F> {
                 estimate(segment.plan(), &workload).nanoseconds
             })
             .sum();
-        let (_, streaming) = QueryPlan::choose::<F>(queries, self.len(), distance);
+        let (_, streaming) = Design::choose::<F>(queries, self.len(), distance);
         if queries as f64 * one <= streaming { BatchMethod::LookUp } else { BatchMethod::Stream }
     }
 }

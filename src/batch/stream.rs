@@ -5,8 +5,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::BatchMatch;
+use super::design::CHUNK;
 use super::index::{GroupIndex, QueryIndex};
-use super::plan::CHUNK;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::segment::{Match, Segment};

@@ -45,36 +45,36 @@ fn sort<F: Fingerprint>(matches: &mut [BatchMatch<F>]) {
 }
 
 /// Each match is visited once.
-fn check_plan<F: Fingerprint>(
+fn check_design<F: Fingerprint>(
     store: &Snapshot<F>,
     queries: &[F],
     distance: u32,
-    plan: &QueryPlan,
+    design: &Design,
     expected: &[BatchMatch<F>],
 ) {
     let matches = Mutex::new(Vec::new());
     let visitor = |found: &[BatchMatch<F>]| matches.lock().unwrap().extend_from_slice(found);
-    store.stream_all(queries, distance, plan, &visitor).unwrap();
+    store.stream_all(queries, distance, design, &visitor).unwrap();
     let mut matches = matches.into_inner().unwrap();
     sort(&mut matches);
-    assert_eq!(matches, expected, "{plan:?}, distance {distance}");
+    assert_eq!(matches, expected, "{design:?}, distance {distance}");
 }
 
-fn check<F: Fingerprint>(stored: &[u128], queries: &[u128], distance: u32, plan: &QueryPlan, codec: Codec) {
+fn check<F: Fingerprint>(stored: &[u128], queries: &[u128], distance: u32, design: &Design, codec: Codec) {
     let stored: Vec<F> = stored.iter().map(|&value| F::from_u128(value)).collect();
     let queries: Vec<F> = queries.iter().map(|&value| F::from_u128(value)).collect();
     for ids in [false, true] {
         let (_folder, store) = build(&stored, ids, codec);
-        check_plan(&store, &queries, distance, plan, &plain(&stored, ids, &queries, distance));
+        check_design(&store, &queries, distance, design, &plain(&stored, ids, &queries, distance));
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever the plan: clustered fingerprints at all distances up to a little more than the query's.
+    /// Whatever the design: clustered fingerprints at all distances up to a little more than the query's.
     #[test]
-    fn every_plan_equals_the_plain_loop(
+    fn every_design_equals_the_plain_loop(
         centres in prop::collection::vec(any::<u128>(), 1..6),
         stored in prop::collection::vec((any::<prop::sample::Index>(), prop::collection::vec(0_u32..128, 0..7)), 0..500),
         queries in prop::collection::vec((any::<prop::sample::Index>(), prop::collection::vec(0_u32..128, 0..5)), 0..60),
@@ -90,9 +90,9 @@ proptest! {
         };
         let (stored, queries) = (near(&stored), near(&queries));
         let flips = flips.min(distance);
-        let plan = QueryPlan { group_bits, index_bits, flips, tails: distance - flips };
-        check::<u64>(&stored, &queries, distance, &plan, Codec::ALL[codec]);
-        check::<u128>(&stored, &queries, distance, &plan, Codec::ALL[codec]);
+        let design = Design { group_bits, index_bits, flips, tails: distance - flips };
+        check::<u64>(&stored, &queries, distance, &design, Codec::ALL[codec]);
+        check::<u128>(&stored, &queries, distance, &design, Codec::ALL[codec]);
     }
 }
 
@@ -107,15 +107,15 @@ fn adversarial_sets() {
     let mut queries: Vec<u128> = stored.iter().step_by(70).copied().collect();
     queries.extend([queries[0]; 3]);
     queries.extend(ends);
-    for plan in [
-        QueryPlan::direct(3),
-        QueryPlan { group_bits: 0, index_bits: 18, flips: 0, tails: 3 },
-        QueryPlan { group_bits: 16, index_bits: 16, flips: 2, tails: 1 },
-        QueryPlan { group_bits: 9, index_bits: 6, flips: 1, tails: 2 },
-        QueryPlan { group_bits: 20, index_bits: 3, flips: 3, tails: 0 },
+    for design in [
+        Design::direct(3),
+        Design { group_bits: 0, index_bits: 18, flips: 0, tails: 3 },
+        Design { group_bits: 16, index_bits: 16, flips: 2, tails: 1 },
+        Design { group_bits: 9, index_bits: 6, flips: 1, tails: 2 },
+        Design { group_bits: 20, index_bits: 3, flips: 3, tails: 0 },
     ] {
-        check::<u64>(&stored, &queries, 3, &plan, Codec::Gap);
-        check::<u128>(&stored, &queries, 3, &plan, Codec::EliasFano);
+        check::<u64>(&stored, &queries, 3, &design, Codec::Gap);
+        check::<u128>(&stored, &queries, 3, &design, Codec::EliasFano);
     }
 }
 

@@ -24,6 +24,7 @@ use self::pairs::{Pair, Pairs};
 use crate::fingerprint::Fingerprint;
 use crate::kernels::{Work, dispatch};
 use crate::segment::Match;
+use crate::wal::Operation;
 
 /// The most chains of a hash table, as a power of two.
 const MAX_CHAIN_BITS: u32 = 24;
@@ -67,6 +68,16 @@ impl<F: Fingerprint> Memtable<F> {
     /// A poisoned lock is as good as any: the number in it is always whole.
     fn operations(&self) -> MutexGuard<'_, u64> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does an operation of a log: one that is being written, or one that is found when a store is opened. Visible once
+    /// published.
+    pub(crate) fn apply(&self, operation: &Operation<'_, F>) {
+        match *operation {
+            Operation::Insert { fingerprint, id, name } => self.insert(fingerprint, id, name),
+            Operation::Delete { fingerprint, id } => self.delete(fingerprint, id),
+            Operation::Mark { key, value } => self.set_mark(key, value),
+        }
     }
 
     /// Adds a pair, which changes nothing if it is live here, and a name. Visible once published.

@@ -1,5 +1,6 @@
 //! The frame that id, name and mark files share: a header, numbered chunks with a checksum each, a directory of
-//! their offsets, a footer (`format-spec/README.md`, "Chunked files").
+//! their offsets, a footer (`format-spec/README.md`, "Chunked files"). The chunks of names and of marks are entries, one
+//! after the other.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use bitvec::prelude::*;
 use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
-use crate::format::{self, chunks_footer as footer, ids_header as header};
+use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header, ids_header as header};
 use crate::map::Bytes;
 
 /// Writes a chunked file: the header last known to be complete, then chunk by chunk.
@@ -75,6 +76,70 @@ impl<W: Write> ChunksWriter<W> {
     }
 }
 
+/// What tells a file of entries from another one.
+pub(super) struct EntryKind {
+    pub(super) magic: [u8; 8],
+    /// Whether the directory has a key for each chunk.
+    pub(super) keyed: bool,
+    /// A chunk is closed when it has as many bytes.
+    pub(super) closed_at: usize,
+    /// The most bytes of a chunk, and how messages say it.
+    pub(super) longest: (usize, &'static str),
+    /// What a chunk is called in messages.
+    pub(super) name: &'static str,
+}
+
+/// Writes a file of entries.
+pub(super) struct EntriesWriter<W> {
+    chunks: ChunksWriter<W>,
+    kind: &'static EntryKind,
+    /// The chunk that is being filled; its entries, and the key of the first.
+    chunk: Vec<u8>,
+    count: u32,
+    key: Option<u64>,
+}
+
+impl<W: Write> EntriesWriter<W> {
+    pub(super) fn new(sink: W, path: &Path, kind: &'static EntryKind) -> Result<Self> {
+        let mut header = [0; entries_header::LEN];
+        header[..entries_header::VERSION].copy_from_slice(&kind.magic);
+        LittleEndian::write_u32(&mut header[entries_header::VERSION..], format::VERSION);
+        let chunks = ChunksWriter::new(sink, path, &header)?;
+        Ok(EntriesWriter { chunks, kind, chunk: vec![0; entries_chunk::LEN], count: 0, key: None })
+    }
+
+    /// Whether the next entry is the first of its chunk.
+    pub(super) fn starts_chunk(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds an entry, whose bytes `write` appends; the key of a chunk is that of its first entry.
+    pub(super) fn push(&mut self, key: Option<u64>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        if self.count == 0 {
+            self.key = key;
+        }
+        write(&mut self.chunk);
+        self.count += 1;
+        if self.chunk.len() >= self.kind.closed_at { self.close_chunk() } else { Ok(()) }
+    }
+
+    fn close_chunk(&mut self) -> Result<()> {
+        LittleEndian::write_u32(&mut self.chunk[entries_chunk::COUNT..], self.count);
+        self.chunks.write(&mut self.chunk, self.key)?;
+        self.chunk.clear();
+        self.chunk.resize(entries_chunk::LEN, 0);
+        self.count = 0;
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<W> {
+        if self.count > 0 {
+            self.close_chunk()?;
+        }
+        self.chunks.finish()
+    }
+}
+
 /// An open chunked file.
 #[derive(Debug)]
 pub(super) struct Chunks {
@@ -131,6 +196,11 @@ impl Chunks {
         Ok(chunks)
     }
 
+    /// As [`Chunks::open`], for a file of entries.
+    pub(super) fn open_entries(path: &Path, bytes: Bytes, kind: &EntryKind) -> Result<Self> {
+        Chunks::open(path, bytes, kind.magic, entries_header::LEN, kind.keyed)
+    }
+
     fn misplaced(&self, chunk: usize) -> Error {
         let damage = Damage::Order { what: "the offsets of the directory" };
         Error::corrupt(&self.path, (self.directory + chunk * self.entry) as u64, damage)
@@ -185,6 +255,22 @@ impl Chunks {
         Ok(bytes)
     }
 
+    /// The number of entries of a chunk, and their bytes.
+    pub(super) fn entries(&self, chunk: usize, kind: &EntryKind) -> Result<(u32, &[u8])> {
+        let bytes = self.get(chunk, entries_chunk::LEN)?;
+        let (longest, expected) = kind.longest;
+        if bytes.len() > longest {
+            let found = bytes.len() as u64;
+            return Err(self.damaged(chunk, Damage::Field { name: "chunk", found, expected }));
+        }
+        Ok((LittleEndian::read_u32(&bytes[entries_chunk::COUNT..]), &bytes[entries_chunk::LEN..]))
+    }
+
+    /// The entries of a chunk are not what they may be.
+    pub(super) fn malformed(&self, chunk: usize, kind: &EntryKind) -> Error {
+        self.damaged(chunk, Damage::Order { what: kind.name })
+    }
+
     /// Compares the checksums of all chunks with the footer; damage inside a chunk is not looked for.
     pub(super) fn verify(&self) -> Result<()> {
         let file = self.bytes.as_ref();
@@ -206,3 +292,6 @@ impl Chunks {
         Error::corrupt(&self.path, self.offset(chunk), damage)
     }
 }
+
+#[cfg(test)]
+mod tests;

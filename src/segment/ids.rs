@@ -78,7 +78,7 @@ impl<W: Write> IdsWriter<W> {
 /// An open id file.
 #[derive(Debug)]
 pub(super) struct Ids {
-    chunks: Chunks,
+    pub(super) chunks: Chunks,
     ids: u64,
 }
 
@@ -120,22 +120,10 @@ impl Ids {
         self.ids
     }
 
-    pub(super) fn path(&self) -> &Path {
-        self.chunks.path()
-    }
-
-    pub(super) fn file_len(&self) -> u64 {
-        self.chunks.file_len()
-    }
-
-    pub(super) fn memory(&self) -> usize {
-        self.chunks.memory()
-    }
-
     pub(super) fn chunk(&self, block: usize) -> Result<IdChunk<'_>> {
         let bytes = self.chunks.get(block, field::LEN)?;
         let (count, width) = (LittleEndian::read_u32(&bytes[field::COUNT..]), u32::from(bytes[field::WIDTH]));
-        format::check_reserved(self.path(), 0, &bytes[field::RESERVED..field::LEN])?;
+        format::check_reserved(self.chunks.path(), 0, &bytes[field::RESERVED..field::LEN])?;
         let grouped = bytes[field::GROUPED] != 0;
         let body = &bytes[field::LEN..];
         let needed = u64::from(count) * (u64::from(width) + u64::from(grouped));
@@ -171,11 +159,6 @@ impl Ids {
         LittleEndian::read_u64(&self.chunks.header()[header::FINGERPRINTS..])
     }
 
-    /// Number of chunks.
-    pub(super) fn blocks(&self) -> usize {
-        self.chunks.len()
-    }
-
     /// Appends the pairs of a chunk, if it has ids for just so many fingerprints.
     pub(super) fn pairs<F: Copy>(
         &self,
@@ -187,7 +170,7 @@ impl Ids {
         let groups = chunk.iter().filter(|&(_, first)| first).count();
         if groups != fingerprints.len() || !chunk.iter().next().is_none_or(|(_, first)| first) {
             let what = "the number of fingerprints of a chunk of ids and of its block";
-            return Err(self.damaged(block, Damage::Mismatch { what }));
+            return Err(self.chunks.damaged(block, Damage::Mismatch { what }));
         }
         let mut rest = fingerprints.iter();
         let mut current = None;
@@ -211,7 +194,7 @@ impl Ids {
             return Vec::new();
         }
         let mut lens = Vec::new();
-        for block in 0..self.blocks() {
+        for block in 0..self.chunks.len() {
             let chunk = self.chunk(block).map_err(&mut *damaged).ok();
             lens.push(chunk.map(|chunk| chunk.iter().filter(|&(_, first)| first).count() as u64));
         }
@@ -231,15 +214,6 @@ impl Ids {
         }
         placed.extend(behind.into_iter().rev());
         placed
-    }
-
-    /// Checks what holds the chunks together; the caller reads them.
-    pub(super) fn verify(&self) -> Result<()> {
-        self.chunks.verify()
-    }
-
-    pub(super) fn damaged(&self, block: usize, damage: Damage) -> Error {
-        self.chunks.damaged(block, damage)
     }
 }
 
@@ -270,3 +244,6 @@ impl IdChunk<'_> {
         (0..self.count).map(|i| (self.get(i), self.is_first(i)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,26 +5,28 @@ use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::chunks::{Chunks, ChunksWriter};
-use crate::error::{Damage, Error, Result};
-use crate::format::{self, marks_chunk as field, marks_header as header};
+use super::chunks::{Chunks, EntriesWriter, EntryKind};
+use crate::error::{Error, Result};
+use crate::format;
 use crate::map::Bytes;
+
+const KIND: EntryKind = EntryKind {
+    magic: format::MARKS_MAGIC,
+    keyed: false,
+    closed_at: format::MARKS_CHUNK,
+    longest: (format::MAX_MARKS_CHUNK, "at most 16384 bytes"),
+    name: "the entries of a chunk of marks",
+};
 
 /// Writes a mark file.
 pub(super) struct MarksWriter<W> {
-    chunks: ChunksWriter<W>,
-    chunk: Vec<u8>,
-    count: u32,
+    entries: EntriesWriter<W>,
     previous: Option<String>,
 }
 
 impl<W: Write> MarksWriter<W> {
     pub(super) fn new(sink: W, path: &Path) -> Result<Self> {
-        let mut bytes = [0; header::LEN];
-        bytes[..8].copy_from_slice(&format::MARKS_MAGIC);
-        LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
-        let chunks = ChunksWriter::new(sink, path, &bytes)?;
-        Ok(MarksWriter { chunks, chunk: vec![0; field::LEN], count: 0, previous: None })
+        Ok(MarksWriter { entries: EntriesWriter::new(sink, path, &KIND)?, previous: None })
     }
 
     /// Adds a mark whose key is larger than the one before. Key and value are as long as a log lets them be.
@@ -35,53 +37,29 @@ impl<W: Write> MarksWriter<W> {
             let (previous, got) = (previous.clone(), key.to_string());
             return Err(Error::OutOfOrder { what: "the keys of marks", previous, got });
         }
-        self.chunk.extend_from_slice(&(key.len() as u16).to_le_bytes());
-        self.chunk.extend_from_slice(&(value.len() as u16).to_le_bytes());
-        self.chunk.extend_from_slice(key.as_bytes());
-        self.chunk.extend_from_slice(value);
-        self.count += 1;
         self.previous = Some(key.to_string());
-        if self.chunk.len() >= format::MARKS_CHUNK { self.close_chunk() } else { Ok(()) }
+        self.entries.push(None, |chunk| {
+            chunk.extend_from_slice(&(key.len() as u16).to_le_bytes());
+            chunk.extend_from_slice(&(value.len() as u16).to_le_bytes());
+            chunk.extend_from_slice(key.as_bytes());
+            chunk.extend_from_slice(value);
+        })
     }
 
-    fn close_chunk(&mut self) -> Result<()> {
-        LittleEndian::write_u32(&mut self.chunk[field::COUNT..], self.count);
-        self.chunks.write(&mut self.chunk, None)?;
-        self.chunk.clear();
-        self.chunk.resize(field::LEN, 0);
-        self.count = 0;
-        Ok(())
-    }
-
-    pub(super) fn finish(mut self) -> Result<W> {
-        if self.count > 0 {
-            self.close_chunk()?;
-        }
-        self.chunks.finish()
+    pub(super) fn finish(self) -> Result<W> {
+        self.entries.finish()
     }
 }
 
 /// An open mark file.
 #[derive(Debug)]
 pub(super) struct Marks {
-    chunks: Chunks,
+    pub(super) chunks: Chunks,
 }
 
 impl Marks {
     pub(super) fn open(path: &Path, bytes: Bytes) -> Result<Self> {
-        Ok(Marks { chunks: Chunks::open(path, bytes, format::MARKS_MAGIC, header::LEN, false)? })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.chunks.path()
-    }
-
-    pub(super) fn file_len(&self) -> u64 {
-        self.chunks.file_len()
-    }
-
-    pub(super) fn memory(&self) -> usize {
-        self.chunks.memory()
+        Ok(Marks { chunks: Chunks::open_entries(path, bytes, &KIND)? })
     }
 
     /// The mark under a key, if there is one.
@@ -109,13 +87,7 @@ impl Marks {
 
     /// Calls `visitor` with the keys and values of a chunk until it says stop.
     fn visit(&self, chunk: usize, mut visitor: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        let bytes = self.chunks.get(chunk, field::LEN)?;
-        if bytes.len() > format::MAX_MARKS_CHUNK {
-            let (found, expected) = (bytes.len() as u64, "at most 16384 bytes");
-            return Err(self.chunks.damaged(chunk, Damage::Field { name: "chunk", found, expected }));
-        }
-        let count = LittleEndian::read_u32(&bytes[field::COUNT..]);
-        let mut rest = &bytes[field::LEN..];
+        let (count, mut rest) = self.chunks.entries(chunk, &KIND)?;
         if count == 0 {
             return Err(self.malformed(chunk));
         }
@@ -135,10 +107,6 @@ impl Marks {
             }
         }
         if rest.is_empty() { Ok(()) } else { Err(self.malformed(chunk)) }
-    }
-
-    pub(super) fn chunks(&self) -> usize {
-        self.chunks.len()
     }
 
     /// Appends the keys and values of a chunk, ascending.
@@ -180,12 +148,13 @@ impl Marks {
     }
 
     fn malformed(&self, chunk: usize) -> Error {
-        self.chunks.damaged(chunk, Damage::Order { what: "the entries of a chunk of marks" })
+        self.chunks.malformed(chunk, &KIND)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::chunks::ChunksWriter;
     use super::*;
 
     fn key(i: u32) -> String {
@@ -204,7 +173,7 @@ mod tests {
 
     fn all(marks: &Marks) -> Result<Vec<(String, Vec<u8>)>> {
         let mut all = Vec::new();
-        (0..marks.chunks()).try_for_each(|chunk| marks.read(chunk, &mut all))?;
+        (0..marks.chunks.len()).try_for_each(|chunk| marks.read(chunk, &mut all))?;
         Ok(all)
     }
 
@@ -215,7 +184,7 @@ mod tests {
         expected.sort();
         for len in [0, 1, 2, expected.len()] {
             let marks = open(&encoded(&expected[..len])).unwrap();
-            assert!(len < 3 || marks.chunks() > 9);
+            assert!(len < 3 || marks.chunks.len() > 9);
             assert_eq!(all(&marks).unwrap(), &expected[..len]);
             assert_eq!(marks.verify(|error| panic!("{error}")), len as u64);
             for (i, (key, value)) in expected.iter().enumerate() {
@@ -251,9 +220,7 @@ mod tests {
 
     /// A file of one chunk with this content and the right checksums.
     fn file_of(content: &[u8]) -> Marks {
-        let mut head = [0; header::LEN];
-        head[..8].copy_from_slice(&format::MARKS_MAGIC);
-        LittleEndian::write_u32(&mut head[header::VERSION..], format::VERSION);
+        let head = [&KIND.magic[..], &format::VERSION.to_le_bytes(), &[0; 4]].concat();
         let mut writer = ChunksWriter::new(Vec::new(), Path::new("m"), &head).unwrap();
         writer.write(&mut [&[0; 4], content].concat(), None).unwrap();
         open(&writer.finish().unwrap()).unwrap()

@@ -6,6 +6,8 @@ mod ids;
 mod marks;
 mod names;
 mod salvage;
+#[cfg(test)]
+mod tests;
 mod tombstones;
 mod verify;
 
@@ -16,7 +18,7 @@ pub(crate) use self::builder::SegmentBuilder;
 use self::ids::Ids;
 use self::marks::Marks;
 use self::names::Names;
-pub(crate) use self::salvage::Remains;
+pub(crate) use self::salvage::SegmentRemains;
 use self::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -196,16 +198,16 @@ impl<F: Fingerprint> Segment<F> {
     /// Counts and sizes.
     pub fn stats(&self) -> Stats {
         let table_bytes = self.tables.iter().map(Table::file_len).sum();
-        let id_bytes = self.ids.as_ref().map_or(0, Ids::file_len);
-        let name_bytes = self.names.as_ref().map_or(0, Names::file_len);
+        let id_bytes = self.ids.as_ref().map_or(0, |ids| ids.chunks.file_len());
+        let name_bytes = self.names.as_ref().map_or(0, |names| names.chunks.file_len());
         let table_memory: usize = self.tables.iter().map(Table::memory).sum();
         let tombstone_bytes = self.tombstones.as_ref().map_or(0, Tombstones::file_len);
-        let mark_bytes = self.marks.as_ref().map_or(0, Marks::file_len);
+        let mark_bytes = self.marks.as_ref().map_or(0, |marks| marks.chunks.file_len());
         let memory = table_memory
-            + self.ids.as_ref().map_or(0, Ids::memory)
-            + self.names.as_ref().map_or(0, Names::memory)
+            + self.ids.as_ref().map_or(0, |ids| ids.chunks.memory())
+            + self.names.as_ref().map_or(0, |names| names.chunks.memory())
             + self.tombstones.as_ref().map_or(0, Tombstones::memory)
-            + self.marks.as_ref().map_or(0, Marks::memory);
+            + self.marks.as_ref().map_or(0, |marks| marks.chunks.memory());
         Stats {
             fingerprints: self.entry.fingerprints,
             ids: self.entry.ids,
@@ -306,7 +308,7 @@ impl<F: Fingerprint> Segment<F> {
 
     /// Number of chunks of names.
     pub(crate) fn name_chunks(&self) -> usize {
-        self.names.as_ref().map_or(0, Names::chunks)
+        self.names.as_ref().map_or(0, |names| names.chunks.len())
     }
 
     /// Appends the ids and names of a chunk, ascending.
@@ -348,7 +350,7 @@ impl<F: Fingerprint> Segment<F> {
 
     /// Number of chunks of marks.
     pub(crate) fn mark_chunks(&self) -> usize {
-        self.marks.as_ref().map_or(0, Marks::chunks)
+        self.marks.as_ref().map_or(0, |marks| marks.chunks.len())
     }
 
     /// Appends the keys and values of a chunk of marks, ascending.
@@ -380,7 +382,7 @@ impl<F: Fingerprint> Segment<F> {
         }
         if rest.next().is_some() || current.is_none() {
             let what = "the number of fingerprints of a chunk of ids and of its block";
-            return Err(ids.damaged(block, Damage::Mismatch { what }));
+            return Err(ids.chunks.damaged(block, Damage::Mismatch { what }));
         }
         Ok(())
     }

@@ -4,29 +4,28 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 
-use byteorder::{ByteOrder, LittleEndian};
-
-use super::chunks::{Chunks, ChunksWriter};
+use super::chunks::{Chunks, EntriesWriter, EntryKind};
 use crate::error::{Damage, Error, Result};
-use crate::format::{self, names_chunk as field, names_header as header};
+use crate::format;
 use crate::map::Bytes;
+
+const KIND: EntryKind = EntryKind {
+    magic: format::NAMES_MAGIC,
+    keyed: true,
+    closed_at: format::NAMES_CHUNK,
+    longest: (format::MAX_NAMES_CHUNK, "at most 131072 bytes"),
+    name: "the entries of a chunk of names",
+};
 
 /// Writes a name file.
 pub(super) struct NamesWriter<W> {
-    chunks: ChunksWriter<W>,
-    chunk: Vec<u8>,
-    count: u32,
-    first: u64,
+    entries: EntriesWriter<W>,
     previous: Option<(u64, String)>,
 }
 
 impl<W: Write> NamesWriter<W> {
     pub(super) fn new(sink: W, path: &Path) -> Result<Self> {
-        let mut bytes = [0; header::LEN];
-        bytes[..8].copy_from_slice(&format::NAMES_MAGIC);
-        LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
-        let chunks = ChunksWriter::new(sink, path, &bytes)?;
-        Ok(NamesWriter { chunks, chunk: vec![0; field::LEN], count: 0, first: 0, previous: None })
+        Ok(NamesWriter { entries: EntriesWriter::new(sink, path, &KIND)?, previous: None })
     }
 
     /// Adds the name of an id larger than the one before.
@@ -47,7 +46,7 @@ impl<W: Write> NamesWriter<W> {
                 got: id.to_string(),
             });
         }
-        let in_chunk = if self.count == 0 { None } else { self.previous.as_ref() };
+        let in_chunk = if self.entries.starts_chunk() { None } else { self.previous.as_ref() };
         let (delta, shared) = match in_chunk {
             Some((previous, before)) => {
                 let same = before.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
@@ -55,60 +54,33 @@ impl<W: Write> NamesWriter<W> {
             }
             None => (0, 0),
         };
-        if self.count == 0 {
-            self.first = id;
-        }
-        write_varint(&mut self.chunk, delta);
-        write_varint(&mut self.chunk, shared as u64);
-        write_varint(&mut self.chunk, (name.len() - shared) as u64);
-        self.chunk.extend_from_slice(&name.as_bytes()[shared..]);
-        self.count += 1;
         self.previous = Some((id, name.to_string()));
-        if self.chunk.len() >= format::NAMES_CHUNK { self.close_chunk() } else { Ok(()) }
+        self.entries.push(Some(id), |chunk| {
+            write_varint(chunk, delta);
+            write_varint(chunk, shared as u64);
+            write_varint(chunk, (name.len() - shared) as u64);
+            chunk.extend_from_slice(&name.as_bytes()[shared..]);
+        })
     }
 
-    fn close_chunk(&mut self) -> Result<()> {
-        LittleEndian::write_u32(&mut self.chunk[field::COUNT..], self.count);
-        self.chunks.write(&mut self.chunk, Some(self.first))?;
-        self.chunk.clear();
-        self.chunk.resize(field::LEN, 0);
-        self.count = 0;
-        Ok(())
-    }
-
-    pub(super) fn finish(mut self) -> Result<W> {
-        if self.count > 0 {
-            self.close_chunk()?;
-        }
-        self.chunks.finish()
+    pub(super) fn finish(self) -> Result<W> {
+        self.entries.finish()
     }
 }
 
 /// An open name file.
 #[derive(Debug)]
 pub(super) struct Names {
-    chunks: Chunks,
+    pub(super) chunks: Chunks,
 }
 
 impl Names {
     pub(super) fn open(path: &Path, bytes: Bytes) -> Result<Self> {
-        let chunks = Chunks::open(path, bytes, format::NAMES_MAGIC, header::LEN, true)?;
+        let chunks = Chunks::open_entries(path, bytes, &KIND)?;
         if let Some(chunk) = (1..chunks.len()).find(|&chunk| chunks.key(chunk - 1) >= chunks.key(chunk)) {
             return Err(chunks.damaged(chunk, Damage::Order { what: "the first ids of the chunks of names" }));
         }
         Ok(Names { chunks })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.chunks.path()
-    }
-
-    pub(super) fn file_len(&self) -> u64 {
-        self.chunks.file_len()
-    }
-
-    pub(super) fn memory(&self) -> usize {
-        self.chunks.memory()
     }
 
     /// The chunk that has the name of a document, if any has.
@@ -174,13 +146,7 @@ impl Names {
 
     /// Calls `visitor` with the ids and names of a chunk until it says stop.
     fn visit(&self, chunk: usize, mut visitor: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
-        let bytes = self.chunks.get(chunk, field::LEN)?;
-        if bytes.len() > format::MAX_NAMES_CHUNK {
-            let (found, expected) = (bytes.len() as u64, "at most 131072 bytes");
-            return Err(self.chunks.damaged(chunk, Damage::Field { name: "chunk", found, expected }));
-        }
-        let count = LittleEndian::read_u32(&bytes[field::COUNT..]);
-        let mut rest = &bytes[field::LEN..];
+        let (count, mut rest) = self.chunks.entries(chunk, &KIND)?;
         let mut id = self.chunks.key(chunk);
         let mut name = Vec::new();
         for i in 0..count {
@@ -203,10 +169,6 @@ impl Names {
             }
         }
         if rest.is_empty() { Ok(()) } else { Err(self.malformed(chunk)) }
-    }
-
-    pub(super) fn chunks(&self) -> usize {
-        self.chunks.len()
     }
 
     /// Appends the ids and names of a chunk, ascending.
@@ -246,7 +208,7 @@ impl Names {
     }
 
     fn malformed(&self, chunk: usize) -> Error {
-        self.chunks.damaged(chunk, Damage::Order { what: "the entries of a chunk of names" })
+        self.chunks.malformed(chunk, &KIND)
     }
 }
 
@@ -274,3 +236,6 @@ fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

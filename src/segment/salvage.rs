@@ -18,7 +18,7 @@ use crate::sort::Sorter;
 use crate::table::Table;
 
 /// The files of a segment that can be opened.
-pub(crate) struct Remains<F> {
+pub(crate) struct SegmentRemains<F> {
     /// As the manifest has it; without a manifest its footers are empty and its counts 0.
     pub(crate) entry: SegmentEntry,
     /// Those that cannot be opened are `None`.
@@ -34,14 +34,14 @@ pub(crate) struct Remains<F> {
 /// A fingerprint that was rescued, with an id if it had one that was rescued too.
 pub(crate) type Rescued<'a, F> = &'a mut dyn FnMut(F, Option<u64>) -> Result<()>;
 
-impl<F: Fingerprint> Remains<F> {
+impl<F: Fingerprint> SegmentRemains<F> {
     /// Opens what can be opened; calls `damaged` with the others.
     pub(crate) fn open(
         fs: &dyn Fs,
         store: &Path,
         entry: SegmentEntry,
         damaged: &mut dyn FnMut(Error),
-    ) -> Remains<F> {
+    ) -> SegmentRemains<F> {
         let mut open = Opening { fs, store, damaged };
         let footer = |i: usize| entry.footers.get(i).copied();
         let mut fingerprints = entry.fingerprints;
@@ -70,7 +70,7 @@ impl<F: Fingerprint> Remains<F> {
             open.file(&entry.ids_name(), ids_footer, |path, bytes| {
                 let ids = Ids::open_alone(path, bytes)?;
                 let sound = ids.fingerprints() == fingerprints || fingerprints == 0;
-                if !sound || blocks.is_some_and(|blocks| blocks != ids.blocks()) {
+                if !sound || blocks.is_some_and(|blocks| blocks != ids.chunks.len()) {
                     let what = "the chunks of ids and the blocks of the first table";
                     return Err(Error::corrupt(path, 0, Damage::Mismatch { what }));
                 }
@@ -90,7 +90,7 @@ impl<F: Fingerprint> Remains<F> {
         };
         let marks =
             if entry.marks > 0 { open.file(&entry.marks_name(), marks_footer, Marks::open) } else { None };
-        Remains { entry, tables, ids, names, tombstones, marks, fingerprints }
+        SegmentRemains { entry, tables, ids, names, tombstones, marks, fingerprints }
     }
 
     /// The tables that could be opened.
@@ -105,7 +105,7 @@ impl<F: Fingerprint> Remains<F> {
 
     /// Number of chunks of names.
     pub(crate) fn name_chunks(&self) -> usize {
-        self.names.as_ref().map_or(0, Names::chunks)
+        self.names.as_ref().map_or(0, |names| names.chunks.len())
     }
 
     /// Appends the ids and names of a chunk, ascending.
@@ -117,7 +117,8 @@ impl<F: Fingerprint> Remains<F> {
     pub(crate) fn marks(&self, damaged: &mut dyn FnMut(Error)) -> Vec<(String, Vec<u8>)> {
         let mut all = Vec::new();
         if let Some(marks) = &self.marks {
-            (0..marks.chunks()).for_each(|chunk| marks.read(chunk, &mut all).unwrap_or_else(&mut *damaged));
+            (0..marks.chunks.len())
+                .for_each(|chunk| marks.read(chunk, &mut all).unwrap_or_else(&mut *damaged));
         }
         all
     }

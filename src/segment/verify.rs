@@ -59,7 +59,7 @@ impl<F: Fingerprint> Segment<F> {
             let count = names.verify(&mut damaged);
             if count != self.entry.names {
                 let what = "the number of names and the manifest";
-                damaged(Error::corrupt(names.path(), 0, Damage::Mismatch { what }));
+                damaged(Error::corrupt(names.chunks.path(), 0, Damage::Mismatch { what }));
             }
         }
         if let Some(marks) = &self.marks {
@@ -70,7 +70,7 @@ impl<F: Fingerprint> Segment<F> {
             });
             if whole && count != self.entry.marks {
                 let what = "the number of marks and the manifest";
-                damaged(Error::corrupt(marks.path(), 0, Damage::Mismatch { what }));
+                damaged(Error::corrupt(marks.chunks.path(), 0, Damage::Mismatch { what }));
             }
         }
     }
@@ -109,22 +109,22 @@ impl<F: Fingerprint> Segment<F> {
                 Ok(()) if entries.windows(2).all(|pair| pair[0] < pair[1]) => count += entries.len() as u64,
                 Ok(()) => {
                     whole = false;
-                    damaged(ids.damaged(block, Damage::Order { what: "the ids of a fingerprint" }));
+                    damaged(ids.chunks.damaged(block, Damage::Order { what: "the ids of a fingerprint" }));
                 }
                 // A damaged block of the table has been reported with the table.
-                Err(Error::Corrupt { path, .. }) if path != ids.path() => whole = false,
+                Err(Error::Corrupt { path, .. }) if path != ids.chunks.path() => whole = false,
                 Err(error) => {
                     whole = false;
                     damaged(error);
                 }
             }
         }
-        if let Err(error) = ids.verify() {
+        if let Err(error) = ids.chunks.verify() {
             damaged(error);
         }
         if whole && (count != ids.len() || count != self.entry.ids) {
             let what = "the number of ids, the header and the manifest";
-            damaged(Error::corrupt(ids.path(), 0, Damage::Mismatch { what }));
+            damaged(Error::corrupt(ids.chunks.path(), 0, Damage::Mismatch { what }));
         }
     }
 }

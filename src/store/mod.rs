@@ -2,6 +2,7 @@
 
 mod builder;
 mod damage;
+mod finding;
 mod flush;
 mod iter;
 mod live;
@@ -22,12 +23,13 @@ use std::path::Path;
 
 pub use self::builder::Builder;
 pub use self::damage::damage;
+pub use self::finding::Finding;
 pub use self::iter::Iter;
 pub use self::live::{Insertion, Store};
 pub use self::load::Load;
 pub use self::pairs::StoredPair;
 pub use self::remains::salvageable_bits;
-pub use self::salvage::{Finding, SalvageOptions, Salvaged, salvage};
+pub use self::salvage::{SalvageOptions, Salvaged, salvage};
 pub use self::shared::Written;
 pub use self::snapshot::{Snapshot, stored_bits};
 pub use self::view::LogInfo;

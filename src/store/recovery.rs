@@ -11,7 +11,7 @@ use crate::fs::Fs;
 use crate::manifest::{Manifest, SegmentEntry, log_name, log_number};
 use crate::memtable::Memtable;
 use crate::segment::Segment;
-use crate::wal::{Operation, PreviousLog, read_log};
+use crate::wal::{PreviousLog, read_log};
 
 /// What is in the folder of a store that nobody writes to, or that somebody else does.
 ///
@@ -117,7 +117,7 @@ impl Logs {
             let log = path.join(log_name(*number));
             let mut operations = 0;
             let end = read_log::<F>(&log, bytes.as_ref(), *number, |_, operation| {
-                apply(memtable, &operation);
+                memtable.apply(&operation);
                 operations += 1;
                 Ok(())
             })?;
@@ -180,14 +180,5 @@ fn check_follows(path: &Path, last: PreviousLog, number: u64, said: Option<Previ
             let offset = log_header::PREVIOUS as u64;
             Err(Error::corrupt(&path.join(log_name(number)), offset, Damage::Mismatch { what }))
         }
-    }
-}
-
-/// Does an operation of the log.
-pub(super) fn apply<F: Fingerprint>(memtable: &Memtable<F>, operation: &Operation<'_, F>) {
-    match *operation {
-        Operation::Insert { fingerprint, id, name } => memtable.insert(fingerprint, id, name),
-        Operation::Delete { fingerprint, id } => memtable.delete(fingerprint, id),
-        Operation::Mark { key, value } => memtable.set_mark(key, value),
     }
 }

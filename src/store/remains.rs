@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::recovery::apply;
-use super::salvage::{Finding, finding};
+use super::finding::Finding;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format;
@@ -13,15 +12,15 @@ use crate::fs::{Disk, Fs};
 use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file, log_name, log_number};
 use crate::memtable::Memtable;
 use crate::plan::{Plan, PlanChoice};
-use crate::segment::Remains;
+use crate::segment::SegmentRemains;
 use crate::wal::{PreviousLog, salvage_log, salvage_previous};
 
 /// A damaged store.
-pub(super) struct Wreck<F: Fingerprint> {
+pub(super) struct StoreRemains<F: Fingerprint> {
     pub(super) path: PathBuf,
     pub(super) settings: Settings,
     /// The oldest first.
-    pub(super) segments: Vec<Remains<F>>,
+    pub(super) segments: Vec<SegmentRemains<F>>,
     /// What the logs say.
     pub(super) memtable: Memtable<F>,
     /// Operations of the logs.
@@ -64,7 +63,7 @@ pub fn salvageable_bits(path: &Path) -> Result<u32> {
     Err(Error::NotAStore { path: path.to_path_buf(), reason: reason.to_string() })
 }
 
-impl<F: Fingerprint> Wreck<F> {
+impl<F: Fingerprint> StoreRemains<F> {
     /// Opens what can be opened; writes nothing.
     pub(super) fn open(fs: &Arc<dyn Fs>, path: &Path, distance: Option<u32>) -> Result<Self> {
         let mut names = fs.list(path).map_err(Error::io(path, "list"))?;
@@ -88,7 +87,8 @@ impl<F: Fingerprint> Wreck<F> {
         };
         let mut segments = Vec::new();
         for entry in entries {
-            segments.push(Remains::open(&**fs, path, entry, &mut |error| findings.push(of_file(&error))));
+            segments
+                .push(SegmentRemains::open(&**fs, path, entry, &mut |error| findings.push(of_file(&error))));
         }
         let mut settings = match &manifest {
             Some(manifest) => manifest.settings.clone(),
@@ -115,12 +115,22 @@ impl<F: Fingerprint> Wreck<F> {
         deleted.extend(segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id));
         let mut marks = BTreeMap::new();
         for segment in &segments {
-            marks.extend(segment.marks(&mut |error| findings.push(marks_lost(finding(&error, true)))));
+            marks.extend(segment.marks(&mut |error| findings.push(marks_lost(Finding::of(&error, true)))));
         }
         marks.extend(memtable.marks(version));
         let highest_id = manifest.and_then(|manifest| manifest.highest_id).max(memtable.highest_id(version));
         let path = path.to_path_buf();
-        Ok(Wreck { path, settings, segments, memtable, operations, deleted, marks, highest_id, findings })
+        Ok(StoreRemains {
+            path,
+            settings,
+            segments,
+            memtable,
+            operations,
+            deleted,
+            marks,
+            highest_id,
+            findings,
+        })
     }
 }
 
@@ -138,7 +148,7 @@ fn replay<F: Fingerprint>(
         let log = path.join(log_name(number));
         match fs.map(&log) {
             Ok(bytes) => opened.push((number, log, bytes)),
-            Err(error) => findings.push(finding(&Error::io(&log, "open")(error), true)),
+            Err(error) => findings.push(Finding::of(&Error::io(&log, "open")(error), true)),
         }
     }
     let bytes = opened.iter().map(|(_, _, bytes)| bytes.as_ref().len() as u64).sum();
@@ -156,7 +166,7 @@ fn replay<F: Fingerprint>(
         let bytes = bytes.as_ref();
         let synced = said.iter().find(|said| said.number == number).map(|said| said.len);
         let remains = salvage_log::<F>(&log, bytes, number, |operation| {
-            apply(&memtable, &operation);
+            memtable.apply(&operation);
             operations += 1;
         });
         memtable.publish();
@@ -175,7 +185,7 @@ fn replay<F: Fingerprint>(
         // A log with a damaged header and nothing behind it held nothing.
         let unreadable = remains.sequences.is_none() && bytes.len() > format::log_header::LEN;
         let lost = remains.missing > 0 || unreadable;
-        findings.extend(remains.damage.iter().map(|error| finding(error, lost)));
+        findings.extend(remains.damage.iter().map(|error| Finding::of(error, lost)));
         let mut found = |offset, what: String, lost| {
             findings.push(Finding { path: log.clone(), offset, what, lost });
         };
@@ -214,7 +224,7 @@ fn manifest_lost(path: &Path, error: &Error) -> Finding {
 
 /// A file that cannot be opened. What is lost with a table or with ids is counted by fingerprints.
 fn of_file(error: &Error) -> Finding {
-    let mut found = finding(error, false);
+    let mut found = Finding::of(error, false);
     match found.path.extension().and_then(|extension| extension.to_str()) {
         Some("names") => {
             found.lost = true;
@@ -266,7 +276,7 @@ fn entries_of(names: &[String]) -> Vec<SegmentEntry> {
 }
 
 /// The settings of a store, by its tables.
-fn settings_of<F: Fingerprint>(segments: &[Remains<F>], ids: bool) -> Settings {
+fn settings_of<F: Fingerprint>(segments: &[SegmentRemains<F>], ids: bool) -> Settings {
     let mut settings = Settings {
         bits: F::BITS,
         distance: 3,
@@ -277,7 +287,7 @@ fn settings_of<F: Fingerprint>(segments: &[Remains<F>], ids: bool) -> Settings {
         profile: String::new(),
         plan: PlanChoice::Auto,
     };
-    if let Some(table) = segments.iter().flat_map(Remains::tables).next() {
+    if let Some(table) = segments.iter().flat_map(SegmentRemains::tables).next() {
         let header = table.header();
         settings.codec = header.codec;
         let default = header.codec.default_block_size(F::BITS);

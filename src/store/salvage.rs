@@ -1,16 +1,17 @@
 //! Another store of what is intact of a damaged one.
 
 use std::collections::{HashSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::builder::Builder;
-use super::remains::Wreck;
+use super::finding::Finding;
+use super::remains::StoreRemains;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Disk, Fs};
 use crate::options::BuildOptions;
-use crate::segment::Remains;
+use crate::segment::SegmentRemains;
 use crate::sort::Sorter;
 
 /// How a damaged store is salvaged.
@@ -23,19 +24,6 @@ pub struct SalvageOptions {
     pub distance: Option<u32>,
     /// Memory for sorting, see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
-}
-
-/// Something that is wrong with a damaged store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The file.
-    pub path: PathBuf,
-    /// Offset in the file, in bytes, where it is a matter of a place.
-    pub offset: Option<u64>,
-    /// What is wrong, and what it means.
-    pub what: String,
-    /// Whether something of the store is lost, or may be; otherwise all of it could be had from elsewhere.
-    pub lost: bool,
 }
 
 /// What was rescued of a damaged store.
@@ -81,7 +69,7 @@ pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions
         let message = format!("{}: inside of the damaged store; choose another path", new.display());
         return Err(Error::BadArgument(message));
     }
-    let store = Wreck::<F>::open(&fs, path, options.distance)?;
+    let store = StoreRemains::<F>::open(&fs, path, options.distance)?;
     let settings = &store.settings;
     let build = BuildOptions {
         distance: settings.distance,
@@ -127,7 +115,7 @@ struct Rescue<'a, F: Fingerprint> {
 
 impl<F: Fingerprint> Rescue<'_, F> {
     /// The pairs of segments and logs that nothing newer hides.
-    fn segments(&mut self, store: &Wreck<F>) -> Result<()> {
+    fn segments(&mut self, store: &StoreRemains<F>) -> Result<()> {
         let keeps_ids = store.settings.ids;
         let version = store.memtable.version();
         for (i, segment) in store.segments.iter().enumerate() {
@@ -162,7 +150,7 @@ impl<F: Fingerprint> Rescue<'_, F> {
             self.result.lost_fingerprints += lost;
             let unknown = lost == 0 && segment.tables().next().is_none();
             // What damaged parts cost is counted by fingerprints.
-            self.result.findings.extend(damaged.iter().map(|error| finding(error, false)));
+            self.result.findings.extend(damaged.iter().map(|error| Finding::of(error, false)));
             let path = store.path.join(segment.entry.table_name(0));
             if lost > 0 || unknown {
                 let lost = if unknown { "an unknown number".to_string() } else { lost.to_string() };
@@ -185,7 +173,7 @@ impl<F: Fingerprint> Rescue<'_, F> {
     }
 
     /// The newest name of each document; that of a deleted one goes with it.
-    fn names(&mut self, store: &Wreck<F>) -> Result<()> {
+    fn names(&mut self, store: &StoreRemains<F>) -> Result<()> {
         let version = store.memtable.version();
         let recent = store.memtable.names(version).into();
         let mut cursors: Vec<Cursor<'_, F>> = store
@@ -199,7 +187,7 @@ impl<F: Fingerprint> Rescue<'_, F> {
             let findings = &mut self.result.findings;
             let mut least = None;
             for cursor in &mut cursors {
-                cursor.fill(|error| findings.push(finding(&error, true)));
+                cursor.fill(|error| findings.push(Finding::of(&error, true)));
                 let first = cursor.names.front().map(|&(id, _)| id);
                 least = [least, first].into_iter().flatten().min();
             }
@@ -223,7 +211,7 @@ impl<F: Fingerprint> Rescue<'_, F> {
         }
     }
 
-    fn finish(mut self, store: &Wreck<F>, keep_without_ids: bool) -> Result<Salvaged> {
+    fn finish(mut self, store: &StoreRemains<F>, keep_without_ids: bool) -> Result<Salvaged> {
         let mut result = self.result;
         self.builder.highest_id = self.builder.highest_id.max(store.highest_id);
         if keep_without_ids && result.without_ids > 0 {
@@ -250,7 +238,7 @@ impl<F: Fingerprint> Rescue<'_, F> {
 
 /// How far the names of a segment, or of the logs, have been read.
 struct Cursor<'a, F: Fingerprint> {
-    segment: Option<&'a Remains<F>>,
+    segment: Option<&'a SegmentRemains<F>>,
     chunk: usize,
     names: VecDeque<(u64, String)>,
 }
@@ -267,17 +255,4 @@ impl<F: Fingerprint> Cursor<'_, F> {
             self.chunk += 1;
         }
     }
-}
-
-/// What an error of the library says of a file.
-pub(super) fn finding(error: &Error, lost: bool) -> Finding {
-    let (path, offset, what) = match error {
-        Error::Corrupt { path, offset, damage } => (path.clone(), Some(*offset), damage.to_string()),
-        Error::Io { path, action, source } => (path.clone(), None, format!("cannot {action}: {source}")),
-        Error::UnsupportedVersion { path, .. } | Error::Width { path, .. } => {
-            (path.clone(), None, error.to_string())
-        }
-        other => (PathBuf::new(), None, other.to_string()),
-    };
-    Finding { path, offset, what, lost }
 }

@@ -196,7 +196,7 @@ impl<F: Fingerprint> Writer<F> {
         }
         let view = self.shared.view();
         if let Some(Recent { memtable, .. }) = view.memtables.last() {
-            payload.visit(|operation| super::recovery::apply(memtable, &operation));
+            payload.visit(|operation| memtable.apply(&operation));
             memtable.publish();
         }
         Ok(Position { syncer: log.log.syncer(), len: log.log.len() })

@@ -103,12 +103,14 @@ impl<F: Fingerprint> Payload<F> {
         self.bytes.len()
     }
 
-    /// Calls `visitor` with the operations, in order.
+    /// Calls `visitor` with the operations, in order. They are read back from their bytes: keeping another copy of
+    /// each would be no less work.
     pub(crate) fn visit(&self, mut visitor: impl FnMut(Operation<'_, F>)) {
         let mut operations = Operations::new(&self.bytes);
         while let Ok(Some(operation)) = operations.next() {
             visitor(operation);
         }
+        debug_assert_eq!(operations.position(), self.bytes.len(), "what was pushed can be read");
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -42,14 +42,14 @@ const ENTER: f64 = 40.0;
 
 /// Stored fingerprints that one task decodes and holds at once.
 pub(super) const CHUNK: usize = 1 << 16;
-/// Longest list of flips: beyond it, another plan is cheaper in any case.
+/// Longest list of flips: beyond it, another design is cheaper in any case.
 const MAX_FLIPS: f64 = 32768.0;
 const MAX_GROUP_BITS: u32 = 24;
 const MAX_INDEX_BITS: u32 = 18;
 
 /// The query tables of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct QueryPlan {
+pub(super) struct Design {
     /// Stored fingerprints that share so many leading bits make a group, which is searched together.
     pub(super) group_bits: u32,
     /// The bits that follow these; a group is indexed by them. Group and index bits are the head.
@@ -60,28 +60,28 @@ pub(super) struct QueryPlan {
     pub(super) tails: u32,
 }
 
-impl QueryPlan {
+impl Design {
     /// Compares every query with every stored fingerprint.
     pub(super) fn direct(distance: u32) -> Self {
-        QueryPlan { group_bits: 0, index_bits: 0, flips: distance, tails: 0 }
+        Design { group_bits: 0, index_bits: 0, flips: distance, tails: 0 }
     }
 
-    /// The cheapest plan, and what it costs in nanoseconds on one core.
+    /// The cheapest design, and what it costs in nanoseconds on one core.
     pub(super) fn choose<F: Fingerprint>(queries: usize, stored: u64, distance: u32) -> (Self, f64) {
-        let mut best = QueryPlan::direct(distance);
+        let mut best = Design::direct(distance);
         let mut least = best.cost::<F>(queries, stored);
         // Groups of less than one, and an index of nearly nothing but gaps, are no use.
         let most = stored.max(1).ilog2();
         for group_bits in 0..=MAX_GROUP_BITS.min(most) {
             for index_bits in 1..=MAX_INDEX_BITS.min(most + 6) {
                 for flips in 0..=distance {
-                    let plan = QueryPlan { group_bits, index_bits, flips, tails: distance - flips };
+                    let design = Design { group_bits, index_bits, flips, tails: distance - flips };
                     if ways(group_bits, flips) > MAX_FLIPS || ways(index_bits, flips) > MAX_FLIPS {
                         break;
                     }
-                    let cost = plan.cost::<F>(queries, stored);
+                    let cost = design.cost::<F>(queries, stored);
                     if cost < least {
-                        (best, least) = (plan, cost);
+                        (best, least) = (design, cost);
                     }
                 }
             }
@@ -116,7 +116,7 @@ impl QueryPlan {
         total
     }
 
-    /// The head and the tails as a table plan, which shows that they miss nothing.
+    /// The head and the tails as a plan of tables, which shows that they miss nothing.
     pub(super) fn tables<F: Fingerprint>(&self, distance: u32) -> Result<Plan<F>> {
         let head = self.group_bits + self.index_bits;
         let rest = F::BITS - head;
@@ -187,14 +187,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_plan_is_complete() {
+    fn every_design_is_complete() {
         fn check<F: Fingerprint>() {
             for distance in 0..=F::MAX_DISTANCE {
                 for queries in [0, 1, 100, 10_000, 1_000_000, 100_000_000] {
                     for stored in [0, 1, 1000, 1_000_000, 1 << 33] {
-                        let (plan, cost) = QueryPlan::choose::<F>(queries, stored, distance);
+                        let (design, cost) = Design::choose::<F>(queries, stored, distance);
                         assert!(cost.is_finite() && cost >= 0.0);
-                        plan.tables::<F>(distance).unwrap();
+                        design.tables::<F>(distance).unwrap();
                     }
                 }
             }
@@ -205,10 +205,10 @@ mod tests {
 
     #[test]
     fn what_is_chosen() {
-        assert_eq!(QueryPlan::choose::<u64>(1, 1, 3).0, QueryPlan::direct(3));
+        assert_eq!(Design::choose::<u64>(1, 1, 3).0, Design::direct(3));
         let shape = |queries, stored| {
-            let (plan, _) = QueryPlan::choose::<u64>(queries, stored, 3);
-            (plan.flips, plan.tails)
+            let (design, _) = Design::choose::<u64>(queries, stored, 3);
+            (design.flips, design.tails)
         };
         assert_eq!(shape(1000, 1_000_000_000), (3, 0));
         assert_eq!(shape(1_000_000, 1_000_000_000), (2, 1));

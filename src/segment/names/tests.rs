@@ -1,0 +1,143 @@
+use super::*;
+use crate::segment::chunks::ChunksWriter;
+
+fn encoded(names: &[(u64, String)]) -> Vec<u8> {
+    let mut writer = NamesWriter::new(Vec::new(), Path::new("n")).unwrap();
+    names.iter().for_each(|(id, name)| writer.push(*id, name).unwrap());
+    writer.finish().unwrap()
+}
+
+fn open(bytes: &[u8]) -> Result<Names> {
+    Names::open(Path::new("n"), bytes.to_vec().into())
+}
+
+/// Ids with gaps, names that share much with the one before or nothing, and the longest there can be.
+fn example() -> Vec<(u64, String)> {
+    let mut names: Vec<_> = (0..3000_u64)
+        .map(|i| (i * i, format!("https://example.org/{}/{i}", "path/".repeat((i % 13) as usize))))
+        .collect();
+    names.extend([(10_000_000, String::new()), (10_000_001, "x".repeat(format::MAX_NAME))]);
+    names.extend([(u64::MAX - 1, "é".to_string()), (u64::MAX, "è".to_string())]);
+    names
+}
+
+#[test]
+fn names_come_back() {
+    let expected = example();
+    for len in [0, 1, 2, expected.len()] {
+        let names = open(&encoded(&expected[..len])).unwrap();
+        assert!(len < 3 || names.chunks.len() > 3);
+        let mut all = Vec::new();
+        (0..names.chunks.len()).for_each(|chunk| names.read(chunk, &mut all).unwrap());
+        assert!(all == expected[..len]);
+        assert_eq!(names.verify(|error| panic!("{error}")), len as u64);
+    }
+    let names = open(&encoded(&expected)).unwrap();
+    for (id, name) in expected.iter().step_by(97).chain(&expected[3000..]) {
+        assert_eq!(names.get(*id).unwrap().as_ref(), Some(name));
+    }
+    assert_eq!(names.get(2).unwrap(), None);
+    assert_eq!(names.get(10_000_002).unwrap(), None);
+    assert_eq!(open(&encoded(&expected[5..])).unwrap().get(0).unwrap(), None);
+}
+
+#[test]
+fn many_names_are_got_at_once() {
+    let expected = example();
+    let names = open(&encoded(&expected)).unwrap();
+    let ids: Vec<u64> = (0..9000).step_by(3).chain([10_000_001, u64::MAX]).collect();
+    let mut found = Vec::new();
+    names.get_each(&ids, |i, name| found.push((ids[i], name))).unwrap();
+    let is_asked = |(id, _): &&(u64, String)| ids.binary_search(id).is_ok();
+    assert!(found == expected.iter().filter(is_asked).cloned().collect::<Vec<_>>());
+    let wanted: HashSet<String> = [expected[7].1.clone(), "è".to_string(), "none".to_string()].into();
+    let of: Vec<u64> =
+        (0..names.chunks.len()).flat_map(|chunk| names.ids_of(chunk, &wanted).unwrap()).collect();
+    assert_eq!(of, [49, u64::MAX]);
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused() {
+    let mut writer = NamesWriter::new(Vec::new(), Path::new("n")).unwrap();
+    let error = writer.push(1, &"x".repeat(format::MAX_NAME + 1)).unwrap_err();
+    assert!(error.to_string().starts_with("the name of document 1 is 65537 bytes long"), "{error}");
+    writer.push(5, "a").unwrap();
+    for id in [5, 4] {
+        assert!(matches!(writer.push(id, "b"), Err(Error::OutOfOrder { .. })));
+    }
+}
+
+#[test]
+fn every_flipped_bit_and_every_truncation_is_found() {
+    let mut bytes = encoded(&example()[..5]);
+    let read = |bytes: &[u8]| {
+        let names = open(bytes)?;
+        let mut found = Ok(());
+        names.verify(|error| found = Err(error));
+        found
+    };
+    read(&bytes).unwrap();
+    for len in 0..bytes.len() {
+        assert!(read(&bytes[..len]).is_err(), "{len}");
+    }
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(read(&bytes).is_err(), "{bit}");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+/// A file of chunks of these keys and contents, with right checksums.
+fn file_of(chunks: &[(u64, &[u8])]) -> Result<Names> {
+    let head = [&KIND.magic[..], &format::VERSION.to_le_bytes(), &[0; 4]].concat();
+    let mut writer = ChunksWriter::new(Vec::new(), Path::new("n"), &head).unwrap();
+    for &(key, content) in chunks {
+        writer.write(&mut [&[0; 4], content].concat(), Some(key)).unwrap();
+    }
+    open(&writer.finish().unwrap())
+}
+
+#[test]
+fn hostile_chunks_are_refused() {
+    let sound = b"\x02\0\0\0\0\0\x02ab\x03\x01\x01c";
+    assert_eq!(file_of(&[(9, sound)]).unwrap().get(12).unwrap().as_deref(), Some("ac"));
+    let unsound: [(&str, u64, &[u8]); 11] = [
+        ("a count beyond the end", 9, b"\x03\0\0\0\0\0\x02ab\x03\x01\x01c"),
+        ("bytes left over", 9, b"\x01\0\0\0\0\0\x02ab\x03\x01\x01c"),
+        ("a first id that is not the key", 9, b"\x01\0\0\0\x01\0\x02ab"),
+        ("the same id again", 9, b"\x02\0\0\0\0\0\x02ab\0\x01\x01c"),
+        ("an id beyond 2^64", u64::MAX, b"\x02\0\0\0\0\0\x02ab\x01\x01\x01c"),
+        ("more shared than there is", 9, b"\x02\0\0\0\0\0\x02ab\x03\x03\x01c"),
+        ("a first name that shares", 9, b"\x01\0\0\0\0\x01\x01a"),
+        ("a name beyond the end", 9, b"\x01\0\0\0\0\0\x03ab"),
+        ("a number of eleven bytes", 9, b"\x01\0\0\0\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\0\0\0"),
+        ("a number of 65 bits", 9, b"\x01\0\0\0\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02\0\0"),
+        ("no text", 9, b"\x01\0\0\0\0\0\x01\xff"),
+    ];
+    let too_long_a_name =
+        [&b"\x02\0\0\0\0\0\x80\x80\x04"[..], &[b'x'; 1 << 16], b"\x01\x80\x80\x04\x01y"].concat();
+    let too_long_a_chunk = [&b"\x01\0\0\0\0\0\0"[..], &[0; format::MAX_NAMES_CHUNK]].concat();
+    let long =
+        [("a name that is too long", 9, &too_long_a_name[..]), ("a chunk too long", 9, &too_long_a_chunk)];
+    for (what, key, content) in unsound.into_iter().chain(long) {
+        let names = file_of(&[(key, content)]).unwrap();
+        assert!(names.read(0, &mut Vec::new()).is_err(), "{what}");
+        let mut problems = 0;
+        names.verify(|_| problems += 1);
+        assert_eq!(problems, 1, "{what}");
+    }
+}
+
+#[test]
+fn chunks_ascend() {
+    let one: &[u8] = b"\x01\0\0\0\0\0\x01a";
+    let two: &[u8] = b"\x02\0\0\0\0\0\x01a\x05\0\x01b";
+    assert_eq!(file_of(&[(1, two), (7, one)]).unwrap().verify(|error| panic!("{error}")), 3);
+    for keys in [(7, 7), (7, 6)] {
+        assert!(file_of(&[(keys.0, one), (keys.1, one)]).is_err(), "{keys:?}");
+    }
+    // The last id of a chunk is not before the first one of the next.
+    let mut problems = Vec::new();
+    file_of(&[(1, two), (6, one)]).unwrap().verify(|error| problems.push(error));
+    assert!(matches!(&problems[..], [Error::Corrupt { damage: Damage::Order { .. }, .. }]), "{problems:?}");
+}

@@ -1,0 +1,347 @@
+//! Whole segments: what is built comes back, and each file that is missing, damaged or another one is told by its name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::codec::Codec;
+use crate::fs::Disk;
+use crate::options::BuildOptions;
+use crate::plan::{BitAssignment, PlanChoice};
+
+/// A folder with a segment in it.
+struct Built {
+    folder: TempDir,
+    entry: SegmentEntry,
+}
+
+fn fingerprint(i: u64) -> u64 {
+    (i % 500).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn options() -> BuildOptions {
+    BuildOptions {
+        codec: Codec::Gap,
+        plan: PlanChoice::Named("probe-2".to_string()),
+        assignment: BitAssignment::Contiguous,
+        block_size: Some(256),
+        ..BuildOptions::default()
+    }
+}
+
+/// 500 fingerprints with 600 ids, 100 names, two tombstones and two marks; ids begin with `first`.
+fn build(number: u64, first: u64, options: BuildOptions) -> Built {
+    let folder = tempfile::tempdir().unwrap();
+    let mut builder = SegmentBuilder::<u64>::new(folder.path(), number, options);
+    for i in 0..600 {
+        builder.insert(fingerprint(i), first + i).unwrap();
+        if i % 6 == 0 {
+            builder.name(first + i, &format!("document {i}")).unwrap();
+        }
+    }
+    builder.tombstones(vec![(3, 7), (4, 0)]);
+    builder.mark("a", b"1").unwrap();
+    builder.mark("b", b"").unwrap();
+    let entry = builder.finish().unwrap();
+    Built { folder, entry }
+}
+
+impl Built {
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn open_as(&self, entry: &SegmentEntry, distance: u32) -> Result<Segment<u64>> {
+        Segment::open(&Disk::default(), self.path(), entry.clone(), distance)
+    }
+
+    fn open(&self) -> Result<Segment<u64>> {
+        self.open_as(&self.entry, 3)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Changes a byte of a file.
+    fn damage(&self, name: &str, at: usize) {
+        let mut bytes = fs::read(self.file(name)).unwrap();
+        bytes[at] ^= 0x10;
+        fs::write(self.file(name), bytes).unwrap();
+    }
+
+    /// The files that are told when each is opened by itself.
+    fn told(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        Segment::<u64>::check_files(&Disk::default(), self.path(), &self.entry, |error| {
+            told.push(name_of(&error));
+        });
+        told
+    }
+}
+
+/// The file that an error is about.
+fn name_of(error: &Error) -> String {
+    let (Error::Corrupt { path, .. } | Error::Io { path, .. }) = error else { panic!("{error}") };
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn problems(segment: &Segment<u64>) -> Vec<Error> {
+    let mut problems = Vec::new();
+    segment.verify(|error| problems.push(error));
+    problems
+}
+
+#[test]
+fn what_is_built_comes_back() {
+    let built = build(12, 1000, options());
+    let files = [
+        "000012-00.table",
+        "000012-01.table",
+        "000012.ids",
+        "000012.names",
+        "000012.tombstones",
+        "000012.marks",
+    ];
+    assert_eq!(built.entry.files(), files);
+    let segment = built.open().unwrap();
+    assert_eq!(problems(&segment).len(), 0);
+    let stats = segment.stats();
+    let counts = (stats.fingerprints, stats.ids, stats.names, stats.tombstones, stats.marks, stats.tables);
+    assert_eq!(counts, (500, 600, 100, 2, 2, 2));
+    let on_disk: u64 = files.iter().map(|name| fs::metadata(built.file(name)).unwrap().len()).sum();
+    assert_eq!(stats.bytes, on_disk);
+
+    let mut entries = Vec::new();
+    (0..segment.tables()[0].blocks()).for_each(|block| segment.entries(block, &mut entries).unwrap());
+    let mut expected: Vec<_> =
+        (0..600).map(|i| Entry { fingerprint: fingerprint(i), id: Some(1000 + i) }).collect();
+    expected.sort();
+    assert_eq!(entries, expected);
+    let mut matches = Vec::new();
+    segment.query(fingerprint(7) ^ 1 << 40, 3, &mut matches).unwrap();
+    matches.sort_by_key(|found| found.id);
+    let expected = [1007, 1507].map(|id| Match { fingerprint: fingerprint(7), distance: 1, id: Some(id) });
+    assert_eq!(matches, expected);
+    assert_eq!(segment.name(1006).unwrap().as_deref(), Some("document 6"));
+    assert_eq!((segment.name(1007).unwrap(), segment.name(0).unwrap()), (None, None));
+    assert_eq!((segment.mark("a").unwrap(), segment.mark("c").unwrap()), (Some(b"1".to_vec()), None));
+    assert!(segment.hides(3, 7) && !segment.hides(3, 0) && !segment.hides(7, 3));
+}
+
+#[test]
+fn a_segment_without_ids_has_none() {
+    let built = build(1, 0, BuildOptions { ids: false, ..options() });
+    assert!(!built.entry.has_ids && built.entry.files().iter().all(|name| !name.ends_with(".ids")));
+    let segment = built.open().unwrap();
+    let mut matches = Vec::new();
+    segment.query(fingerprint(7), 0, &mut matches).unwrap();
+    assert_eq!(matches, [Match { fingerprint: fingerprint(7), distance: 0, id: None }]);
+    assert_eq!((segment.stats().ids, segment.stats().id_bytes), (0, 0));
+}
+
+#[test]
+fn every_missing_or_cut_off_file_is_told_by_its_name() {
+    let built = build(1, 0, options());
+    assert_eq!(built.told(), [""; 0]);
+    for name in built.entry.files() {
+        let bytes = fs::read(built.file(&name)).unwrap();
+        fs::remove_file(built.file(&name)).unwrap();
+        let error = built.open().unwrap_err();
+        assert!(matches!(&error, Error::Io { action: "open", .. }), "{error}");
+        assert_eq!((name_of(&error), built.told()), (name.clone(), vec![name.clone()]));
+        fs::write(built.file(&name), &bytes[..bytes.len() - 1]).unwrap();
+        let error = built.open().unwrap_err();
+        assert!(matches!(&error, Error::Corrupt { .. }), "{error}");
+        assert_eq!((name_of(&error), built.told()), (name.clone(), vec![name.clone()]));
+        fs::write(built.file(&name), &bytes).unwrap();
+    }
+    built.open().unwrap();
+}
+
+/// A file that is sound by itself, of a segment with other ids, names, marks and tombstones.
+#[test]
+fn every_file_of_another_segment_is_told_by_its_name() {
+    let built = build(1, 0, options());
+    let other = tempfile::tempdir().unwrap();
+    let mut builder = SegmentBuilder::<u64>::new(other.path(), 1, options());
+    for i in 0..600 {
+        builder.insert(!fingerprint(i), 9000 + i).unwrap();
+        if i % 6 == 0 {
+            builder.name(9000 + i, "other").unwrap();
+        }
+    }
+    builder.tombstones(vec![(3, 7), (4, 1)]);
+    builder.mark("a", b"1").unwrap();
+    builder.mark("b", b"2").unwrap();
+    assert_eq!(builder.finish().unwrap().files(), built.entry.files());
+    for name in built.entry.files() {
+        let bytes = fs::read(built.file(&name)).unwrap();
+        fs::copy(other.path().join(&name), built.file(&name)).unwrap();
+        let error = built.open().unwrap_err();
+        assert!(matches!(&error, Error::Corrupt { damage: Damage::Mismatch { .. }, .. }), "{error}");
+        assert_eq!((name_of(&error), built.told()), (name.clone(), vec![name.clone()]));
+        fs::write(built.file(&name), bytes).unwrap();
+    }
+}
+
+/// The counts of a manifest, which may be of another version of the segment with the same footers.
+#[test]
+fn counts_that_are_not_the_files_are_told() {
+    let built = build(1, 0, options());
+    let entry = &built.entry;
+    let opened = [
+        ("000001-00.table", SegmentEntry { fingerprints: 499, ..entry.clone() }),
+        ("000001.tombstones", SegmentEntry { tombstones: 1, ..entry.clone() }),
+    ];
+    for (name, entry) in opened {
+        assert_eq!(name_of(&built.open_as(&entry, 3).unwrap_err()), name);
+    }
+    // These are counted by whoever reads all.
+    let read = [
+        ("000001.ids", SegmentEntry { ids: 601, ..entry.clone() }),
+        ("000001.names", SegmentEntry { names: 99, ..entry.clone() }),
+        ("000001.marks", SegmentEntry { marks: 1, ..entry.clone() }),
+    ];
+    for (name, entry) in read {
+        let problems = problems(&built.open_as(&entry, 3).unwrap());
+        assert_eq!(problems.iter().map(name_of).collect::<Vec<_>>(), [name]);
+    }
+}
+
+#[test]
+fn tables_that_would_miss_neighbours_are_refused() {
+    let built = build(1, 0, options());
+    built.open_as(&built.entry, 2).unwrap();
+    let Error::IncompletePlan { plan, distance: 4, reason } = built.open_as(&built.entry, 4).unwrap_err()
+    else {
+        panic!()
+    };
+    assert!(plan == "probe-2" && reason.contains("000001-00.table"), "{reason}");
+}
+
+/// Damage inside of files, which only those who read it find.
+#[test]
+fn verifying_tells_the_file_that_is_damaged() {
+    for (name, at) in [("000001-00.table", 300), ("000001-01.table", 300), ("000001.ids", 40)] {
+        let built = build(1, 0, options());
+        built.damage(name, at);
+        let problems = problems(&built.open().unwrap());
+        assert!(!problems.is_empty() && problems.iter().all(|error| name_of(error) == name), "{problems:?}");
+    }
+    for name in ["000001.names", "000001.marks"] {
+        let built = build(1, 0, options());
+        built.damage(name, 30);
+        let names: Vec<_> = problems(&built.open().unwrap()).iter().map(name_of).collect();
+        assert!(!names.is_empty() && names.iter().all(|found| found == name), "{names:?}");
+    }
+}
+
+/// A second table of as many other fingerprints, with a manifest that names it.
+#[test]
+fn tables_of_different_fingerprints_are_told() {
+    let mut built = build(1, 0, options());
+    let other = tempfile::tempdir().unwrap();
+    let mut builder = SegmentBuilder::<u64>::new(other.path(), 1, options());
+    (0..500).for_each(|i| builder.insert(fingerprint(i) ^ u64::from(i == 77), i).unwrap());
+    let entry = builder.finish().unwrap();
+    fs::copy(other.path().join("000001-01.table"), built.file("000001-01.table")).unwrap();
+    built.entry.footers[1] = entry.footers[1];
+    let problems = problems(&built.open().unwrap());
+    let [Error::Corrupt { path, damage: Damage::Mismatch { what }, .. }] = &problems[..] else {
+        panic!("{problems:?}")
+    };
+    assert!(path.ends_with("000001-01.table"));
+    assert_eq!(*what, "the fingerprints of the first table and of this one");
+}
+
+/// What is rescued of a segment: pairs, with `None` where the id is lost, and the files that are told.
+fn rescued(built: &Built) -> (Vec<(u64, Option<u64>)>, Vec<String>) {
+    let mut told = Vec::new();
+    let mut damaged = |error: Error| told.push(name_of(&error));
+    let remains =
+        SegmentRemains::<u64>::open(&Disk::default(), built.path(), built.entry.clone(), &mut damaged);
+    let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+    let mut pairs = Vec::new();
+    let count = remains
+        .visit(&fs, &built.file("run"), 1 << 20, &mut damaged, &mut |fingerprint, id| {
+            pairs.push((fingerprint, id));
+            Ok(())
+        })
+        .unwrap();
+    let mut distinct: Vec<u64> = pairs.iter().map(|pair| pair.0).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len() as u64, count);
+    pairs.sort_unstable();
+    told.sort();
+    told.dedup();
+    (pairs, told)
+}
+
+fn all_pairs() -> Vec<(u64, Option<u64>)> {
+    let mut pairs: Vec<_> = (0..600).map(|i| (fingerprint(i), Some(i))).collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+/// One whole table has all fingerprints, and sound ids find their places.
+#[test]
+fn one_table_is_enough_to_rescue_all() {
+    let built = build(1, 0, options());
+    assert_eq!(rescued(&built), (all_pairs(), vec![]));
+    built.damage("000001-00.table", 300);
+    assert_eq!(rescued(&built), (all_pairs(), vec!["000001-00.table".to_string()]));
+    fs::remove_file(built.file("000001-00.table")).unwrap();
+    assert_eq!(rescued(&built), (all_pairs(), vec!["000001-00.table".to_string()]));
+    let built = build(1, 0, options());
+    fs::remove_file(built.file("000001-01.table")).unwrap();
+    assert_eq!(rescued(&built), (all_pairs(), vec!["000001-01.table".to_string()]));
+}
+
+#[test]
+fn what_no_table_has_is_lost_and_nothing_else() {
+    let built = build(1, 0, options());
+    fs::remove_file(built.file("000001-01.table")).unwrap();
+    let first_block = {
+        let table =
+            Table::<u64>::open(Path::new("t"), fs::read(built.file("000001-00.table")).unwrap().into())
+                .unwrap();
+        let mut first = Vec::new();
+        table.decode_block(0, &mut first).unwrap();
+        first
+    };
+    built.damage("000001-00.table", 300);
+    let kept = |pair: &(u64, Option<u64>)| !first_block.contains(&pair.0);
+    assert_eq!(rescued(&built).0, all_pairs().into_iter().filter(kept).collect::<Vec<_>>());
+}
+
+/// A damaged chunk of ids costs the ids of its block, and no fingerprint.
+#[test]
+fn fingerprints_outlive_their_ids() {
+    let built = build(1, 0, options());
+    built.damage("000001.ids", 40);
+    let (pairs, told) = rescued(&built);
+    assert_eq!(told, ["000001.ids"]);
+    let without: Vec<u64> = pairs.iter().filter(|pair| pair.1.is_none()).map(|pair| pair.0).collect();
+    assert!((1..100).contains(&without.len()), "{}", without.len());
+    let with: Vec<_> = all_pairs().into_iter().filter(|pair| !without.contains(&pair.0)).collect();
+    assert_eq!(pairs.into_iter().filter(|pair| pair.1.is_some()).collect::<Vec<_>>(), with);
+    fs::remove_file(built.file("000001.ids")).unwrap();
+    let (pairs, told) = rescued(&built);
+    assert_eq!(told, ["000001.ids"]);
+    assert!(pairs.len() == 500 && pairs.iter().all(|pair| pair.1.is_none()));
+}
+
+#[test]
+fn out_of_order_names_and_marks_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut builder = SegmentBuilder::<u64>::new(folder.path(), 1, options());
+    builder.name(5, "a").unwrap();
+    assert!(matches!(builder.name(5, "b"), Err(Error::OutOfOrder { .. })));
+    builder.mark("k", b"").unwrap();
+    assert!(matches!(builder.mark("j", b""), Err(Error::OutOfOrder { .. })));
+}
