@@ -84,7 +84,6 @@ pub use crate::store::{Builder, Insertion, Snapshot, Store, Transaction};
 pub mod raw {
     pub use crate::map::Bytes;
     pub use crate::permutation::Permutation;
-    pub use crate::plan::PlanChoice;
     pub use crate::segment::Segment;
     pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
 }

@@ -35,7 +35,7 @@ pub(super) fn work<F: Fingerprint>(shared: &Shared<F>) {
 }
 
 /// Makes the oldest memtable a segment. Its logs are not needed after that.
-fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
+pub(super) fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
     let view = shared.view();
     let memtable = &view.memtables[0].memtable;
     let version = memtable.version();

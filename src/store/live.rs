@@ -8,22 +8,13 @@ use super::load::Load;
 use super::open;
 use super::shared::{Shared, Written, lock};
 use super::snapshot::Snapshot;
-use super::writer::{Transaction, Writer};
+use super::writer::{Insertion, Transaction, Writer};
 use super::{flush, merge};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::options::StoreOptions;
 use crate::segment::Match;
 use crate::threads::{self, Ready};
-
-/// What [`Store::insert_if_new`] did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Insertion<F> {
-    /// Nothing within the distance was stored; now this is.
-    Inserted,
-    /// These were stored within the distance, sorted as by [`Snapshot::query`]; nothing was inserted.
-    DuplicateOf(Vec<Match<F>>),
-}
 
 /// A store that takes inserts and deletes, from any number of threads, and answers queries meanwhile.
 ///

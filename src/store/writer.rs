@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::live::Insertion;
 use super::open::start_log;
 use super::shared::{Shared, lock};
 use super::view::Recent;
@@ -11,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::memtable::Memtable;
 use crate::options::Durability;
+use crate::segment::Match;
 use crate::wal::{LogSyncer, LogWriter, Operation, Payload};
 
 /// Memtables that may wait to be flushed; a writer that would add another waits too.
@@ -152,6 +152,15 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         writer.make_durable(&written, durability)?;
         Ok(Insertion::Inserted)
     }
+}
+
+/// What [`Transaction::commit_if_new`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Insertion<F> {
+    /// Nothing within the distance was stored; now this is.
+    Inserted,
+    /// These were stored within the distance, sorted as by [`Snapshot::query`](crate::Snapshot::query); nothing was inserted.
+    DuplicateOf(Vec<Match<F>>),
 }
 
 /// Where a record ends, and who makes it durable.

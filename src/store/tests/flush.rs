@@ -1,0 +1,112 @@
+//! What a memtable becomes.
+
+use super::*;
+
+#[test]
+fn a_memtable_becomes_a_segment_and_its_log_goes() {
+    let store = Idle::new(small());
+    store.commit(|batch| batch.insert_named(5, 50, "five").unwrap());
+    store.commit(|batch| batch.mark("key", b"value").unwrap());
+    store.commit_and_flush(|batch| batch.insert(6, 60));
+    let manifest = store.manifest();
+    assert_eq!((manifest.first_log, manifest.sequence, manifest.highest_id), (2, 3, Some(60)));
+    assert_eq!(store.files(".log"), ["000002.log"]);
+    assert_eq!(store.segments(), [(3, 2, 0)]);
+    assert!(manifest.next_number > 3);
+    let snapshot = store.snapshot();
+    assert_eq!(
+        (snapshot.stats().memtable_entries, snapshot.stats().names, snapshot.stats().marks),
+        (0, 1, 1)
+    );
+    assert_eq!(store.pairs(), [(5, 50), (6, 60)]);
+    assert_eq!(snapshot.name(50).unwrap().as_deref(), Some("five"));
+    let written = *lock(&store.shared.written);
+    assert_eq!((written.flushes, written.flush_bytes), (1, snapshot.segments()[0].stats().bytes));
+    // Nothing has been written since: nothing becomes a segment.
+    store.flush().unwrap();
+    assert_eq!(store.segments(), [(3, 2, 0)]);
+}
+
+/// Tombstones are for older segments; where there are none, a deleted pair is simply not there.
+#[test]
+fn tombstones_are_kept_where_there_is_something_to_hide() {
+    let store = Idle::new(small());
+    store.commit_and_flush(|batch| {
+        batch.insert(1, 1);
+        batch.insert(2, 2);
+        batch.delete(1, 1);
+        batch.delete(9, 9);
+    });
+    assert_eq!(store.segments(), [(3, 1, 0)]);
+    store.commit_and_flush(|batch| {
+        batch.insert(3, 3);
+        batch.delete(2, 2);
+    });
+    assert_eq!(store.segments()[1..], [(5, 1, 1)]);
+    assert_eq!(store.pairs(), [(3, 3)]);
+    // Tombstones alone make a segment.
+    store.commit_and_flush(|batch| batch.delete(3, 3));
+    assert_eq!(store.segments()[2..], [(7, 0, 1)]);
+    assert_eq!(store.pairs(), []);
+}
+
+#[test]
+fn what_was_deleted_at_once_leaves_no_segment_and_no_log() {
+    let store = Idle::new(small());
+    store.commit_and_flush(|batch| {
+        batch.insert_named(1, 100, "gone").unwrap();
+        batch.delete(1, 100);
+    });
+    let manifest = store.manifest();
+    assert_eq!((manifest.segments.len(), manifest.first_log, manifest.sequence), (0, 2, 1));
+    assert_eq!(store.files(".names"), [""; 0]);
+    // No id is given twice, not even that of a document that is gone.
+    assert_eq!(manifest.highest_id, Some(100));
+}
+
+#[test]
+fn the_name_of_a_deleted_document_goes_with_it() {
+    let store = Idle::new(small());
+    store.commit_and_flush(|batch| {
+        for (fingerprint, id) in [(1, 10), (2, 20), (3, 20)] {
+            batch.insert_named(fingerprint, id, &format!("document {id}")).unwrap();
+        }
+        batch.delete(1, 10);
+        batch.delete(2, 20);
+    });
+    let snapshot = store.snapshot();
+    assert_eq!(snapshot.name(10).unwrap(), None);
+    // Another fingerprint still has this id.
+    assert_eq!(snapshot.name(20).unwrap().as_deref(), Some("document 20"));
+}
+
+/// What was frozen first is flushed first, and the manifest is at each time that of a whole store.
+#[test]
+fn memtables_are_flushed_in_order() {
+    let store = Idle::new(small());
+    for i in 0..3 {
+        store.commit(|batch| batch.insert(i, i));
+        store.writer.freeze().unwrap();
+    }
+    for i in 0..3 {
+        let manifest = store.manifest();
+        assert_eq!((manifest.first_log, manifest.sequence, manifest.segments.len()), (1 + i, i, i as usize));
+        assert_eq!(Snapshot::<u64>::open(store.path()).unwrap().iter().count(), 3);
+        super::super::flush::flush(&store.shared).unwrap();
+    }
+    assert_eq!((store.pairs().len(), store.files(".log")), (3, vec!["000004.log".to_string()]));
+}
+
+#[test]
+fn after_a_failed_flush_nothing_more_is_written() {
+    let store = Idle::new(small());
+    store.commit(|batch| batch.insert(1, 1));
+    store.writer.freeze().unwrap();
+    std::fs::remove_dir_all(store.path()).unwrap();
+    let error = store.shared.in_pool(|| super::super::flush::flush(&store.shared)).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    // The thread that flushes tells it to the others.
+    store.shared.fail(&error);
+    assert!(matches!(store.try_commit(|batch| batch.insert(2, 2)), Err(Error::Poisoned { .. })));
+    assert_eq!(store.pairs(), [(1, 1)]);
+}

@@ -1,0 +1,119 @@
+//! What segments become.
+
+use super::super::merge::merge;
+use super::*;
+
+impl Idle {
+    fn merge(&self, range: std::ops::Range<usize>) {
+        merge(&self.shared, range, self.snapshot().distance(), false).unwrap();
+    }
+}
+
+/// Four segments: a pair each, and a pair that the second and third delete.
+fn four() -> Idle {
+    let store = Idle::new(small());
+    store.commit_and_flush(|batch| {
+        [(1, 1), (11, 1), (12, 2)].into_iter().for_each(|(x, id)| batch.insert(x, id));
+    });
+    store.commit_and_flush(|batch| {
+        batch.insert(2, 2);
+        batch.delete(11, 1);
+    });
+    store.commit_and_flush(|batch| {
+        batch.insert(3, 3);
+        batch.delete(12, 2);
+    });
+    store.commit_and_flush(|batch| batch.insert(4, 4));
+    assert_eq!(store.segments(), [(3, 3, 0), (5, 1, 1), (7, 1, 1), (9, 1, 0)]);
+    store
+}
+
+#[test]
+fn a_merge_takes_the_place_of_its_segments() {
+    let store = four();
+    store.merge(1..3);
+    // Older ones are left that tombstones hide something of.
+    assert_eq!(store.segments(), [(3, 3, 0), (10, 2, 2), (9, 1, 0)]);
+    assert_eq!(store.pairs(), [(1, 1), (2, 2), (3, 3), (4, 4)]);
+    assert_eq!(Snapshot::<u64>::open(store.path()).unwrap().iter().count(), 4);
+    let numbers: Vec<String> = store.files("-00.table").iter().map(|name| name[..6].to_string()).collect();
+    assert_eq!(numbers, ["000003", "000009", "000010"]);
+    let written = *lock(&store.shared.written);
+    assert_eq!((written.compactions, written.flushes), (1, 4));
+}
+
+#[test]
+fn the_oldest_segments_leave_no_tombstones() {
+    let store = four();
+    store.merge(0..3);
+    assert_eq!(store.segments(), [(10, 3, 0), (9, 1, 0)]);
+    assert_eq!(store.files(".tombstones"), [""; 0]);
+    store.merge(0..2);
+    assert_eq!(store.segments(), [(11, 4, 0)]);
+    assert_eq!(store.pairs(), [(1, 1), (2, 2), (3, 3), (4, 4)]);
+}
+
+#[test]
+fn where_all_is_deleted_no_segment_is_left() {
+    let store = Idle::new(small());
+    store.commit_and_flush(|batch| batch.insert_named(1, 1, "one").unwrap());
+    store.commit_and_flush(|batch| batch.delete(1, 1));
+    store.merge(0..2);
+    assert_eq!((store.segments(), store.files(".table")), (vec![], vec![]));
+    assert_eq!(store.manifest().highest_id, Some(1));
+    store.commit_and_flush(|batch| batch.insert(2, 2));
+    assert_eq!(store.pairs(), [(2, 2)]);
+}
+
+#[test]
+fn the_newest_name_and_mark_count() {
+    let store = Idle::new(small());
+    for (i, text) in ["old", "new"].into_iter().enumerate() {
+        store.commit_and_flush(|batch| {
+            batch.insert_named(i as u64, 7, text).unwrap();
+            batch.mark("key", text.as_bytes()).unwrap();
+            batch.mark(text, b"").unwrap();
+        });
+    }
+    store.merge(0..2);
+    let snapshot = store.snapshot();
+    assert_eq!(snapshot.name(7).unwrap().as_deref(), Some("new"));
+    assert_eq!(snapshot.mark("key").unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!((snapshot.stats().names, snapshot.stats().marks), (1, 3));
+}
+
+#[test]
+fn names_of_deleted_documents_go_and_those_of_others_stay() {
+    let store = Idle::new(small());
+    store.commit_and_flush(|batch| {
+        for (fingerprint, id) in [(1, 10), (2, 20), (3, 20), (4, 30)] {
+            batch.insert_named(fingerprint, id, &format!("document {id}")).unwrap();
+        }
+    });
+    store.commit_and_flush(|batch| [(1, 10), (2, 20)].into_iter().for_each(|(x, id)| batch.delete(x, id)));
+    store.merge(0..2);
+    let names = [10, 20, 30].map(|id| store.snapshot().name(id).unwrap());
+    assert_eq!(names, [None, Some("document 20".to_string()), Some("document 30".to_string())]);
+}
+
+#[test]
+fn the_distance_rises_with_a_merge_of_all() {
+    let store = four();
+    assert!(store.snapshot().query(1, 5).is_err());
+    merge(&store.shared, 0..4, 5, false).unwrap();
+    assert_eq!((store.snapshot().distance(), store.manifest().settings.distance), (5, 5));
+    // 1 is within 2 bits of 2, 3 and 4, and of itself.
+    assert_eq!(store.snapshot().query(1, 5).unwrap().len(), 4);
+}
+
+/// What is written while a merge goes on is newer than what it makes.
+#[test]
+fn what_comes_meanwhile_stays_newer() {
+    let store = four();
+    store.commit(|batch| batch.delete(1, 1));
+    store.merge(0..4);
+    assert_eq!(store.pairs(), [(2, 2), (3, 3), (4, 4)]);
+    store.flush().unwrap();
+    assert_eq!(store.segments(), [(10, 4, 0), (12, 0, 1)]);
+    assert_eq!(store.pairs(), [(2, 2), (3, 3), (4, 4)]);
+}

@@ -1,0 +1,142 @@
+mod flush;
+mod merge;
+mod recovery;
+mod remains;
+mod throttle;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::shared::{Shared, lock};
+use super::writer::Writer;
+use super::*;
+use crate::fingerprint::Fingerprint;
+use crate::fs::Disk;
+use crate::manifest::Manifest;
+use crate::{BuildOptions, Durability, PlanChoice, StoreOptions};
+
+/// A store without its threads: what they do is done when a test says so.
+struct Idle {
+    shared: Arc<Shared<u64>>,
+    writer: Writer<u64>,
+    torn_end: Option<Error>,
+    _folder: TempDir,
+}
+
+/// Options of a store that takes little memory.
+fn small() -> StoreOptions {
+    StoreOptions { memtable: 1 << 20, ..StoreOptions::default() }
+}
+
+impl Idle {
+    fn new(options: StoreOptions) -> Idle {
+        Idle::open(tempfile::tempdir().unwrap(), options).unwrap()
+    }
+
+    fn open(folder: TempDir, options: StoreOptions) -> Result<Idle> {
+        let path = folder.path().join("store");
+        let opened = open::open::<u64>(&path, &options)?;
+        let distance = opened.view.manifest.settings.distance;
+        let pool = crate::threads::pool("test")?;
+        let shared = Arc::new(Shared::new(path, options, opened.view, opened.next_number, opened.lock, pool));
+        let writer = Writer::new(shared.clone(), opened.log, distance);
+        Ok(Idle { shared, writer, torn_end: opened.torn_end, _folder: folder })
+    }
+
+    /// Opens it again, without having closed it.
+    fn again(self) -> Result<Idle> {
+        let Idle { shared, writer, _folder: folder, .. } = self;
+        drop((shared, writer));
+        Idle::open(folder, small())
+    }
+
+    fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    fn try_commit(&self, write: impl FnOnce(&mut Transaction<'_, u64>)) -> Result<()> {
+        let mut transaction = Transaction::new(&self.writer);
+        write(&mut transaction);
+        transaction.commit(Durability::Os)
+    }
+
+    /// One record of the log.
+    fn commit(&self, write: impl FnOnce(&mut Transaction<'_, u64>)) {
+        self.try_commit(write).unwrap();
+    }
+
+    /// Makes all that was written a segment.
+    fn flush(&self) -> Result<()> {
+        self.writer.freeze()?;
+        while self.shared.view().memtables.len() > 1 {
+            self.shared.in_pool(|| super::flush::flush(&self.shared))?;
+        }
+        Ok(())
+    }
+
+    fn commit_and_flush(&self, write: impl FnOnce(&mut Transaction<'_, u64>)) {
+        self.commit(write);
+        self.flush().unwrap();
+    }
+
+    fn snapshot(&self) -> Snapshot<u64> {
+        self.shared.snapshot()
+    }
+
+    fn pairs(&self) -> Vec<(u64, u64)> {
+        self.snapshot().iter().map(|entry| entry.map(|e| (e.fingerprint, e.id.unwrap())).unwrap()).collect()
+    }
+
+    /// The manifest on the disk.
+    fn manifest(&self) -> Manifest {
+        Manifest::load(&Disk::default(), self.path()).unwrap()
+    }
+
+    /// Numbers, pairs and tombstones of the segments on the disk.
+    fn segments(&self) -> Vec<(u64, u64, u64)> {
+        self.manifest().segments.iter().map(|entry| (entry.number, entry.ids, entry.tombstones)).collect()
+    }
+
+    /// The files in its folder with this ending.
+    fn files(&self, ending: &str) -> Vec<String> {
+        let names = std::fs::read_dir(self.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(ending)).collect();
+        names.sort();
+        names
+    }
+}
+
+fn build<F: Fingerprint>(path: &Path, entries: &[(F, u64)], options: BuildOptions) -> Snapshot<F> {
+    let mut builder = Builder::create(path, options).unwrap();
+    entries.iter().for_each(|&(fingerprint, id)| builder.insert(fingerprint, id).unwrap());
+    builder.finish().unwrap()
+}
+
+#[test]
+fn a_small_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let entries = [(7_u64, 1), (7, 2), (7, 2), (6, u64::MAX), (u64::MAX, 0)];
+    let options = BuildOptions { plan: PlanChoice::Named("paper-4".into()), ..BuildOptions::default() };
+    let store = build(&path, &entries, options);
+    assert_eq!((store.len(), store.stats().ids), (3, 4));
+    let ids: Vec<_> = store.query(7, 3).unwrap().iter().map(|m| (m.distance, m.id)).collect();
+    assert_eq!(ids, [(0, Some(1)), (0, Some(2)), (1, Some(u64::MAX))]);
+    assert!(store.contains(6).unwrap() && !store.contains(5).unwrap());
+    assert!(matches!(store.query(7, 4), Err(Error::Distance { asked: 4, supported: 3, .. })));
+    assert_eq!(store.verify(|error| panic!("{error}")), 0);
+    assert_eq!(
+        store.iter().map(Result::unwrap).map(|e| e.id.unwrap()).collect::<Vec<_>>(),
+        [u64::MAX, 1, 2, 0]
+    );
+    assert_eq!(stored_bits(&path).unwrap(), 64);
+    assert!(matches!(Snapshot::<u128>::open(&path), Err(Error::Width { expected: 128, found: 64, .. })));
+}

@@ -1,0 +1,160 @@
+//! What logs are found, and what they say.
+
+use std::fs::{copy, read, remove_file, write};
+
+use super::super::recovery::{Logs, Replayed};
+use super::super::view::LogInfo;
+use super::*;
+use crate::error::Damage;
+use crate::memtable::Memtable;
+
+/// A store with three logs: two records of two operations, one of one, one of one.
+fn three_logs() -> Idle {
+    let store = Idle::new(small());
+    for i in 0..2 {
+        store.commit(|batch| (0..2).for_each(|j| batch.insert(10 * i + j, i)));
+    }
+    store.writer.freeze().unwrap();
+    store.commit(|batch| batch.delete(0, 0));
+    store.writer.freeze().unwrap();
+    store.commit(|batch| batch.mark("key", b"value").unwrap());
+    store
+}
+
+fn replay(store: &Idle, manifest: &Manifest) -> Result<(Replayed, Memtable<u64>)> {
+    let logs = Logs::find(&Disk::default(), store.path(), manifest)?;
+    let memtable = Memtable::new(3, logs.bytes);
+    Ok((logs.replay(store.path(), manifest, &memtable)?, memtable))
+}
+
+fn what(error: &Error) -> &'static str {
+    match error {
+        Error::Corrupt { damage: Damage::Mismatch { what }, .. } => what,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn logs_are_replayed_in_order() {
+    let store = three_logs();
+    let manifest = store.manifest();
+    let logs = Logs::find(&Disk::default(), store.path(), &manifest).unwrap();
+    assert_eq!(logs.numbers().collect::<Vec<_>>(), [1, 2, 3]);
+    let (replayed, memtable) = replay(&store, &manifest).unwrap();
+    let counts: Vec<_> = replayed.logs.iter().map(|log| (log.number, log.records, log.operations)).collect();
+    assert_eq!(counts, [(1, 2, 4), (2, 1, 1), (3, 1, 1)]);
+    assert_eq!(replayed.sequence, 4);
+    assert_eq!(replayed.last.map(|last| (last.number, last.len)), Some((3, replayed.logs[2].bytes)));
+    assert_eq!(replayed.before_last.map(|last| last.number), Some(2));
+    // All but the last were ended by the one after them.
+    assert_eq!(replayed.logs.iter().map(|log| log.ended).collect::<Vec<_>>(), [true, true, false]);
+    let version = memtable.version();
+    assert_eq!(memtable.entries(version), [(1, 0), (10, 1), (11, 1)]);
+    assert_eq!(memtable.tombstones(version), [(0, 0)]);
+    assert_eq!(memtable.marks(version).len(), 1);
+}
+
+#[test]
+fn a_missing_log_is_told_by_its_name() {
+    for missing in ["000001.log", "000002.log"] {
+        let store = three_logs();
+        remove_file(store.file(missing)).unwrap();
+        let error = replay(&store, &store.manifest()).map(drop).unwrap_err();
+        let Error::Io { path, action: "open", .. } = &error else { panic!("{error}") };
+        assert!(path.ends_with(missing), "{error}");
+    }
+}
+
+/// Those that the manifest has left behind, and none at all where it names none.
+#[test]
+fn logs_before_the_first_are_not_read() {
+    let store = three_logs();
+    let manifest = Manifest { first_log: 2, sequence: 2, ..store.manifest() };
+    write(store.file("000001.log"), b"anything").unwrap();
+    let (replayed, memtable) = replay(&store, &manifest).unwrap();
+    assert_eq!((replayed.logs.len(), replayed.sequence), (2, 4));
+    assert_eq!(memtable.entries(memtable.version()), []);
+    let manifest = Manifest { first_log: 0, ..manifest };
+    assert_eq!(replay(&store, &manifest).unwrap().0.logs, []);
+}
+
+#[test]
+fn logs_that_do_not_follow_one_another_are_refused() {
+    let store = three_logs();
+    let manifest = store.manifest();
+    let error = replay(&store, &Manifest { sequence: 1, ..manifest.clone() }).map(drop).unwrap_err();
+    assert_eq!(what(&error), "the records of this log and of what comes before it");
+
+    // Less of the first than the second says was synced: its last record is gone.
+    let bytes = read(store.file("000001.log")).unwrap();
+    write(store.file("000001.log"), &bytes[..bytes.len() - 8]).unwrap();
+    let error = replay(&store, &manifest).map(drop).unwrap_err();
+    assert_eq!(what(&error), "the sound part of this log and what the next log says was synced of it");
+    assert!(error.to_string().contains("000001.log"), "{error}");
+    write(store.file("000001.log"), bytes).unwrap();
+
+    // The second log of another store, which follows a longer one.
+    let other = three_logs();
+    let longer = Idle::new(small());
+    (0..5).for_each(|i| longer.commit(|batch| batch.insert(i, i)));
+    longer.writer.freeze().unwrap();
+    longer.commit(|batch| batch.insert(9, 9));
+    copy(longer.file("000002.log"), other.file("000002.log")).unwrap();
+    let error = replay(&other, &manifest).map(drop).unwrap_err();
+    assert_eq!(what(&error), "the sound part of this log and what the next log says was synced of it");
+}
+
+#[test]
+fn a_log_without_a_header_is_damage() {
+    let store = three_logs();
+    write(store.file("000004.log"), b"").unwrap();
+    let error = replay(&store, &store.manifest()).map(drop).unwrap_err();
+    assert_eq!(what(&error), "the header of this log and its checksum");
+    assert!(error.to_string().contains("000004.log"), "{error}");
+}
+
+/// What a crash cut off is left out, and told: damage could have made it.
+#[test]
+fn a_torn_end_is_left_out() {
+    let store = three_logs();
+    store.commit(|batch| batch.insert(77, 7));
+    let bytes = read(store.file("000003.log")).unwrap();
+    write(store.file("000003.log"), &bytes[..bytes.len() - 8]).unwrap();
+    let store = store.again().unwrap();
+    assert_eq!(store.pairs(), [(1, 0), (10, 1), (11, 1)]);
+    assert_eq!(store.snapshot().mark("key").unwrap().as_deref(), Some(&b"value"[..]));
+    let Some(Error::TornEnd { path, bytes, .. }) = &store.torn_end else { panic!("{:?}", store.torn_end) };
+    assert!(path.ends_with("000003.log") && *bytes > 0);
+    // The log that was started then vouches for what was left of it.
+    assert!(store.again().unwrap().torn_end.is_none());
+}
+
+#[test]
+fn only_an_end_that_nobody_vouches_for_is_torn() {
+    let log = LogInfo { number: 7, bytes: 100, torn_bytes: 0, ended: false, records: 1, operations: 1 };
+    assert!(log.torn_end(Path::new("s")).is_none());
+    assert!(LogInfo { torn_bytes: 30, ended: true, ..log }.torn_end(Path::new("s")).is_none());
+    let Some(Error::TornEnd { path, offset, bytes }) =
+        LogInfo { torn_bytes: 30, ..log }.torn_end(Path::new("s"))
+    else {
+        panic!()
+    };
+    assert_eq!((path, offset, bytes), (Path::new("s").join("000007.log"), 70, 30));
+}
+
+/// Calls that add a little leave one log each; when there are many they are handed over to be flushed.
+#[test]
+fn many_logs_are_frozen_when_the_store_is_opened() {
+    let mut store = Idle::new(small());
+    for i in 0..9 {
+        assert_eq!(store.shared.view().memtables.len(), 1, "{i}");
+        store.commit(|batch| batch.insert(i, i));
+        store = store.again().unwrap();
+    }
+    let view = store.shared.view();
+    assert_eq!(view.memtables[0].logs, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!((&view.memtables[1].logs[..], view.memtables[1].sequence), (&[10][..], 9));
+    // A new log takes the place of one that nothing was written to.
+    let store = store.again().unwrap();
+    assert_eq!(store.files(".log").len(), 10);
+}

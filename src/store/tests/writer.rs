@@ -1,0 +1,125 @@
+//! What a commit does to log, memtable and waiting threads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn a_full_memtable_is_frozen_with_its_log() {
+    let store = Idle::new(StoreOptions { memtable: 1 << 16, ..small() });
+    let mut records = 0;
+    while store.shared.view().memtables.len() == 1 {
+        store.commit(|batch| (0..100).for_each(|i| batch.insert(1000 * records + i, i)));
+        records += 1;
+    }
+    let view = store.shared.view();
+    assert!(view.memtables[0].memtable.bytes() >= 1 << 16);
+    // What made it overflow is in the next one already.
+    assert_eq!((&view.memtables[1].logs[..], view.memtables[1].sequence), (&[2][..], records - 1));
+    assert_eq!(view.memtables[1].memtable.entries(view.memtables[1].memtable.version()).len(), 100);
+    let first = std::fs::metadata(store.file("000001.log")).unwrap().len();
+    assert_eq!(lock(&store.shared.written).log_bytes, first);
+    assert_eq!(store.again().unwrap().pairs().len() as u64, 100 * records);
+}
+
+#[test]
+fn a_writer_waits_while_two_memtables_wait() {
+    // Each commit finds the memtable full.
+    let store = Idle::new(StoreOptions { memtable: 0, ..small() });
+    (0..2).for_each(|i| store.commit(|batch| batch.insert(i, i)));
+    assert_eq!(store.shared.view().memtables.len(), 3);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let committed = store.try_commit(|batch| batch.insert(7, 7));
+            done.store(true, Ordering::SeqCst);
+            committed
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(!done.load(Ordering::SeqCst));
+        super::super::flush::flush(&store.shared).unwrap();
+        writing.join().unwrap().unwrap();
+    });
+    assert_eq!(store.pairs(), [(0, 0), (1, 1), (7, 7)]);
+}
+
+/// Nobody waits for a flush that will never come.
+#[test]
+fn a_writer_that_waits_is_told_of_a_failure() {
+    let store = Idle::new(StoreOptions { memtable: 0, ..small() });
+    (0..2).for_each(|i| store.commit(|batch| batch.insert(i, i)));
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| store.try_commit(|batch| batch.insert(7, 7)));
+        store.shared.fail(&Error::BadArgument("on purpose".to_string()));
+        let error = writing.join().unwrap().unwrap_err();
+        assert!(matches!(&error, Error::Poisoned { reason, .. } if reason == "on purpose"), "{error}");
+    });
+    assert_eq!(store.pairs(), [(0, 0), (1, 1)]);
+}
+
+#[test]
+fn after_a_failure_nothing_is_written_and_all_is_read() {
+    let store = Idle::new(small());
+    store.commit(|batch| batch.insert(1, 1));
+    let log = std::fs::read(store.file("000001.log")).unwrap();
+    store.shared.fail(&Error::BadArgument("first".to_string()));
+    store.shared.fail(&Error::BadArgument("second".to_string()));
+    let writer = &store.writer;
+    let refused = [
+        store.try_commit(|batch| batch.insert(2, 2)),
+        store.try_commit(|_| ()),
+        writer.freeze(),
+        writer.sync(),
+        writer.close(),
+        writer.raise_distance(9),
+        writer.delete(1, 1, Durability::Os).map(drop),
+        store.shared.wait_for_flush(),
+    ];
+    for error in refused.map(Result::unwrap_err) {
+        assert!(matches!(&error, Error::Poisoned { reason, .. } if reason == "first"), "{error}");
+    }
+    assert_eq!(std::fs::read(store.file("000001.log")).unwrap(), log);
+    assert_eq!(store.pairs(), [(1, 1)]);
+}
+
+#[test]
+fn a_transaction_is_seen_whole_or_not_at_all() {
+    let store = Idle::new(small());
+    let before = store.snapshot();
+    let mut transaction = Transaction::new(&store.writer);
+    transaction.insert(1, 1);
+    assert!(transaction.insert_named(2, 2, &"x".repeat(1 << 17)).is_err());
+    transaction.delete(1, 1);
+    transaction.insert(3, 3);
+    assert_eq!(store.pairs(), []);
+    // What was refused when it was added is no part of it.
+    transaction.commit(Durability::Os).unwrap();
+    assert_eq!((store.pairs(), before.len()), (vec![(3, 3)], 0));
+    let store = store.again().unwrap();
+    assert_eq!(store.pairs(), [(3, 3)]);
+    assert_eq!(
+        store.snapshot().logs().iter().map(|log| (log.records, log.operations)).collect::<Vec<_>>(),
+        [(1, 3)]
+    );
+}
+
+#[test]
+fn a_closed_log_says_so_and_takes_no_more() {
+    let store = Idle::new(small());
+    store.commit(|batch| batch.insert(1, 1));
+    store.writer.close().unwrap();
+    assert!(store.try_commit(|batch| batch.insert(2, 2)).is_err());
+    let snapshot = Snapshot::<u64>::open(store.path()).unwrap();
+    assert!(snapshot.logs()[0].ended && snapshot.len() == 1);
+}
+
+#[test]
+fn a_store_without_ids_takes_all_for_one() {
+    let store = Idle::new(StoreOptions { ids: Some(false), ..small() });
+    store.commit(|batch| [1, 2].into_iter().for_each(|id| batch.insert(5, id)));
+    assert_eq!(store.snapshot().len(), 1);
+    assert!(store.writer.delete(5, 77, Durability::Os).unwrap());
+    assert!(!store.writer.delete(5, 77, Durability::Os).unwrap());
+    assert_eq!(store.snapshot().len(), 0);
+}
