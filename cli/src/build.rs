@@ -8,10 +8,11 @@ use serde::Serialize;
 use simstore::plan::BitAssignment;
 use simstore::plan::Plan;
 use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
-use simstore_corpus::InputKind;
+use simstore_corpus::{Counts, InputKind};
 
+use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
-use crate::inputs::{self, Counts, DocumentArgs, INPUTS_HELP, count_of};
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::naming::Naming;
 use crate::numbers::{bits_each, bytes, parse_block_size, parse_bytes, rounded};
 use crate::output::Output;
@@ -117,7 +118,8 @@ pub(crate) fn run(args: &BuildArgs, progress: &Progress) -> Outcome {
 
 fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     check_distance::<F>(args.distance)?;
-    let kind = args.documents.kind(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs)?;
+    let kind = inputs::kind(&inputs)?;
     // Of fingerprints only the user can know how they were made.
     let given = args.documents.profile.given()?;
     let told = kind == InputKind::Documents || given.is_some();
@@ -149,7 +151,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     let mut builder = Builder::<F>::create(&args.store, options)?;
     let mut naming = if args.names { Naming::Names } else { Naming::Undecided };
     let mut is_empty = true;
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
+    let counts = inputs::visit::<F>(&inputs, &profile, progress, |item| {
         let (id, position) = (item.id.clone(), item.position);
         let (id, name) = if args.no_ids {
             (0, None)
@@ -172,7 +174,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     }
     let store = builder.finish()?;
     bar.finish_and_clear();
-    counts.warn(kind, progress);
+    warn(&counts, kind, progress);
     if is_empty {
         complain("warning: no fingerprints in the input; the store is empty");
     }

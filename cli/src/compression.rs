@@ -7,6 +7,7 @@ use serde::Serialize;
 use simstore::Fingerprint;
 use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
 
+use crate::counts::warn;
 use crate::failure::Outcome;
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::{grouped, parse_block_size, rounded};
@@ -68,14 +69,15 @@ pub(crate) fn run(args: &CompressionArgs, progress: &Progress) -> Outcome {
 }
 
 fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outcome {
-    let kind = args.documents.kind(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs)?;
+    let kind = inputs::kind(&inputs)?;
     let mut fingerprints: Vec<F> = Vec::new();
     let profile = args.documents.profile.profile(None)?;
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
+    let counts = inputs::visit::<F>(&inputs, &profile, progress, |item| {
         fingerprints.extend(item.fingerprint);
         Ok(())
     })?;
-    counts.warn(kind, progress);
+    warn(&counts, kind, progress);
     let options = RatioOptions { zstd_level: args.level, block_size: args.block_size };
     let ratios = compression_ratios(fingerprints, &options, progress)?;
     let CompressionRatios { fingerprints, distinct, floor, .. } = ratios;

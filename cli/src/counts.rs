@@ -1,83 +1,48 @@
-//! How many documents of which kind were read, and what a person should know about the reading.
+//! What a person should know about a reading.
 
-use simstore_corpus::{InputKind, ReadNote};
-use simstore_text::SHORT_TEXT_FEATURES;
+use simstore_corpus::{Counts, InputKind, ReadNote};
 
 use crate::failure::complain;
-use crate::inputs::Item;
 use crate::numbers::grouped;
 use crate::progress::Progress;
 
-/// How many items of which kind were read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    /// All that were not malformed.
-    pub(crate) read: u64,
-    pub(crate) empty: u64,
-    pub(crate) short: u64,
-    pub(crate) bad: u64,
-    pub(crate) replaced: u64,
-    pub(crate) text_bytes: u64,
-}
-
-impl Counts {
-    /// Counts an item that is not malformed.
-    pub(crate) fn count<F>(&mut self, item: &Item<F>) {
-        self.read += 1;
-        self.empty += u64::from(item.fingerprint.is_none());
-        self.short += u64::from(item.features.is_some_and(|features| features < SHORT_TEXT_FEATURES));
-        self.replaced += item.replaced;
-        self.text_bytes += item.text_bytes;
+/// Says what a person should know about the texts.
+pub(crate) fn warn(counts: &Counts, kind: InputKind, progress: &Progress) {
+    if counts.bad > 0 {
+        let what = match kind {
+            InputKind::Documents => "document",
+            InputKind::Fingerprints => "line",
+        };
+        let files = if counts.bad == 1 { "file" } else { "files" };
+        complain(&format!("warning: {} or {files} malformed, skipped", count_of(counts.bad, what)));
     }
-
-    /// Adds the counts of other items.
-    pub(crate) fn add(&mut self, other: Counts) {
-        self.read += other.read;
-        self.empty += other.empty;
-        self.short += other.short;
-        self.bad += other.bad;
-        self.replaced += other.replaced;
-        self.text_bytes += other.text_bytes;
+    let notes = progress.take_notes();
+    for (note, &count) in &notes {
+        match note {
+            ReadNote::Encoding(_) => complain(&format!("warning: {}", said(note, count))),
+            _ => progress.say(&said(note, count)),
+        }
     }
-
-    /// Says what a person should know about the texts.
-    pub(crate) fn warn(&self, kind: InputKind, progress: &Progress) {
-        if self.bad > 0 {
-            let what = match kind {
-                InputKind::Documents => "document",
-                InputKind::Fingerprints => "line",
-            };
-            let files = if self.bad == 1 { "file" } else { "files" };
-            complain(&format!("warning: {} or {files} malformed, skipped", count_of(self.bad, what)));
-        }
-        let notes = progress.take_notes();
-        for (note, &count) in &notes {
-            match note {
-                ReadNote::Encoding(_) => complain(&format!("warning: {}", said(note, count))),
-                _ => progress.say(&said(note, count)),
-            }
-        }
-        if self.read + self.bad == 0 {
-            complain("warning: there is nothing in the inputs that could be read");
-        }
-        if kind == InputKind::Documents && self.empty > 0 {
-            progress.say(&format!(
-                "{} without text: they get no fingerprint and match nothing",
-                count_of(self.empty, "document")
-            ));
-        }
-        if self.replaced > 0 {
-            complain(&format!(
-                "warning: {} not in the encoding of the input, replaced by U+FFFD; `--encoding` names another",
-                count_of(self.replaced, "character")
-            ));
-        }
-        if self.short > 0 {
-            complain(&format!(
-                "warning: {} so short that the fingerprints are unreliable",
-                count_of(self.short, "document")
-            ));
-        }
+    if counts.read + counts.bad == 0 {
+        complain("warning: there is nothing in the inputs that could be read");
+    }
+    if kind == InputKind::Documents && counts.empty > 0 {
+        progress.say(&format!(
+            "{} without text: they get no fingerprint and match nothing",
+            count_of(counts.empty, "document")
+        ));
+    }
+    if counts.replaced > 0 {
+        complain(&format!(
+            "warning: {} not in the encoding of the input, replaced by U+FFFD; `--encoding` names another",
+            count_of(counts.replaced, "character")
+        ));
+    }
+    if counts.short > 0 {
+        complain(&format!(
+            "warning: {} so short that the fingerprints are unreliable",
+            count_of(counts.short, "document")
+        ));
     }
 }
 

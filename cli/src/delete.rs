@@ -10,6 +10,7 @@ use simstore::{Durability, Fingerprint, Snapshot, Store, StoreOptions};
 use simstore_corpus::{DocumentId, InputKind};
 use simstore_text::Profile;
 
+use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::live;
@@ -103,7 +104,8 @@ struct Deleted {
 }
 
 fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
-    let kind = args.documents.kind(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs)?;
+    let kind = inputs::kind(&inputs)?;
     let mut options = StoreOptions { create: false, ..StoreOptions::default() };
     let profile = match kind {
         InputKind::Documents => {
@@ -119,7 +121,7 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
     let store = live::open::<F>(&args.store, options)?;
     let mut deleted = Deleted::default();
     let mut items = Vec::new();
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
+    let counts = inputs::visit::<F>(&inputs, &profile, progress, |item| {
         items.extend(item.fingerprint.map(|fingerprint| (fingerprint, item.id)));
         if items.len() == AT_ONCE {
             delete_items(&store, &items, args.all_ids, &mut deleted)?;
@@ -129,7 +131,7 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
     })?;
     delete_items(&store, &items, args.all_ids, &mut deleted)?;
     store.sync()?;
-    counts.warn(kind, progress);
+    warn(&counts, kind, progress);
     report(args, Output::stdout(), counts.read, &deleted, "document", progress)
 }
 

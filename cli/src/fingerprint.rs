@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use simstore::Fingerprint;
-use simstore_corpus::InputKind;
+use simstore_corpus::{InputKind, Inputs};
 
+use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, count_of};
 use crate::naming::Id;
@@ -53,17 +54,17 @@ struct Line<'a> {
 }
 
 pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
-    if args.documents.kind(&args.inputs)? == InputKind::Fingerprints {
+    let inputs = args.documents.inputs(&args.inputs)?;
+    if inputs::kind(&inputs)? == InputKind::Fingerprints {
         return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
     }
-    by_width!(args.bits, print(args, progress))
+    by_width!(args.bits, print(args, &inputs, progress))
 }
 
-fn print<F: Fingerprint>(args: &FingerprintArgs, progress: &Progress) -> Outcome {
+fn print<F: Fingerprint>(args: &FingerprintArgs, inputs: &Inputs, progress: &Progress) -> Outcome {
     let mut output = Output::stdout();
-    let kind = InputKind::Documents;
     let profile = args.documents.profile.profile(None)?;
-    let counts = inputs::visit::<F>(&args.inputs, kind, &args.documents, &profile, progress, |item| {
+    let counts = inputs::visit::<F>(inputs, &profile, progress, |item| {
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         if args.json {
             let (fingerprint, id) = (fingerprint.to_hex(), Id::from(&item.id));
@@ -72,12 +73,12 @@ fn print<F: Fingerprint>(args: &FingerprintArgs, progress: &Progress) -> Outcome
         let id = item.id.to_string();
         if id.contains(['\t', '\n', '\r']) {
             let reason = "the id holds a tab or a line break, which does not fit in a line; use --json";
-            return Err(item.bad(reason.to_owned()));
+            return Err(item.bad(reason.to_owned()).into());
         }
         output.line(format_args!("{}\t{id}", fingerprint.to_hex()))
     })?;
     output.finish()?;
-    counts.warn(kind, progress);
+    warn(&counts, InputKind::Documents, progress);
     progress.say(&format!(
         "{}, {} in {:.1} s",
         count_of(counts.read, "document"),

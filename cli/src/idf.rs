@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
-use simstore_corpus::InputKind;
+use simstore_corpus::{Counts, InputKind, Inputs};
 use simstore_text::DocumentFrequencies;
 
+use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{BadLines, Counts, DocumentArgs, count_of};
+use crate::inputs::{self, BadLines, DocumentArgs, count_of};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -56,10 +57,11 @@ struct Row<'a> {
 const BATCH_BYTES: usize = 8 << 20;
 
 pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
-    if args.documents.kind(&args.inputs)? == InputKind::Fingerprints {
+    let inputs = args.documents.inputs(&args.inputs)?;
+    if inputs::kind(&inputs)? == InputKind::Fingerprints {
         return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
     }
-    let frequencies = count(args, progress)?;
+    let frequencies = count(args, &inputs, progress)?;
     let rows = frequencies.rows(args.min_documents);
     let mut output = Output::stdout();
     for row in &rows {
@@ -80,13 +82,13 @@ pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
     Ok(())
 }
 
-fn count(args: &IdfArgs, progress: &Progress) -> Outcome<DocumentFrequencies> {
+fn count(args: &IdfArgs, inputs: &Inputs, progress: &Progress) -> Outcome<DocumentFrequencies> {
     let profile = args.documents.profile.profile(None)?;
     let mut counter = progress.counter("documents");
-    let mut bad = BadLines::new(args.documents.skip_bad);
+    let mut bad = BadLines::new(args.documents.skip_bad, progress);
     let mut parts = vec![DocumentFrequencies::default(); rayon::current_num_threads()];
     let mut counts = Counts::default();
-    let mut documents = simstore_corpus::documents(&args.inputs, &args.documents.options());
+    let mut documents = inputs.documents();
     loop {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while bytes < BATCH_BYTES
@@ -111,7 +113,7 @@ fn count(args: &IdfArgs, progress: &Progress) -> Outcome<DocumentFrequencies> {
         counter.add(batch.len() as u64);
     }
     counts.bad = bad.count();
-    counts.warn(InputKind::Documents, progress);
+    warn(&counts, InputKind::Documents, progress);
     let mut all = DocumentFrequencies::default();
     parts.into_iter().for_each(|part| all.merge(part));
     Ok(all)

@@ -1,24 +1,19 @@
 //! Documents and fingerprints from the inputs of a command, as one stream.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use clap::Args;
 use simstore::{Error, Fingerprint};
 use simstore_corpus::{
-    self, DocumentFormat, DocumentId, DocumentOptions, Encoding, FingerprintRecord, FingerprintedDocuments,
-    InputKind, Records, fingerprint_documents, input_files,
+    Counts, DocumentFormat, DocumentOptions, Encoding, InputKind, Inputs, Item, Notice, Records, Watch,
 };
 use simstore_text::Profile;
 
-pub(crate) use crate::counts::{Counts, count_of};
-use crate::failure::{Failure, Outcome, complain};
+pub(crate) use crate::counts::count_of;
+use crate::failure::{Failure, Outcome};
 use crate::numbers::parse_bytes;
 use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::{Counter, Progress};
-
-/// Malformed lines that are printed one by one under `--skip-bad`.
-const BAD_LINES_SHOWN: u64 = 10;
 
 /// What inputs are, for the long help of commands that read documents and fingerprints.
 pub(crate) const INPUTS_HELP: &str = "\
@@ -90,12 +85,9 @@ impl DocumentArgs {
         options
     }
 
-    /// What all inputs hold: documents, where their format is given.
-    pub(crate) fn kind(&self, inputs: &[PathBuf]) -> Outcome<InputKind> {
-        if self.format.is_some() {
-            return check_read_once(inputs).map(|()| InputKind::Documents);
-        }
-        detect_kind(inputs, self.skip_bad)
+    /// The inputs of a command.
+    pub(crate) fn inputs(&self, paths: &[PathBuf]) -> Outcome<Inputs> {
+        open(paths, self.options(), self.skip_bad)
     }
 }
 
@@ -107,150 +99,62 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Whether an input is standard input, a pipe or a device.
-pub(crate) fn is_read_once(input: &Path) -> bool {
-    input.as_os_str() == "-"
-        || input.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+/// Inputs that are read so.
+pub(crate) fn open(paths: &[PathBuf], options: DocumentOptions, skip_bad: bool) -> Outcome<Inputs> {
+    Ok(Inputs::new(paths, options).map_err(Failure::usage)?.skip_bad(skip_bad))
 }
 
-/// Checks that no pipe is named twice.
-fn check_read_once(inputs: &[PathBuf]) -> Outcome {
-    for (at, input) in inputs.iter().enumerate() {
-        if is_read_once(input) && inputs[..at].contains(input) {
-            let name = if input.as_os_str() == "-" {
-                "standard input (`-`)".into()
-            } else {
-                input.to_string_lossy()
-            };
-            return Err(Failure::Usage(format!("{name} can be read only once")));
-        }
+/// What all inputs hold.
+pub(crate) fn kind(inputs: &Inputs) -> Outcome<InputKind> {
+    // A pattern that matches nothing is no bad usage: files come and go.
+    inputs.kind().map_err(|error| {
+        if inputs.files_of_fingerprints().is_ok() { Failure::usage(error) } else { error.into() }
+    })
+}
+
+/// Visits all items of the inputs in order, documents with fingerprints by a profile. A visitor may find one to be malformed
+/// by [`Item::bad`].
+pub(crate) fn visit<F: Fingerprint>(
+    inputs: &Inputs,
+    profile: &Profile,
+    progress: &Progress,
+    visitor: impl FnMut(Item<F>) -> Outcome,
+) -> Outcome<Counts> {
+    if inputs.kind()? == InputKind::Documents {
+        check_bits::<F>(profile)?;
     }
-    Ok(())
+    stoppable(visitor, |visitor| inputs.visit(profile, progress, visitor))
 }
 
-/// What all inputs hold. What cannot be read has no say, as long as something else has; the reading will complain of it.
-fn detect_kind(inputs: &[PathBuf], skip_bad: bool) -> Outcome<InputKind> {
-    check_read_once(inputs)?;
-    let mut first: Option<(&Path, InputKind)> = None;
-    let mut unread = None;
-    for input in inputs {
-        let kind = match InputKind::detect(input) {
-            Err(error @ Error::BadInput { .. }) => {
-                unread.get_or_insert(error);
-                continue;
+/// Calls a function of the library with a visitor of the command line, whose failures come back as they are.
+pub(crate) fn stoppable<A, T>(
+    mut visitor: impl FnMut(A) -> Outcome,
+    call: impl FnOnce(&mut dyn FnMut(A) -> simstore::Result<()>) -> simstore::Result<T>,
+) -> Outcome<T> {
+    let mut stopped = None;
+    let called = call(&mut |item| {
+        visitor(item).map_err(|failure| match failure {
+            Failure::Engine(error) => error,
+            failure => {
+                stopped = Some(failure);
+                Error::Cancelled
             }
-            kind => kind?,
-        };
-        match first {
-            None => first = Some((input, kind)),
-            Some((_, other)) if other == kind => {}
-            Some((other, _)) => {
-                let (documents, fingerprints) = if kind == InputKind::Documents {
-                    (input.as_path(), other)
-                } else {
-                    (other, input.as_path())
-                };
-                return Err(Failure::Usage(format!(
-                    "inputs must all be documents or all be fingerprints: {} holds documents, {} fingerprints",
-                    documents.display(),
-                    fingerprints.display()
-                )));
-            }
-        }
-    }
-    match (first, unread) {
-        (Some((_, kind)), _) => Ok(kind),
-        (None, Some(error)) if !skip_bad => Err(error.into()),
-        (None, _) => Ok(InputKind::Documents),
-    }
-}
-
-/// A document or a fingerprint of an input.
-#[derive(Debug)]
-pub(crate) struct Item<F> {
-    pub(crate) id: DocumentId,
-    /// `None`: an empty text.
-    pub(crate) fingerprint: Option<F>,
-    /// Distinct features of the text.
-    pub(crate) features: Option<u32>,
-    /// Bytes of the text.
-    pub(crate) text_bytes: u64,
-    /// Characters that were not in the encoding of the file.
-    pub(crate) replaced: u64,
-    /// The value of the further field that was asked for.
-    pub(crate) extra: Option<String>,
-    /// Position among all of all inputs, malformed ones included, from 0.
-    pub(crate) position: u64,
-    /// The file that it came from, and where it starts there.
-    pub(crate) path: Arc<Path>,
-    pub(crate) line: u64,
-    /// Of what stands there: see [`Record::checksum`](corpus::Record::checksum).
-    pub(crate) checksum: u64,
-    /// Whether the id stands there; else it is a position.
-    pub(crate) has_id: bool,
-}
-
-impl<F: Fingerprint> Item<F> {
-    #[cfg(test)]
-    pub(crate) fn new(position: u64, fingerprint: Option<F>) -> Self {
-        let path: Arc<Path> = Arc::from(Path::new("-"));
-        let id = DocumentId::Number(position);
-        Item {
-            id,
-            fingerprint,
-            features: None,
-            text_bytes: 0,
-            replaced: 0,
-            extra: None,
-            position,
-            path,
-            line: position + 1,
-            checksum: 0,
-            has_id: false,
-        }
-    }
-
-    fn of_fingerprint(position: u64, record: FingerprintRecord<F>) -> Self {
-        let checksum = record.checksum();
-        Item {
-            id: record.id,
-            fingerprint: Some(record.fingerprint),
-            features: None,
-            text_bytes: 0,
-            replaced: 0,
-            extra: None,
-            position,
-            checksum,
-            has_id: record.has_id,
-            path: record.path,
-            line: record.line,
-        }
-    }
-
-    /// The failure of a visitor that finds the item to be malformed.
-    pub(crate) fn bad(&self, reason: String) -> Failure {
-        Failure::Engine(Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason })
-    }
-}
-
-/// Lets documents be read a second time that can be read only once: they are put aside on disk.
-pub(crate) fn put_aside(inputs: &[PathBuf]) -> Outcome {
-    for input in inputs.iter().filter(|input| is_read_once(input)) {
-        simstore_corpus::put_aside(input)?;
-    }
-    Ok(())
+        })
+    });
+    called.map_err(|error| stopped.unwrap_or_else(|| error.into()))
 }
 
 /// Malformed lines: the first one ends the command, or all are counted.
 #[derive(Debug)]
-pub(crate) struct BadLines {
+pub(crate) struct BadLines<'a> {
     skip: bool,
     count: u64,
+    progress: &'a Progress,
 }
 
-impl BadLines {
-    pub(crate) fn new(skip: bool) -> Self {
-        BadLines { skip, count: 0 }
+impl<'a> BadLines<'a> {
+    pub(crate) fn new(skip: bool, progress: &'a Progress) -> Self {
+        BadLines { skip, count: 0, progress }
     }
 
     /// How many were skipped.
@@ -263,12 +167,7 @@ impl BadLines {
         match failure {
             Failure::Engine(error @ Error::BadInput { .. }) if self.skip => {
                 self.count += 1;
-                if self.count <= BAD_LINES_SHOWN {
-                    complain(&error.to_string());
-                }
-                if self.count == BAD_LINES_SHOWN + 1 {
-                    complain("more that is malformed follows, it is only counted");
-                }
+                self.progress.notice(&Notice::Malformed(&error));
                 Ok(())
             }
             other => Err(other),
@@ -276,177 +175,12 @@ impl BadLines {
     }
 }
 
-/// Visits all items of the inputs in order, documents with fingerprints by a profile. A visitor may find one to be malformed by [`Item::bad`].
-pub(crate) fn visit<F: Fingerprint>(
-    inputs: &[PathBuf],
-    kind: InputKind,
-    args: &DocumentArgs,
-    profile: &Profile,
-    progress: &Progress,
-    visitor: impl FnMut(Item<F>) -> Outcome,
-) -> Outcome<Counts> {
-    visit_wanted(inputs, kind, args, profile, progress, |_, _| true, visitor)
-}
-
-/// As [`visit`], where fingerprints are made only of those documents that are wanted, by path and line.
-pub(crate) fn visit_wanted<F: Fingerprint>(
-    inputs: &[PathBuf],
-    kind: InputKind,
-    args: &DocumentArgs,
-    profile: &Profile,
-    progress: &Progress,
-    wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static,
-    visitor: impl FnMut(Item<F>) -> Outcome,
-) -> Outcome<Counts> {
-    let options = args.options();
-    match kind {
-        InputKind::Documents => {
-            let documents = fingerprint_documents::<F>(inputs, &options, profile).only(wanted);
-            visit_made(documents, inputs, &options, profile, args.skip_bad, progress, visitor)
-        }
-        InputKind::Fingerprints => visit_fingerprints(inputs, args.skip_bad, progress, visitor),
-    }
-}
-
-/// As [`visit`], for documents.
-pub(crate) fn visit_documents<F: Fingerprint>(
-    inputs: &[PathBuf],
-    options: &DocumentOptions,
-    profile: &Profile,
-    skip_bad: bool,
-    progress: &Progress,
-    visitor: impl FnMut(Item<F>) -> Outcome,
-) -> Outcome<Counts> {
-    let documents = fingerprint_documents::<F>(inputs, options, profile);
-    visit_made(documents, inputs, options, profile, skip_bad, progress, visitor)
-}
-
-fn visit_made<F: Fingerprint>(
-    documents: FingerprintedDocuments<F>,
-    inputs: &[PathBuf],
-    options: &DocumentOptions,
-    profile: &Profile,
-    skip_bad: bool,
-    progress: &Progress,
-    visitor: impl FnMut(Item<F>) -> Outcome,
-) -> Outcome<Counts> {
-    check_bits::<F>(profile)?;
-    let read = documents.progress();
-    let counter = progress.reading("documents", Arc::clone(&read), || total_bytes(inputs, options));
-    let counts = visit_each(documents, counter, skip_bad, visitor, |_, document| Item {
-        id: document.id,
-        fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
-        features: document.simhash.map(|simhash| simhash.features),
-        text_bytes: document.text_bytes,
-        replaced: document.replaced,
-        extra: document.extra,
-        position: document.ordinal,
-        path: document.path,
-        line: document.line,
-        checksum: document.checksum,
-        has_id: true,
-    })?;
-    progress.note(&read);
-    Ok(counts)
-}
-
 /// Shows how far documents have been read once more.
 pub(crate) fn reading(
     what: &'static str,
-    inputs: &[PathBuf],
-    options: &DocumentOptions,
+    inputs: &Inputs,
     records: &Records,
     progress: &Progress,
 ) -> Counter {
-    progress.reading(what, records.progress(), || total_bytes(inputs, options))
-}
-
-/// Bytes of all inputs as they are on disk, if they are known.
-fn total_bytes(inputs: &[PathBuf], options: &DocumentOptions) -> Option<u64> {
-    // What cannot be listed is told when it is read.
-    input_files(inputs, options).filter_map(Result::ok).map(|file| file.bytes).sum()
-}
-
-/// As [`visit`], for inputs that can only be fingerprints.
-pub(crate) fn visit_fingerprints<F: Fingerprint>(
-    inputs: &[PathBuf],
-    skip_bad: bool,
-    progress: &Progress,
-    visitor: impl FnMut(Item<F>) -> Outcome,
-) -> Outcome<Counts> {
-    let records = simstore_corpus::fingerprints::<F>(inputs);
-    visit_each(records, progress.counter("fingerprints"), skip_bad, visitor, Item::of_fingerprint)
-}
-
-/// What is read of fingerprints at a time.
-pub(crate) enum Read<'a, F> {
-    One(Item<F>),
-    /// A block of a raw file: the position of its first, which is its id, and where that stands; the others count on.
-    Block {
-        fingerprints: &'a [F],
-        position: u64,
-        path: &'a Arc<Path>,
-        line: u64,
-    },
-}
-
-/// As [`visit_fingerprints`], with those of a raw file by the block, which is much faster.
-pub(crate) fn read_fingerprints<F: Fingerprint>(
-    inputs: &[PathBuf],
-    skip_bad: bool,
-    progress: &Progress,
-    mut visitor: impl FnMut(Read<F>) -> Outcome,
-) -> Outcome<Counts> {
-    let mut counter = progress.counter("fingerprints");
-    let mut bad = BadLines::new(skip_bad);
-    let mut records = simstore_corpus::fingerprints::<F>(inputs);
-    let (mut block, mut position) = (Vec::new(), 0);
-    loop {
-        block.clear();
-        let count = records.read_block(&mut block)?;
-        if count > 0 {
-            let Some((path, last)) = records.place() else { break };
-            visitor(Read::Block { fingerprints: &block, position, path, line: last + 1 - count })?;
-            position += count;
-            counter.add(count);
-            continue;
-        }
-        let Some(record) = records.next() else { break };
-        let visited = record
-            .map_err(Failure::from)
-            .and_then(|record| visitor(Read::One(Item::of_fingerprint(position, record))));
-        if let Err(failure) = visited {
-            bad.take(failure)?;
-        }
-        position += 1;
-        counter.add(1);
-    }
-    Ok(Counts { read: position - bad.count, bad: bad.count, ..Counts::default() })
-}
-
-fn visit_each<F: Fingerprint, R>(
-    records: impl Iterator<Item = simstore::Result<R>>,
-    mut counter: Counter,
-    skip_bad: bool,
-    mut visitor: impl FnMut(Item<F>) -> Outcome,
-    item: impl Fn(u64, R) -> Item<F>,
-) -> Outcome<Counts> {
-    let mut bad = BadLines::new(skip_bad);
-    let mut counts = Counts::default();
-    for (position, record) in (0..).zip(records) {
-        let visited = record.map_err(Failure::from).and_then(|record| {
-            let item = item(position, record);
-            let mut counted = counts;
-            counted.count(&item);
-            visitor(item)?;
-            counts = counted;
-            Ok(())
-        });
-        if let Err(failure) = visited {
-            bad.take(failure)?;
-        }
-        counter.add(1);
-    }
-    counts.bad = bad.count;
-    Ok(counts)
+    progress.reading(what, records.progress(), || inputs.total_bytes())
 }

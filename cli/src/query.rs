@@ -7,11 +7,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::{Fingerprint, Match, Snapshot};
-use simstore_corpus::{DocumentFormat, DocumentOptions, documents};
+use simstore_corpus::{DocumentFormat, DocumentOptions, InputKind, Item, documents};
 use simstore_text::Profile;
 
+use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
-use crate::inputs::visit_fingerprints;
+use crate::inputs;
 use crate::numbers::grouped;
 use crate::output::{Output, column};
 use crate::profile::{ProfileArgs, check_bits};
@@ -135,11 +136,13 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
                 F::BYTES * 2
             )));
         }
-        let counts = visit_fingerprints::<F>(&[query.into()], args.skip_bad, progress, |item| {
+        let queries = inputs::open(&[query.into()], DocumentOptions::default(), args.skip_bad)?;
+        let take = |item: Item<F>| {
             batch.extend(item.fingerprint);
             if batch.len() >= BATCH && !args.batch { answers.print(&mut batch) } else { Ok(()) }
-        })?;
-        counts.warn(simstore_corpus::InputKind::Fingerprints, progress);
+        };
+        let counts = inputs::stoppable(take, |take| queries.visit_fingerprints(progress, take))?;
+        warn(&counts, InputKind::Fingerprints, progress);
     }
     if texts > 0 {
         let profile = profile_of(args, &store)?;

@@ -296,7 +296,7 @@ fn open_zip(input: &Input) -> Result<ZipArchive<BufReader<File>>> {
     if input.is_packed() {
         return Err(input.bad("a zip file that is compressed once more; unpack it first".to_owned()));
     }
-    if crate::once::is_read_once(path)? {
+    if crate::pipes::is_read_once(path)? {
         return Err(Error::BadArgument(format!(
             "{}: a zip file is read from its end, which a pipe has not; save it as a file first",
             path.display()

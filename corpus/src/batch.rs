@@ -56,17 +56,7 @@ pub fn fingerprint_documents<F: Fingerprint>(
     options: &DocumentOptions,
     profile: &Profile,
 ) -> FingerprintedDocuments<F> {
-    FingerprintedDocuments {
-        records: records(paths, options).projected(true),
-        options: options.clone(),
-        profile: profile.clone(),
-        with_records: false,
-        with_texts: false,
-        wanted: Wanted(None),
-        ordinal: 0,
-        read: Vec::new(),
-        done: Vec::new().into_iter(),
-    }
+    FingerprintedDocuments::new(records(paths, options), options, profile)
 }
 
 /// An iterator over the fingerprints of documents: see [`fingerprint_documents`].
@@ -99,6 +89,20 @@ impl fmt::Debug for Wanted {
 }
 
 impl<F> FingerprintedDocuments<F> {
+    pub(crate) fn new(records: Records, options: &DocumentOptions, profile: &Profile) -> Self {
+        FingerprintedDocuments {
+            records: records.projected(true),
+            options: options.clone(),
+            profile: profile.clone(),
+            with_records: false,
+            with_texts: false,
+            wanted: Wanted(None),
+            ordinal: 0,
+            read: Vec::new(),
+            done: Vec::new().into_iter(),
+        }
+    }
+
     /// Hands out each document as it stands too: for callers that write out some of what they read, and
     /// cannot read it twice.
     #[must_use]
@@ -136,10 +140,12 @@ fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
     batch
 }
 
-impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
-    type Item = Result<FingerprintedDocument<F>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl<F: Fingerprint> FingerprintedDocuments<F> {
+    /// The next document; `go_on` is asked by all threads before each of a batch.
+    pub(crate) fn next_while(
+        &mut self,
+        go_on: impl Fn() -> Result<()> + Sync,
+    ) -> Option<Result<FingerprintedDocument<F>>> {
         if let Some(document) = self.done.next() {
             return Some(document);
         }
@@ -155,6 +161,7 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
         let (with_records, with_texts, wanted) = (self.with_records, self.with_texts, &self.wanted);
         let fingerprint = |(at, record): (usize, Result<Record>)| {
+            go_on()?;
             let record = record?;
             let kept = with_records.then(|| record.clone());
             let (ordinal, checksum) = (first + at as u64, record.checksum(options));
@@ -185,5 +192,13 @@ impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
         self.read = read;
         self.done = done.into_iter();
         self.done.next()
+    }
+}
+
+impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
+    type Item = Result<FingerprintedDocument<F>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_while(|| Ok(()))
     }
 }

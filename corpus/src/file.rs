@@ -10,6 +10,7 @@ use crate::input::Input;
 use crate::objects::Objects;
 #[cfg(feature = "parquet")]
 use crate::parquet;
+use crate::pipes::Pipes;
 use crate::records::{Content, Record};
 use crate::warc::{self, Page};
 use crate::{Compression, DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
@@ -43,8 +44,9 @@ impl File {
         )]
         is_projected: bool,
         progress: &Arc<ReadProgress>,
+        pipes: &Pipes,
     ) -> Result<File> {
-        let input = || Input::open(path, compression, progress);
+        let input = || Input::open(path, compression, progress, pipes);
         match format {
             #[cfg(feature = "parquet")]
             DocumentFormat::Parquet => {

@@ -10,7 +10,7 @@ use walkdir::{DirEntry, FilterEntry, WalkDir};
 use crate::compression::Compression;
 use crate::format::{self, Format};
 use crate::input::is_folder;
-use crate::once::{is_read_once, is_stdin};
+use crate::pipes::{Pipes, is_read_once, is_stdin};
 use crate::{DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
 use simstore::{Error, Result};
 
@@ -35,8 +35,7 @@ pub struct InputFile {
 /// Items are [`Error::BadInput`] for what cannot be opened or listed, after which the next file follows. Any
 /// other error is the last item.
 pub fn input_files(paths: &[PathBuf], options: &DocumentOptions) -> InputFiles {
-    let progress = Arc::default();
-    InputFiles { files: Files::new(paths, options, &progress), progress }
+    InputFiles::new(paths, options, &Arc::default())
 }
 
 /// An iterator over the files of paths: see [`input_files`].
@@ -47,6 +46,11 @@ pub struct InputFiles {
 }
 
 impl InputFiles {
+    pub(crate) fn new(paths: &[PathBuf], options: &DocumentOptions, pipes: &Arc<Pipes>) -> InputFiles {
+        let progress = Arc::default();
+        InputFiles { files: Files::new(paths, options, &progress, pipes), progress }
+    }
+
     /// Counts the files that are passed over.
     pub fn progress(&self) -> Arc<ReadProgress> {
         Arc::clone(&self.progress)
@@ -100,16 +104,23 @@ pub(crate) struct Files {
     walk: Option<Walk>,
     options: DocumentOptions,
     progress: Arc<ReadProgress>,
+    pipes: Arc<Pipes>,
     failed: bool,
 }
 
 impl Files {
-    pub(crate) fn new(paths: &[PathBuf], options: &DocumentOptions, progress: &Arc<ReadProgress>) -> Files {
+    pub(crate) fn new(
+        paths: &[PathBuf],
+        options: &DocumentOptions,
+        progress: &Arc<ReadProgress>,
+        pipes: &Arc<Pipes>,
+    ) -> Files {
         Files {
             paths: paths.iter().cloned().collect(),
             walk: None,
             options: options.clone(),
             progress: Arc::clone(progress),
+            pipes: Arc::clone(pipes),
             failed: false,
         }
     }
@@ -122,7 +133,7 @@ impl Files {
                     continue;
                 }
                 match self.format_in_folder(entry.path())? {
-                    Some(format) => return found(entry.into_path(), format).map(Some),
+                    Some(format) => return self.found(entry.into_path(), format).map(Some),
                     None => continue,
                 }
             }
@@ -137,9 +148,17 @@ impl Files {
                 self.walk = Some(walk.filter_entry(is_shown));
             } else {
                 let format = self.format_of(&path)?;
-                return found(path, format).map(Some);
+                return self.found(path, format).map(Some);
             }
         }
+    }
+
+    fn found(&self, path: PathBuf, format: DocumentFormat) -> Result<Found> {
+        let compression = match format {
+            DocumentFormat::Parquet => Compression::None,
+            _ => format::compression(&path, &self.pipes)?,
+        };
+        Ok(Found { path, format, compression })
     }
 
     /// The format of a file below a folder; `None` if it is passed over.
@@ -148,7 +167,7 @@ impl Files {
             self.progress.note(ReadNote::UnknownFile);
             return Ok(None);
         }
-        Ok(match format::detect(path, &self.options)? {
+        Ok(match format::detect(path, &self.options, &self.pipes)? {
             Some(Format::Documents(format)) => Some(format),
             _ => {
                 self.progress.note(ReadNote::FingerprintFile);
@@ -159,7 +178,7 @@ impl Files {
 
     /// The format of a file that was named.
     fn format_of(&self, path: &Path) -> Result<DocumentFormat> {
-        match format::detect(path, &self.options)? {
+        match format::detect(path, &self.options, &self.pipes)? {
             Some(Format::Documents(format)) => Ok(format),
             Some(Format::HexLines | Format::Raw { .. }) => {
                 Err(Error::BadArgument(format!("{}: holds fingerprints, not documents", path.display())))
@@ -181,12 +200,6 @@ impl Iterator for Files {
         self.failed = matches!(&file, Err(error) if !matches!(error, Error::BadInput { .. }));
         file.transpose()
     }
-}
-
-fn found(path: PathBuf, format: DocumentFormat) -> Result<Found> {
-    let compression =
-        if format == DocumentFormat::Parquet { Compression::None } else { format::compression(&path)? };
-    Ok(Found { path, format, compression })
 }
 
 /// Whether an entry of a folder is read; the folder itself is, whatever it is called.

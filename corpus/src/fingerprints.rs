@@ -13,6 +13,7 @@ use crate::files::matches_of;
 use crate::format::{self, Format};
 use crate::id::MAX_NAME_BYTES;
 use crate::input::Input;
+use crate::pipes::Pipes;
 use crate::{DocumentFormat, DocumentId, ReadProgress};
 use simstore::{Error, Fingerprint, Result};
 
@@ -60,15 +61,7 @@ impl<F: Fingerprint> FingerprintRecord<F> {
 /// which the next file follows. [`Error::Io`] for a file that is not there, and [`Error::BadArgument`] for a raw
 /// file of another width, or one that by its name holds documents, end the iteration.
 pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
-    Fingerprints {
-        paths: paths.iter().cloned().collect(),
-        progress: Arc::default(),
-        input: None,
-        line: Vec::new(),
-        position: 0,
-        failed: false,
-        width: PhantomData,
-    }
+    Fingerprints::new(paths, &Arc::default())
 }
 
 /// An iterator over the fingerprints of files: see [`fingerprints`](fn@fingerprints).
@@ -76,6 +69,7 @@ pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
 pub struct Fingerprints<F> {
     paths: VecDeque<PathBuf>,
     progress: Arc<ReadProgress>,
+    pipes: Arc<Pipes>,
     /// The file that is being read, and whether it is raw.
     input: Option<(Arc<Path>, Input, bool)>,
     line: Vec<u8>,
@@ -86,6 +80,19 @@ pub struct Fingerprints<F> {
 }
 
 impl<F: Fingerprint> Fingerprints<F> {
+    pub(crate) fn new(paths: &[PathBuf], pipes: &Arc<Pipes>) -> Self {
+        Fingerprints {
+            paths: paths.iter().cloned().collect(),
+            progress: Arc::default(),
+            pipes: Arc::clone(pipes),
+            input: None,
+            line: Vec::new(),
+            position: 0,
+            failed: false,
+            width: PhantomData,
+        }
+    }
+
     /// How far the reading has come.
     pub fn progress(&self) -> Arc<ReadProgress> {
         Arc::clone(&self.progress)
@@ -185,14 +192,15 @@ impl<F: Fingerprint> Fingerprints<F> {
                     )));
                 }
             };
-            let input = open(&path, is_raw, &self.progress).inspect_err(|_| self.progress.add_file())?;
+            let input = open(&path, is_raw, &self.progress, &self.pipes);
+            let input = input.inspect_err(|_| self.progress.add_file())?;
             self.input = Some((path.into(), input, is_raw));
         }
     }
 }
 
-fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>) -> Result<Input> {
-    let mut input = Input::open(path, format::compression(path)?, progress)?;
+fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>, pipes: &Pipes) -> Result<Input> {
+    let mut input = Input::open(path, format::compression(path, pipes)?, progress, pipes)?;
     if is_raw {
         return Ok(input);
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::compression::{Compression, MAGIC_BYTES};
 use crate::encoding::{self, Encoding};
 use crate::input::{BYTE_ORDER_MARK, cannot_open};
-use crate::once::{self, is_read_once, is_stdin};
+use crate::pipes::{Pipes, is_read_once, is_stdin};
 use crate::{DocumentFormat, DocumentOptions, archive, binary};
 use simstore::{Error, Result};
 
@@ -59,12 +59,12 @@ pub(crate) fn by_name(path: &Path) -> Option<Format> {
 /// # Errors
 /// [`BadInput`](simstore::Error::BadInput) for a file that cannot be opened, or holds what is not read;
 /// [`Io`](simstore::Error::Io) if it is not there.
-pub(crate) fn detect(path: &Path, options: &DocumentOptions) -> Result<Option<Format>> {
+pub(crate) fn detect(path: &Path, options: &DocumentOptions, pipes: &Pipes) -> Result<Option<Format>> {
     // It may begin with any bytes.
     if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
         return Ok(Some(Format::Raw { bits }));
     }
-    let head = head_of(path)?;
+    let head = head_of(path, pipes)?;
     of(path, &head, options).map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
 }
 
@@ -116,14 +116,14 @@ fn is_warc(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// As [`detect`].
-pub(crate) fn compression(path: &Path) -> Result<Compression> {
+pub(crate) fn compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
     match (Compression::of_name(path), by_name(path)) {
         // Parquet is compressed inside, and raw fingerprints may start with any bytes.
         (Compression::None, Some(Format::Raw { .. } | Format::Documents(DocumentFormat::Parquet))) => {
             Ok(Compression::None)
         }
         (Compression::None, _) if is_read_once(path)? => {
-            Ok(Compression::of_head(&once::peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
+            Ok(Compression::of_head(&pipes.peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
         }
         (Compression::None, _) => Ok(Compression::of_head(&read_head(path, MAGIC_BYTES)?)),
         (compression, _) => Ok(compression),
@@ -131,10 +131,10 @@ pub(crate) fn compression(path: &Path) -> Result<Compression> {
 }
 
 /// The first bytes of an input, below its compression.
-fn head_of(path: &Path) -> Result<Vec<u8>> {
+fn head_of(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
     let mut head = Vec::new();
     if is_read_once(path)? {
-        let raw = once::peek(path, HEAD_BYTES, holds_first_line)?;
+        let raw = pipes.peek(path, HEAD_BYTES, holds_first_line)?;
         unpack(compression_of(path, &raw), &*raw, &mut head);
         return Ok(head);
     }

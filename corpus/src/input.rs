@@ -10,7 +10,7 @@ use encoding_rs::UTF_8;
 
 use crate::compression::Compression;
 use crate::encoding::{self, Encoding};
-use crate::once::{self, is_read_once};
+use crate::pipes::{Pipes, is_read_once};
 use crate::progress::{Counted, ReadNote, ReadProgress};
 use crate::transcode::{self, NotUtf8};
 use simstore::{Error, Result};
@@ -68,9 +68,14 @@ impl fmt::Debug for Input {
 
 impl Input {
     /// Opens a file that is compressed so, or standard input for `-`.
-    pub(crate) fn open(path: &Path, compression: Compression, progress: &Arc<ReadProgress>) -> Result<Input> {
+    pub(crate) fn open(
+        path: &Path,
+        compression: Compression,
+        progress: &Arc<ReadProgress>,
+        pipes: &Pipes,
+    ) -> Result<Input> {
         let raw: Box<dyn Read + Send> = if is_read_once(path)? {
-            Box::new(once::open(path)?)
+            Box::new(pipes.open(path)?)
         } else {
             Box::new(File::open(path).map_err(cannot_open(path))?)
         };

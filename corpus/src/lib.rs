@@ -55,8 +55,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::format::Format;
-use simstore::{Error, Result};
+use simstore::Result;
 
 mod archive;
 mod batch;
@@ -75,15 +74,17 @@ mod format;
 mod http;
 mod id;
 mod input;
+mod inputs;
+mod item;
 mod json;
 mod objects;
-mod once;
 mod options;
 pub mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "parquet")]
 mod parquet_writer;
+mod pipes;
 mod progress;
 mod random;
 pub mod ratio;
@@ -91,6 +92,7 @@ mod records;
 pub mod rows;
 pub mod synth;
 mod transcode;
+mod visit;
 mod warc;
 mod watch;
 mod writer;
@@ -102,56 +104,14 @@ pub use crate::encoding::Encoding;
 pub use crate::files::{InputFile, InputFiles, input_files, matching_paths};
 pub use crate::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
 pub use crate::id::{DocumentId, IdRef, MAX_NAME_BYTES};
-pub use crate::once::put_aside;
+pub use crate::inputs::{InputKind, Inputs};
+pub use crate::item::{Counts, Item};
 pub use crate::options::{DocumentFormat, DocumentOptions};
 pub use crate::progress::{ReadNote, ReadProgress};
 pub use crate::records::{Record, Records, records};
+pub use crate::visit::{Block, Piece};
 pub use crate::watch::{Notice, Progress, Watch};
 pub use crate::writer::{Annotation, DocumentWriter};
-
-/// What an input holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputKind {
-    /// Documents: read them with [`documents`] or [`fingerprint_documents`].
-    Documents,
-    /// Fingerprints: read them with [`fingerprints`](fn@fingerprints).
-    Fingerprints,
-}
-
-impl InputKind {
-    /// What a path, or all that a pattern matches, holds, by its extension or, where that does not tell, its first
-    /// bytes. What neither tells holds documents.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the path does not exist, [`Error::BadInput`] if it cannot be read, and
-    /// [`Error::BadArgument`] if a pattern matches nothing, or documents and fingerprints.
-    pub fn detect(path: &Path) -> Result<InputKind> {
-        let Some(matches) = files::matches_of(path)? else { return InputKind::of_path(path) };
-        let mut kind = None;
-        for found in &matches {
-            let of_this = InputKind::of_path(found)?;
-            if *kind.get_or_insert(of_this) != of_this {
-                return Err(Error::BadArgument(format!(
-                    "{}: matches files of documents and of fingerprints; name those of one kind",
-                    path.display()
-                )));
-            }
-        }
-        Ok(kind.unwrap_or(InputKind::Documents))
-    }
-
-    fn of_path(path: &Path) -> Result<InputKind> {
-        if !once::is_stdin(path) && input::is_folder(path)? {
-            return Ok(InputKind::Documents);
-        }
-        // Whether it is a text is judged when it is read, by what is asked for.
-        let options = DocumentOptions { encoding: Encoding::UTF_8, ..DocumentOptions::default() };
-        Ok(match format::detect(path, &options)? {
-            Some(Format::HexLines | Format::Raw { .. }) => InputKind::Fingerprints,
-            Some(Format::Documents(_)) | None => InputKind::Documents,
-        })
-    }
-}
 
 /// A document of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]

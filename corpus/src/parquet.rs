@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::encoding::{self, Decoded, Encoding};
 use crate::fields::{self, Parsed, below, listed};
 use crate::input::cannot_open;
-use crate::once::is_read_once;
+use crate::pipes::is_read_once;
 use crate::progress::ReadProgress;
 use crate::{DocumentId, DocumentOptions};
 use simstore::{Error, Result};

@@ -13,6 +13,7 @@ use crate::files::{Files, Found};
 use crate::json;
 #[cfg(feature = "parquet")]
 use crate::parquet;
+use crate::pipes::Pipes;
 use crate::progress::ReadProgress;
 use crate::warc;
 use crate::{Document, DocumentFormat, DocumentId, DocumentOptions};
@@ -164,15 +165,7 @@ fn path_id(path: &Path) -> Result<DocumentId, String> {
 /// Items are [`Error::BadInput`] for a document longer than [`max_bytes`](DocumentOptions::max_bytes); for what
 /// else is, and for what ends the iteration, see [`documents`](crate::documents).
 pub fn records(paths: &[PathBuf], options: &DocumentOptions) -> Records {
-    let progress = Arc::default();
-    Records {
-        files: Files::new(paths, options, &progress),
-        open: None,
-        options: options.clone(),
-        is_projected: false,
-        progress,
-        failed: false,
-    }
+    Records::new(paths, options, &Arc::default())
 }
 
 /// An iterator over the documents of files: see [`records`].
@@ -185,10 +178,24 @@ pub struct Records {
     /// Whether only the columns that documents consist of are read, where that is less work.
     is_projected: bool,
     progress: Arc<ReadProgress>,
+    pipes: Arc<Pipes>,
     failed: bool,
 }
 
 impl Records {
+    pub(crate) fn new(paths: &[PathBuf], options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
+        let progress = Arc::default();
+        Records {
+            files: Files::new(paths, options, &progress, pipes),
+            open: None,
+            options: options.clone(),
+            is_projected: false,
+            progress,
+            pipes: Arc::clone(pipes),
+            failed: false,
+        }
+    }
+
     /// Reads only the columns that documents consist of: rows cannot be written again.
     pub(crate) fn projected(self, is_projected: bool) -> Self {
         Records { is_projected, ..self }
@@ -213,8 +220,9 @@ impl Records {
             let Found { path, format, compression } = file?;
             // What cannot be opened has been read as far as it can be.
             self.open = Some(File::Ended);
-            let (options, projected) = (&self.options, self.is_projected);
-            self.open = Some(File::open(&path, format, compression, options, projected, &self.progress)?);
+            let (options, projected, pipes) = (&self.options, self.is_projected, &self.pipes);
+            self.open =
+                Some(File::open(&path, format, compression, options, projected, &self.progress, pipes)?);
         }
     }
 }

@@ -9,8 +9,9 @@ use simstore::{Error, Result};
 
 use crate::progress::{ReadNote, ReadProgress};
 
-/// How often a watch is told how far a step has come.
+/// How often a watch is told how far a step has come: at least after so long, and after so many.
 const TOLD_EVERY: Duration = Duration::from_millis(50);
+const TOLD_AFTER: u64 = 1024;
 
 /// How far a step of long work has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,17 +117,19 @@ impl<'a> Step<'a> {
         self
     }
 
-    /// So many more are done.
+    /// So many more are done; none at all to ask whether to go on.
     ///
     /// # Errors
     /// [`Error::Cancelled`], to every thread, once the watch has said so.
     pub(crate) fn add(&self, more: u64) -> Result<()> {
-        let count = self.count.fetch_add(more, Ordering::Relaxed) + more;
+        let before = self.count.fetch_add(more, Ordering::Relaxed);
+        let count = before + more;
         let due = self.due.load(Ordering::Relaxed);
         let now = self.started.elapsed().as_millis() as u64;
         let next = now + TOLD_EVERY.as_millis() as u64;
+        let is_due = now >= due || before / TOLD_AFTER < count / TOLD_AFTER;
         // One of the threads tells it.
-        if now >= due && self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        if is_due && self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             let bytes = self.read.as_ref().map_or(0, |read| read.bytes());
             let progress = Progress { what: self.what, count, bytes, total_bytes: self.total_bytes };
             if self.watch.progress(&progress).is_break() {

@@ -10,7 +10,7 @@ use simstore_corpus::{
 };
 use simstore_text::Profile;
 
-use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, gzip, read};
+use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, gzip, kind_of, read};
 
 /// The names of members, and what they hold.
 type Contents = Vec<(&'static str, Vec<u8>)>;
@@ -97,7 +97,7 @@ fn check(path: &Path, expected: &[(&str, &str)]) {
         .map(|(id, text)| (id.replace('@', &path.display().to_string()), (*text).to_owned()))
         .collect();
     assert_eq!(crate::ids_and_texts(path), expected, "{}", path.display());
-    assert_eq!(InputKind::detect(path).unwrap(), InputKind::Documents);
+    assert_eq!(kind_of(path).unwrap(), InputKind::Documents);
     let files: Vec<_> = input_files(&[path.to_path_buf()], &DocumentOptions::default()).collect();
     assert!(matches!(&files[..], [Ok(file)] if file.format == DocumentFormat::Archive));
 }

@@ -6,7 +6,7 @@ use simstore::{Error, Result};
 use simstore_corpus::{DocumentOptions, InputKind, documents, fingerprint_documents, fingerprints};
 use simstore_text::Profile;
 
-use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, bad_line, read};
+use crate::{COMPRESSIONS, Folder, Random, TWO_LINES, bad_line, kind_of, read};
 
 /// Reads a bad file before a good one, and returns the message and what was read before it.
 fn message(folder: &Folder, bad: &Path) -> (String, usize) {
@@ -146,7 +146,7 @@ fn files_that_cannot_be_opened() {
         std::os::unix::fs::symlink(&path, &path).unwrap();
         let (message, _) = message(&folder, &path);
         assert!(message.starts_with(&format!("{}: cannot open: ", path.display())), "{message}");
-        assert!(matches!(InputKind::detect(&path), Err(Error::BadInput { .. })));
+        assert!(matches!(kind_of(&path), Err(Error::BadInput { .. })));
     }
 }
 
@@ -170,7 +170,7 @@ fn files_without_permission() {
     for path in [locked, unknown] {
         let (message, _) = message(&folder, &path);
         assert!(message.starts_with(&format!("{}: cannot open: ", path.display())), "{message}");
-        let kind = InputKind::detect(&path);
+        let kind = kind_of(&path);
         assert!(matches!(kind, Ok(InputKind::Documents) | Err(Error::BadInput { .. })));
     }
 }
@@ -183,7 +183,7 @@ fn missing_and_empty_files() {
     assert!(matches!(&read_missing[..], [Err(Error::Io { path, .. })] if *path == missing));
     let missing = folder.0.path().join("missing.hex");
     assert!(matches!(fingerprints::<u64>(&[missing]).next(), Some(Err(Error::Io { .. }))));
-    assert!(matches!(InputKind::detect(&folder.0.path().join("missing")), Err(Error::Io { .. })));
+    assert!(matches!(kind_of(&folder.0.path().join("missing")), Err(Error::Io { .. })));
 
     for name in ["empty.jsonl", "empty.csv", "empty.tsv", "empty.warc"] {
         let empty = folder.file(name, "");
@@ -200,6 +200,6 @@ fn missing_and_empty_files() {
     let texts = read(&folder.file("empty.txt", ""));
     assert_eq!(texts[0].as_ref().unwrap().text, "");
     assert_eq!(fingerprints::<u64>(&[folder.file("empty.u64", "")]).count(), 0);
-    assert_eq!(InputKind::detect(&folder.file("empty", "")).unwrap(), InputKind::Documents);
+    assert_eq!(kind_of(&folder.file("empty", "")).unwrap(), InputKind::Documents);
     assert_eq!(bad_line(&read(&folder.file("one.jsonl", "{"))[0]), Some(1));
 }

@@ -9,7 +9,7 @@ use simstore_corpus::{
 };
 use simstore_text::Profile;
 
-use crate::{COMPRESSIONS, Folder, TWO_LINES, bad_line, gzip, ids_and_texts, read};
+use crate::{COMPRESSIONS, Folder, TWO_LINES, bad_line, gzip, ids_and_texts, kind_of, read};
 
 #[test]
 fn json_lines_plain_and_compressed() {
@@ -18,7 +18,7 @@ fn json_lines_plain_and_compressed() {
     let check = |name: &str, bytes: &[u8]| {
         let path = folder.file(name, bytes);
         assert_eq!(ids_and_texts(&path), expected, "{name}");
-        assert_eq!(InputKind::detect(&path).unwrap(), InputKind::Documents, "{name}");
+        assert_eq!(kind_of(&path).unwrap(), InputKind::Documents, "{name}");
     };
     check("a.jsonl", TWO_LINES.as_bytes());
     check("a.ndjson", TWO_LINES.replace('\n', "\r\n").as_bytes());

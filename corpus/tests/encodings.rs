@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use simstore_corpus::{
-    DocumentOptions, Encoding, InputKind, ReadNote, documents, fingerprint_documents, fingerprints,
-};
+use simstore_corpus::{DocumentOptions, Encoding, ReadNote, documents, fingerprint_documents, fingerprints};
 use simstore_text::Profile;
 
-use crate::{Folder, gzip};
+use crate::{Folder, gzip, kind_of};
 
 const CHINESE: &str = "相似的文档具有相似的指纹，功能的许多差异在这里都会被发现。近似重复的网页很常见。";
 
@@ -151,7 +149,7 @@ fn what_is_no_text_is_refused() {
             };
             assert!(message.contains(&format!("{name}: looks like {what}")), "{message}");
         }
-        assert!(InputKind::detect(&folder.file("a.u64", bytes)).is_ok());
+        assert!(kind_of(&folder.file("a.u64", bytes)).is_ok());
     }
     // What is asked for as text is text, as long as it is not known to be something else.
     let options =

@@ -9,7 +9,7 @@ use simstore_corpus::{
 };
 use simstore_text::Profile;
 
-use crate::{COMPRESSIONS, Folder, TWO_LINES, gzip, ids_and_texts};
+use crate::{COMPRESSIONS, Folder, TWO_LINES, gzip, ids_and_texts, kind_of};
 
 #[test]
 fn folders_are_walked_in_order() {
@@ -37,7 +37,7 @@ fn folders_are_walked_in_order() {
             ("x".to_owned(), "cell".to_owned()),
         ]
     );
-    assert_eq!(InputKind::detect(&top).unwrap(), InputKind::Documents);
+    assert_eq!(kind_of(&top).unwrap(), InputKind::Documents);
 }
 
 /// The ids of the documents of paths.
@@ -82,9 +82,9 @@ fn patterns_that_no_shell_has_seen() {
     let values: Vec<u64> =
         fingerprints(&pattern("prints/*")).map(|record| record.unwrap().fingerprint).collect();
     assert_eq!(values, [1, 2]);
-    assert_eq!(InputKind::detect(&pattern("prints/*")[0]).unwrap(), InputKind::Fingerprints);
-    assert_eq!(InputKind::detect(&pattern("a*.jsonl")[0]).unwrap(), InputKind::Documents);
-    let mixed = InputKind::detect(&pattern("**/a*")[0]).unwrap_err().to_string();
+    assert_eq!(kind_of(&pattern("prints/*")[0]).unwrap(), InputKind::Fingerprints);
+    assert_eq!(kind_of(&pattern("a*.jsonl")[0]).unwrap(), InputKind::Documents);
+    let mixed = kind_of(&pattern("**/a*")[0]).unwrap_err().to_string();
     assert!(mixed.contains("documents and of fingerprints"), "{mixed}");
     for name in ["x*", "a[", "a***"] {
         let read: Vec<_> = documents(&pattern(name), &DocumentOptions::default()).collect();

@@ -3,7 +3,7 @@
 use simstore::{Error, Fingerprint, Result};
 use simstore_corpus::{Document, DocumentId, DocumentOptions, InputKind, documents, fingerprints};
 
-use crate::{Folder, TWO_LINES, bad_line, gzip};
+use crate::{Folder, TWO_LINES, bad_line, gzip, kind_of};
 
 #[test]
 fn fingerprint_lines() {
@@ -12,7 +12,7 @@ fn fingerprint_lines() {
     let first = folder.file("a.hex", lines);
     let second =
         folder.file("b.gz", gzip(b"xyz\n0000000000000001\n0000000000000001\t\n0000000000000001\ta\tb\n\xff"));
-    assert_eq!(InputKind::detect(&first).unwrap(), InputKind::Fingerprints);
+    assert_eq!(kind_of(&first).unwrap(), InputKind::Fingerprints);
     let read: Vec<_> = fingerprints::<u64>(&[first, second]).collect();
     let good: Vec<_> = read.iter().flatten().map(|record| (record.fingerprint, record.id.clone())).collect();
     assert_eq!(
@@ -28,7 +28,7 @@ fn fingerprint_lines() {
     assert_eq!(bad, [1, 3, 4, 5]);
 
     let wide = folder.file("wide", format!("{}\n", 5_u128.to_hex()));
-    assert_eq!(InputKind::detect(&wide).unwrap(), InputKind::Fingerprints);
+    assert_eq!(kind_of(&wide).unwrap(), InputKind::Fingerprints);
     assert_eq!(bad_line(&fingerprints::<u64>(std::slice::from_ref(&wide)).next().unwrap()), Some(1));
     assert_eq!(fingerprints::<u128>(&[wide]).next().unwrap().unwrap().fingerprint, 5);
 }
@@ -40,7 +40,7 @@ fn raw_fingerprints() {
     bytes.extend(1_u64.to_le_bytes());
     bytes.extend(u64::MAX.to_le_bytes());
     let whole = folder.file("a.u64", &bytes);
-    assert_eq!(InputKind::detect(&whole).unwrap(), InputKind::Fingerprints);
+    assert_eq!(kind_of(&whole).unwrap(), InputKind::Fingerprints);
     bytes.pop();
     let cut = folder.file("b.u64.gz", gzip(&bytes));
     let read: Vec<_> = fingerprints::<u64>(&[whole.clone(), cut, whole.clone()]).collect();

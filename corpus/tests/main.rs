@@ -6,6 +6,7 @@ mod documents;
 mod encodings;
 mod files;
 mod fingerprints;
+mod inputs;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod support;
@@ -14,5 +15,5 @@ mod warc;
 mod writer;
 
 use support::{
-    COMPRESSIONS, Folder, Random, TWO_LINES, bad_line, bzip2, gzip, ids_and_texts, read, xz, zstd,
+    COMPRESSIONS, Folder, Random, TWO_LINES, bad_line, bzip2, gzip, ids_and_texts, kind_of, read, xz, zstd,
 };

@@ -6,7 +6,7 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use simstore_corpus::{
-    Annotation, DocumentOptions, DocumentWriter, InputKind, documents, fingerprints, records,
+    Annotation, DocumentOptions, DocumentWriter, Inputs, documents, fingerprints, records,
 };
 use simstore_text::Profile;
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
         let path = folder.path().join(format!("input{}", ENDINGS[usize::from(selector) % ENDINGS.len()]));
         fs::write(&path, data).unwrap();
         let paths = [path.clone()];
-        let _ = InputKind::detect(&path);
+        let _ = Inputs::new(&paths, DocumentOptions::default()).unwrap().kind();
         let encoding = ENCODINGS[usize::from(selector) / ENDINGS.len() % ENCODINGS.len()].parse().unwrap();
         let options = DocumentOptions { max_bytes: 1 << 16, encoding, ..DocumentOptions::default() };
         let profile = Profile::default();

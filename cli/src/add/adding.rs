@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use simstore::{Durability, Fingerprint, Insertion, Match, Store, Transaction};
-use simstore_corpus::DocumentId;
+use simstore_corpus::{Counts, DocumentId, Item};
 
 use super::known::Known;
 use super::same_id::{SameId, Stored};
@@ -12,7 +12,7 @@ use super::sources::Sources;
 use super::trail::Trail;
 use super::{AddArgs, DurabilityArg};
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{BadLines, Counts, Item};
+use crate::inputs::BadLines;
 use crate::naming::{NO_ID_LEFT, Naming};
 use crate::output::{Output, column};
 
@@ -56,7 +56,7 @@ pub(super) struct Adding<'a, F: Fingerprint> {
     pub(super) output: Option<Output>,
     pub(super) counts: Counts,
     /// Malformed ones that are found here.
-    bad: BadLines,
+    bad: BadLines<'a>,
     pub(super) added: u64,
     pub(super) replaced: u64,
     pub(super) stored_before: u64,
@@ -65,7 +65,12 @@ pub(super) struct Adding<'a, F: Fingerprint> {
 }
 
 impl<'a, F: Fingerprint> Adding<'a, F> {
-    pub(super) fn new(store: &'a Store<F>, args: &'a AddArgs, sources: &'a Sources, bad: BadLines) -> Self {
+    pub(super) fn new(
+        store: &'a Store<F>,
+        args: &'a AddArgs,
+        sources: &'a Sources,
+        bad: BadLines<'a>,
+    ) -> Self {
         let (of_store, next_id) = Naming::of_store(&store.snapshot());
         Adding {
             store,
@@ -195,9 +200,9 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
         let id = match self.next_id {
             _ if item.has_id => item.id.clone(),
             Some(next) => DocumentId::Number(next),
-            None => return Err(item.bad(NO_ID_LEFT.to_owned())),
+            None => return Err(item.bad(NO_ID_LEFT.to_owned()).into()),
         };
-        self.naming.assign(id, self.next_id).map_err(|reason| item.bad(reason))
+        Ok(self.naming.assign(id, self.next_id).map_err(|reason| item.bad(reason))?)
     }
 
     fn insert(&mut self, fingerprint: F, id: u64, name: Option<&str>) -> Outcome {
@@ -237,10 +242,11 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
             let others = stored.others(&called, item.fingerprint);
             let is_stored = stored.len(&called) > others.len();
             if self.args.same_id == SameId::Refuse && !others.is_empty() && !is_stored {
-                self.refuse(item.bad(format!(
+                let refused = item.bad(format!(
                     "the id `{}` is stored with another fingerprint",
                     column(&called.to_string().chars().take(100).collect::<String>())
-                )))?;
+                ));
+                self.refuse(refused.into())?;
                 continue;
             }
             if self.args.same_id == SameId::Replace && !others.is_empty() {

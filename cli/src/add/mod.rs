@@ -11,9 +11,11 @@ use simstore_text::Profile;
 use self::adding::Adding;
 use self::same_id::SameId;
 use self::sources::Sources;
+use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, BadLines, DocumentArgs, INPUTS_HELP};
 use crate::numbers::parse_bytes;
+use crate::profile::check_bits;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
 
@@ -118,22 +120,26 @@ pub(crate) fn run(args: &AddArgs, progress: &Progress) -> Outcome {
 }
 
 fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
-    let kind = args.documents.kind(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs)?;
+    let kind = inputs::kind(&inputs)?;
     let exists = args.store.join("MANIFEST").exists();
     let profile = profile_of::<F>(args, kind, exists)?;
     let store = crate::live::open::<F>(&args.store, options::<F>(args, profile.as_ref())?)?;
     let profile = profile.unwrap_or_default();
 
-    let mut bad = BadLines::new(args.documents.skip_bad);
-    let sources = Arc::new(Sources::find(args, kind, &store.snapshot(), &mut bad, progress)?);
+    let mut bad = BadLines::new(args.documents.skip_bad, progress);
+    let sources = Arc::new(Sources::find(args, &inputs, &store.snapshot(), &mut bad, progress)?);
     let mut adding = Adding::new(&store, args, &sources, bad);
-    let inputs: Vec<PathBuf> = sources.to_read.iter().map(|source| source.path.clone()).collect();
+    let to_read = inputs.of_files(sources.to_read.iter().map(|source| source.path.clone()).collect());
     let of_files = Arc::clone(&sources);
     let wanted = move |path: &Path, line: u64| of_files.start_line(path).is_none_or(|start| line > start);
-    let visited =
-        inputs::visit_wanted::<F>(&inputs, kind, &args.documents, &profile, progress, wanted, |item| {
-            adding.take(item)
-        });
+    if kind == InputKind::Documents {
+        check_bits::<F>(&profile)?;
+    }
+    let visited = inputs::stoppable(
+        |item| adding.take(item),
+        |visitor| to_read.visit_wanted(&profile, progress, wanted, visitor),
+    );
     let counts = match visited {
         Ok(visited) => adding.finish(visited.bad)?,
         Err(failure) => {
@@ -145,7 +151,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     store.sync()?;
     // Whoever adds a little, often, would else never merge.
     store.wait_for_background()?;
-    counts.warn(kind, progress);
+    warn(&counts, kind, progress);
     adding.report(progress)
 }
 

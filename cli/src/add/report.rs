@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 use simstore::{Fingerprint, Match};
+use simstore_corpus::Item;
 
 use super::adding::Adding;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{Item, count_of};
+use crate::inputs::count_of;
 use crate::naming::Id;
 use crate::numbers::rounded;
 use crate::output::{Output, column};

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use simstore::{Fingerprint, Snapshot};
-use simstore_corpus::{DocumentOptions, InputKind, fingerprints, input_files, matching_paths, records};
+use simstore_corpus::{DocumentOptions, InputKind, Inputs, fingerprints, records};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::AddArgs;
 use super::trail::{Point, Trail};
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{BadLines, is_read_once};
+use crate::inputs::BadLines;
 use crate::progress::Progress;
 
 /// The longest path that is kept as it is; of a longer one, and one that is no Unicode, a hash is.
@@ -106,7 +106,7 @@ impl Source {
 
 /// The key under which it is kept how far a file has been read.
 fn key_of(path: &Path) -> Option<String> {
-    if is_read_once(path) {
+    if path.as_os_str() == "-" || path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return None;
     }
     let path = path.canonicalize().ok()?;
@@ -121,17 +121,17 @@ impl Sources {
     /// same is read from its start; where only the last document is another, from that one.
     pub(super) fn find<F: Fingerprint>(
         args: &AddArgs,
-        kind: InputKind,
+        inputs: &Inputs,
         store: &Snapshot<F>,
-        bad: &mut BadLines,
+        bad: &mut BadLines<'_>,
         progress: &Progress,
     ) -> Outcome<Sources> {
-        let options = args.documents.options();
+        let (kind, options) = (inputs.kind()?, inputs.options());
         let paths = match kind {
-            InputKind::Fingerprints => matching_paths(&args.inputs)?,
+            InputKind::Fingerprints => inputs.files_of_fingerprints()?,
             InputKind::Documents => {
                 let mut paths = Vec::new();
-                let mut files = input_files(&args.inputs, &options);
+                let mut files = inputs.files();
                 for file in files.by_ref() {
                     match file {
                         Ok(file) => paths.push(file.path),
@@ -152,7 +152,7 @@ impl Sources {
             .map(|path| {
                 let source = Source { key: key_of(&path), path, start: Point::default(), has_changed: false };
                 Ok(match trail_of(&source.key)? {
-                    Some(trail) => source.compare::<F>(&trail, kind, &options),
+                    Some(trail) => source.compare::<F>(&trail, kind, options),
                     None => (source, None),
                 })
             })

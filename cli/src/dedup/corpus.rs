@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use simstore::Fingerprint;
-use simstore_corpus::{DocumentId, DocumentOptions, Record};
+use simstore_corpus::{DocumentId, DocumentOptions, Item, Record};
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -12,7 +12,6 @@ use super::listing::changed;
 use super::names::Names;
 use super::preference::{Rule, Values};
 use crate::failure::Outcome;
-use crate::inputs::Item;
 
 /// All that was read, in order of input. Takes the bytes of a fingerprint for each document, and what the ids
 /// need: nothing where they are positions.

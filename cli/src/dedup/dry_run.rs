@@ -1,11 +1,10 @@
 //! What a run would read, and how much memory and disk it would take.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint};
-use simstore_corpus::{DocumentId, DocumentOptions, InputFile, fingerprint_documents, input_files, records};
+use simstore_corpus::{DocumentId, InputFile, Inputs};
 use simstore_text::Profile;
 
 use crate::failure::{Outcome, complain};
@@ -64,8 +63,8 @@ struct Sample {
 
 impl Sample {
     /// Reads the first documents of a file.
-    fn add(&mut self, file: &InputFile, options: &DocumentOptions) -> Outcome {
-        let mut reader = records(std::slice::from_ref(&file.path), options);
+    fn add(&mut self, file: &InputFile, inputs: &Inputs) -> Outcome {
+        let (mut reader, options) = (inputs.of_files(vec![file.path.clone()]).records(), inputs.options());
         let progress = reader.progress();
         let mut seen = 0;
         let mut is_whole = true;
@@ -92,14 +91,10 @@ impl Sample {
 
 /// The memory that reading takes, whatever the number of documents: batches on all cores, and dictionaries. The beginning
 /// is read and fingerprinted as the run would do it.
-fn memory_of_reading<F: Fingerprint>(
-    file: Option<&InputFile>,
-    options: &DocumentOptions,
-    profile: &Profile,
-) -> u64 {
+fn memory_of_reading<F: Fingerprint>(file: Option<&InputFile>, inputs: &Inputs, profile: &Profile) -> u64 {
     let mut bytes = 0;
-    let path = file.map(|file| file.path.clone());
-    for document in fingerprint_documents::<F>(path.as_slice(), options, profile) {
+    let first = inputs.of_files(file.map(|file| file.path.clone()).into_iter().collect());
+    for document in first.fingerprint_documents::<F>(profile) {
         // What is malformed counts too: a file of it comes to its end.
         bytes += document.map_or(1024, |document| document.text_bytes);
         if bytes > FINGERPRINTED_BYTES {
@@ -117,14 +112,9 @@ fn peak_memory() -> Option<u64> {
 }
 
 /// Prints what a run would read and take.
-pub(super) fn run<F: Fingerprint>(
-    inputs: &[PathBuf],
-    options: &DocumentOptions,
-    profile: &Profile,
-    json: bool,
-) -> Outcome {
+pub(super) fn run<F: Fingerprint>(inputs: &Inputs, profile: &Profile, json: bool) -> Outcome {
     let mut files: Vec<InputFile> = Vec::new();
-    for file in input_files(inputs, options) {
+    for file in inputs.files() {
         match file {
             Ok(file) => files.push(file),
             Err(error @ Error::BadInput { .. }) => complain(&error.to_string()),
@@ -141,7 +131,7 @@ pub(super) fn run<F: Fingerprint>(
         files.iter().filter(|file| file.bytes.is_some_and(|bytes| bytes > 0)).collect();
     let mut sample = Sample::default();
     for i in 0..sized.len().min(SAMPLED_FILES) {
-        sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], options)?;
+        sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], inputs)?;
     }
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
@@ -155,7 +145,7 @@ pub(super) fn run<F: Fingerprint>(
         pipes: files.iter().filter(|file| file.bytes.is_none()).count(),
         documents: count as u64,
         text_bytes: (sample.text_bytes * scale) as u64,
-        memory: memory_of_documents + memory_of_reading::<F>(sized.first().copied(), options, profile),
+        memory: memory_of_documents + memory_of_reading::<F>(sized.first().copied(), inputs, profile),
         memory_of_documents,
         disk_of_parts: (count * DISK_OF_A_DOCUMENT) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,

@@ -210,7 +210,7 @@ fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> (Vec<usize>
 mod tests {
     use super::super::preference::Rule;
     use super::*;
-    use crate::inputs::Item;
+    use simstore_corpus::Item;
 
     #[test]
     fn pairs_are_those_of_the_plain_loop() {

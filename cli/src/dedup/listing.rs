@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use simstore::Error;
-use simstore_corpus::{DocumentFormat, DocumentOptions, input_files};
+use simstore_corpus::{DocumentFormat, Inputs};
 
 use crate::failure::{Failure, Outcome};
 
@@ -43,9 +43,9 @@ impl State {
 }
 
 impl Listing {
-    pub(super) fn read(inputs: &[PathBuf], options: &DocumentOptions) -> Outcome<Listing> {
+    pub(super) fn read(inputs: &Inputs) -> Outcome<Listing> {
         let mut files = Vec::new();
-        for file in input_files(inputs, options) {
+        for file in inputs.files() {
             match file {
                 Ok(file) => files.push(Listed {
                     state: file.bytes.and_then(|_| State::of(&file.path)),
@@ -92,8 +92,8 @@ impl Listing {
     }
 
     /// Fails if the files are not those that were listed.
-    pub(super) fn check_unchanged(&self, inputs: &[PathBuf], options: &DocumentOptions) -> Outcome {
-        let now = Listing::read(inputs, options)?;
+    pub(super) fn check_unchanged(&self, inputs: &Inputs) -> Outcome {
+        let now = Listing::read(inputs)?;
         let pairs = self.files.iter().zip(&now.files);
         let is_there = |path: &PathBuf| now.files.iter().any(|file| file.path == *path);
         let different = pairs

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use simstore::{Fingerprint, Snapshot};
+use simstore::{Error, Fingerprint, Snapshot};
 use simstore_corpus::output::{Complete, SetAside, place_of};
-use simstore_corpus::{DocumentOptions, InputKind, records};
+use simstore_corpus::{Block, Counts, DocumentOptions, InputKind, Inputs, Piece};
 use simstore_text::Profile;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -24,8 +24,9 @@ use self::report::Summary;
 use self::similarity::Texts;
 use self::tables::Found;
 use self::written::Documents;
+use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
-use crate::inputs::{self, DocumentArgs, INPUTS_HELP, Read, count_of};
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::{bytes, parse_bytes, rounded};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -199,7 +200,8 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
                 .to_owned(),
         ));
     }
-    let kind = args.documents.kind(&args.inputs)?;
+    let inputs = inputs::open(&args.inputs, args.options(), args.documents.skip_bad)?;
+    let kind = inputs::kind(&inputs)?;
     if kind == InputKind::Fingerprints {
         let of_documents = [
             (args.verify_text.is_some(), "--verify-text"),
@@ -213,10 +215,10 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     }
     if args.dry_run {
         let profile = args.documents.profile.profile(None)?;
-        return dry_run::run::<F>(&args.inputs, &args.options(), &profile, args.json);
+        return dry_run::run::<F>(&inputs, &profile, args.json);
     }
     if let (Some(folder), Some(_)) = (&args.resume, args.shard) {
-        return make_shard::<F>(args, folder, progress);
+        return make_shard::<F>(args, &inputs, folder, progress);
     }
     let against = args.against.as_deref().map(|store| Against::<F>::open(store, args.add)).transpose()?;
     let stored = against.as_ref().and_then(Against::snapshot);
@@ -236,9 +238,8 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     }
     let distance = args.distance.or(stored.map(Snapshot::distance)).unwrap_or(3);
     check_distance::<F>(distance)?;
-    let options = args.options();
     let listing = match kind {
-        InputKind::Documents => Some(Listing::read(&args.inputs, &options)?),
+        InputKind::Documents => Some(Listing::read(&inputs)?),
         InputKind::Fingerprints => None,
     };
     args.check_inputs(listing.as_ref())?;
@@ -248,16 +249,16 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
     // What is read twice has to be there twice.
     let twice = args.verify_text.is_some() || args.outputs.write_documents();
     if twice && kind == InputKind::Documents {
-        inputs::put_aside(&args.inputs)?;
+        inputs.put_aside()?;
     }
     let profile = match kind {
         InputKind::Documents => args.documents.profile.profile(stored.map(Snapshot::profile))?,
         InputKind::Fingerprints => Profile::default(),
     };
 
-    let (corpus, counts) = read(args, kind, &options, &profile, progress)?;
+    let (corpus, counts) = read(args, &inputs, &profile, progress)?;
     if let Some(field) = args.keep.field() {
-        check_field(field, &corpus, &args.inputs, &options)?;
+        check_field(field, &corpus, &inputs)?;
     }
     let run = args.run_of(&corpus, distance, &profile);
     if let Some(last) = last_run.filter(|last| last.run == run && !args.again && !args.outputs.is_empty()) {
@@ -273,15 +274,13 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         args.outputs.write_pairs() || args.verify_text.is_some() || args.cluster_by == Shape::Stars;
     let groups = Groups::new(&corpus, distance, with_pairs, stored)?;
     let check_unchanged = || match &listing {
-        Some(listing) if twice => listing.check_unchanged(&args.inputs, &options),
+        Some(listing) if twice => listing.check_unchanged(&inputs),
         _ => Ok(()),
     };
     // Before work that would be in vain.
     check_unchanged()?;
     let mut texts = match args.verify_text {
-        Some(least) => {
-            Some(Texts::read(least, &groups, &corpus, &args.inputs, &options, &profile, progress)?)
-        }
+        Some(least) => Some(Texts::read(least, &groups, &corpus, &inputs, &profile, progress)?),
         None => None,
     };
     let preference = Preference { rule: &args.keep, values: &corpus.values, names: &corpus.names };
@@ -289,7 +288,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         Shape::Components => clusters::components(&groups, &preference, texts.as_mut())?,
         Shape::Stars => clusters::stars(&groups, &preference, texts.as_mut())?,
     };
-    counts.warn(kind, progress);
+    warn(&counts, kind, progress);
     let repeated = corpus.names.repeated();
     if repeated > 0 {
         complain(&format!(
@@ -298,7 +297,7 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
         ));
     }
     let found = Found { corpus: &corpus, groups: &groups, clusters: &clusters, stored };
-    let documents = Documents { inputs: &args.inputs, options: &options, progress };
+    let documents = Documents { inputs: &inputs, progress };
     let documents = (kind == InputKind::Documents).then_some(&documents);
     let mut complete = outputs.write(&found, texts.as_mut(), documents, args.json)?;
     check_unchanged()?;
@@ -344,11 +343,11 @@ fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
 /// Reads all inputs.
 fn read<F: Fingerprint>(
     args: &DedupArgs,
-    kind: InputKind,
-    options: &DocumentOptions,
+    inputs: &Inputs,
     profile: &Profile,
     progress: &Progress,
-) -> Outcome<(Corpus<F>, inputs::Counts)> {
+) -> Outcome<(Corpus<F>, Counts)> {
+    let kind = inputs.kind()?;
     let with_checksums = args.add || args.verify_text.is_some() || args.outputs.write_documents();
     let mut corpus = Corpus::new(&args.keep, with_checksums && kind == InputKind::Documents);
     let push = |corpus: &mut Corpus<F>, item| {
@@ -357,28 +356,30 @@ fn read<F: Fingerprint>(
     };
     let counts = match kind {
         InputKind::Fingerprints => {
-            inputs::read_fingerprints(&args.inputs, args.documents.skip_bad, progress, |read| match read {
-                Read::One(item) => push(&mut corpus, item),
-                Read::Block { fingerprints, position, path, line } => {
-                    corpus.push_block(fingerprints, position, path, line);
-                    check_memory(&corpus, args.memory)
-                }
-            })?
+            let mut stopped = None;
+            let visited = inputs.visit_pieces(progress, |piece| {
+                let taken = match piece {
+                    Piece::Item(item) => push(&mut corpus, item),
+                    Piece::Block(Block { fingerprints, position, path, line }) => {
+                        corpus.push_block(fingerprints, position, path, line);
+                        check_memory(&corpus, args.memory)
+                    }
+                };
+                taken.map_err(|failure| {
+                    stopped = Some(failure);
+                    Error::Cancelled
+                })
+            });
+            visited.map_err(|error| stopped.unwrap_or_else(|| error.into()))?
         }
         InputKind::Documents => match &args.resume {
             Some(folder) => {
-                let parts =
-                    Parts { folder, shard: None, options, profile, skip_bad: args.documents.skip_bad };
-                let (counts, tally) = parts.visit(&args.inputs, progress, |item| push(&mut corpus, item))?;
+                let parts = Parts { folder, shard: None, inputs, profile };
+                let (counts, tally) = parts.visit(progress, |item| push(&mut corpus, item))?;
                 progress.say(&format!("{} were there, {} made", count_of(tally.found, "part"), tally.made));
                 counts
             }
-            None => {
-                let skip_bad = args.documents.skip_bad;
-                inputs::visit_documents(&args.inputs, options, profile, skip_bad, progress, |item| {
-                    push(&mut corpus, item)
-                })?
-            }
+            None => inputs::visit(inputs, profile, progress, |item| push(&mut corpus, item))?,
         },
     };
     check_memory(&corpus, args.memory)?;
@@ -387,12 +388,7 @@ fn read<F: Fingerprint>(
 }
 
 /// Tells of documents that do not have the field by which one is kept; fails if none has it.
-fn check_field<F: Fingerprint>(
-    field: &str,
-    corpus: &Corpus<F>,
-    inputs: &[PathBuf],
-    options: &DocumentOptions,
-) -> Outcome {
+fn check_field<F: Fingerprint>(field: &str, corpus: &Corpus<F>, inputs: &Inputs) -> Outcome {
     let missing = corpus.values.missing();
     if missing == 0 {
         return Ok(());
@@ -405,8 +401,8 @@ fn check_field<F: Fingerprint>(
         return Ok(());
     }
     // What was read from a pipe is gone.
-    let is_there = !inputs.iter().any(|input| inputs::is_read_once(input));
-    let first = if is_there { records(inputs, options).find_map(Result::ok) } else { None };
+    let is_there = inputs.pipes().next().is_none();
+    let first = if is_there { inputs.records().find_map(Result::ok) } else { None };
     let there = match first.map(|record| record.field_names()) {
         Some(names) if !names.is_empty() => format!("; the first has `{}`", names.join("`, `")),
         _ => String::new(),
@@ -429,14 +425,18 @@ fn check_memory<F: Fingerprint>(corpus: &Corpus<F>, limit: Option<u64>) -> Outco
 }
 
 /// Makes the parts of a shard.
-fn make_shard<F: Fingerprint>(args: &DedupArgs, folder: &Path, progress: &Progress) -> Outcome {
-    let (options, profile) = (args.options(), args.documents.profile.profile(None)?);
-    let skip_bad = args.documents.skip_bad;
-    let parts = Parts { folder, shard: args.shard, options: &options, profile: &profile, skip_bad };
-    let (counts, tally) = parts.visit::<F>(&args.inputs, progress, |_| Ok(()))?;
+fn make_shard<F: Fingerprint>(
+    args: &DedupArgs,
+    inputs: &Inputs,
+    folder: &Path,
+    progress: &Progress,
+) -> Outcome {
+    let profile = args.documents.profile.profile(None)?;
+    let parts = Parts { folder, shard: args.shard, inputs, profile: &profile };
+    let (counts, tally) = parts.visit::<F>(progress, |_| Ok(()))?;
     // Of what is left to others nothing was read.
     if tally.left == 0 || counts.read + counts.bad > 0 {
-        counts.warn(InputKind::Documents, progress);
+        warn(&counts, InputKind::Documents, progress);
     }
     progress.say(&format!(
         "{} were there, {} made, {} left to others; when all are in one folder, run this without --shard",
@@ -458,7 +458,7 @@ impl DedupArgs {
     }
 
     /// Says that the same run was finished before, if its outputs are there.
-    fn say_already_added(&self, last: &Run, counts: &inputs::Counts, progress: &Progress) -> Outcome {
+    fn say_already_added(&self, last: &Run, counts: &Counts, progress: &Progress) -> Outcome {
         let is_there = |path: &&Path| last.has_written(path) && path.exists();
         if let Some(path) = self.outputs.all().find(|path| !is_there(path)) {
             return Err(Failure::Failed(format!(

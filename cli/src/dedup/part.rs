@@ -10,12 +10,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use simstore::Fingerprint;
-use simstore_corpus::DocumentId;
 use simstore_corpus::output::Output;
+use simstore_corpus::{DocumentId, Item};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::failure::{Failure, Outcome};
-use crate::inputs::Item;
 use crate::output::UNFINISHED;
 
 pub(super) const VERSION: u32 = 2;

@@ -7,13 +7,13 @@ use std::str::FromStr;
 use std::time::UNIX_EPOCH;
 
 use simstore::{Error, Fingerprint};
-use simstore_corpus::{DocumentOptions, InputFile, input_files, records};
+use simstore_corpus::{Counts, DocumentOptions, InputFile, Inputs, Item};
 use simstore_text::Profile;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::part::{self, Header, Part, PartFile};
 use crate::failure::{Failure, Outcome, complain};
-use crate::inputs::{self, Counts, Item, is_read_once};
+use crate::inputs;
 use crate::progress::Progress;
 
 /// Smaller files are taken together, up to this many: a folder of pages makes few parts.
@@ -46,9 +46,8 @@ impl FromStr for Shard {
 pub(crate) struct Parts<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) shard: Option<Shard>,
-    pub(crate) options: &'a DocumentOptions,
+    pub(crate) inputs: &'a Inputs,
     pub(crate) profile: &'a Profile,
-    pub(crate) skip_bad: bool,
 }
 
 /// How many parts were there, were made, and are left to others.
@@ -64,24 +63,23 @@ impl Parts<'_> {
     /// parts are then kept. Of a shard, only its parts are made, and nothing is visited.
     pub(crate) fn visit<F: Fingerprint>(
         &self,
-        inputs: &[PathBuf],
         progress: &Progress,
         mut visitor: impl FnMut(Item<F>) -> Outcome,
     ) -> Outcome<(Counts, Tally)> {
-        if let Some(input) = inputs.iter().find(|input| is_read_once(input)) {
+        if let Some(input) = self.inputs.pipes().next() {
             let message = "only files can be read in parts, and carried on with";
             return Err(Failure::Usage(format!("{}: {message}", input.display())));
         }
         std::fs::create_dir_all(self.folder).map_err(Failure::write(self.folder))?;
         let (mut counts, mut tally) = (Counts::default(), Tally::default());
         let mut position = 0;
-        let mut listed = input_files(inputs, self.options);
+        let mut listed = self.inputs.files();
         let units = units(listed.by_ref());
         progress.note(&listed.progress());
         for (number, files) in units.into_iter().enumerate() {
             let files = match files {
                 Ok(files) => files,
-                Err(error @ Error::BadInput { .. }) if self.skip_bad => {
+                Err(error @ Error::BadInput { .. }) if self.inputs.skips_bad() => {
                     complain(&error.to_string());
                     position += 1;
                     counts.bad += 1;
@@ -122,7 +120,7 @@ impl Parts<'_> {
         };
         // Whatever changes how documents are read makes another part: no option is left out.
         let DocumentOptions { id_field, text_fields, extra_field, format, delimiter, encoding, max_bytes } =
-            self.options.clone();
+            self.inputs.options().clone();
         Ok(Header {
             part: part::VERSION,
             bits: F::BITS,
@@ -134,7 +132,7 @@ impl Parts<'_> {
             delimiter: delimiter.map(char::from),
             encoding: encoding.to_string(),
             max_bytes,
-            skip_bad: self.skip_bad,
+            skip_bad: self.inputs.skips_bad(),
             files: files.iter().map(file).collect::<Outcome<_>>()?,
         })
     }
@@ -173,14 +171,14 @@ impl Parts<'_> {
 
     /// Whether the documents of files are those of a part.
     fn is_same<F: Fingerprint>(&self, part: Part, files: &[InputFile]) -> Outcome<bool> {
-        let mut records = records(&paths(files), self.options);
+        let (mut records, options) = (self.inputs.of_files(paths(files)).records(), self.inputs.options());
         let mut is_same = true;
         part.visit::<F>(0, |item| {
             // After the first difference, the rest of the part is only passed over.
             is_same = is_same
                 && match (item, records.next()) {
-                    (Some(item), Some(Ok(record))) => record.checksum(self.options) == item.checksum,
-                    (None, Some(record)) => record.and_then(|record| record.document(self.options)).is_err(),
+                    (Some(item), Some(Ok(record))) => record.checksum(options) == item.checksum,
+                    (None, Some(record)) => record.and_then(|record| record.document(options)).is_err(),
                     _ => false,
                 };
             Ok(())
@@ -201,11 +199,9 @@ impl Parts<'_> {
         let mut writer = part::Writer::create(path, header, &before)?;
         let paths = paths(files);
         let mut file = 0;
-        let counts = inputs::visit_documents(
-            &paths,
-            self.options,
+        let counts = inputs::visit(
+            &self.inputs.of_files(paths.clone()),
             self.profile,
-            self.skip_bad,
             progress,
             |mut item: Item<F>| {
                 writer.push_bad(item.position)?;

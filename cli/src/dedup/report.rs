@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use simstore::Fingerprint;
+use simstore_corpus::Counts;
 
 use super::clusters::{Cluster, Representative};
 use super::similarity::Texts;
 use super::tables::Found;
-use crate::inputs::{Counts, count_of};
+use crate::inputs::count_of;
 use crate::numbers::{bytes, grouped};
 use crate::progress::Progress;
 

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
 
 use rayon::prelude::*;
 use simstore::Fingerprint;
-use simstore_corpus::{DocumentOptions, Record, records};
+use simstore_corpus::{DocumentOptions, Inputs, Record};
 use simstore_text::Profile;
 
 use super::corpus::Corpus;
@@ -41,8 +40,7 @@ impl Texts {
         least: f64,
         groups: &Groups<F>,
         corpus: &Corpus<F>,
-        inputs: &[PathBuf],
-        options: &DocumentOptions,
+        inputs: &Inputs,
         profile: &Profile,
         progress: &Progress,
     ) -> Outcome<Texts> {
@@ -57,8 +55,8 @@ impl Texts {
         let wanted = groups.documents();
         let mut wanted = wanted.iter().map(|&(document, _)| document).peekable();
         let mut batch = Vec::new();
-        let records = records(inputs, options);
-        let mut counter = reading("texts to compare", inputs, options, &records, progress);
+        let (records, options) = (inputs.records(), inputs.options());
+        let mut counter = reading("texts to compare", inputs, &records, progress);
         for (position, record) in (0..).zip(records) {
             let Some(&next) = wanted.peek() else { break };
             if corpus.names.position(next) == position {

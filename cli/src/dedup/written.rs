@@ -1,11 +1,11 @@
 //! The input without its duplicates, or with the numbers of its clusters.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bitvec::vec::BitVec;
 use simstore::Fingerprint;
 use simstore_corpus::output::Complete;
-use simstore_corpus::{Annotation, DocumentFormat, DocumentOptions, DocumentWriter, records};
+use simstore_corpus::{Annotation, DocumentFormat, DocumentWriter, Inputs};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
@@ -77,8 +77,7 @@ impl Clustered {
 
 /// The documents of the inputs, to be read again.
 pub(super) struct Documents<'a> {
-    pub(super) inputs: &'a [PathBuf],
-    pub(super) options: &'a DocumentOptions,
+    pub(super) inputs: &'a Inputs,
     pub(super) progress: &'a Progress,
 }
 
@@ -116,8 +115,8 @@ impl Documents<'_> {
         documents: impl Iterator<Item = (usize, Option<Annotation<'f>>)>,
     ) -> Outcome<Complete> {
         let mut writer = DocumentWriter::new(output.0).with_path(path);
-        let records = records(self.inputs, self.options);
-        let mut counter = reading("documents written", self.inputs, self.options, &records, self.progress);
+        let records = self.inputs.records();
+        let mut counter = reading("documents written", self.inputs, &records, self.progress);
         let mut records = (0..).zip(records);
         let mut is_first = true;
         for (document, annotation) in documents {
@@ -130,7 +129,7 @@ impl Documents<'_> {
             if std::mem::take(&mut is_first) {
                 check_format(path, Some(Some(record.format())))?;
             }
-            corpus.check_unchanged(document, &record, self.options)?;
+            corpus.check_unchanged(document, &record, self.inputs.options())?;
             writer.write(&record, annotation.as_ref())?;
             if record.format() == DocumentFormat::Warc
                 && let Some(output) = writer.get_mut()

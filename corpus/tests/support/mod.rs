@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
-use simstore_corpus::{Document, DocumentOptions, documents};
+use simstore_corpus::{Document, DocumentOptions, InputKind, Inputs, documents};
 
 pub(crate) use self::random::Random;
 
@@ -61,6 +61,11 @@ pub(crate) fn read(path: &Path) -> Vec<Result<Document>> {
 
 pub(crate) fn ids_and_texts(path: &Path) -> Vec<(String, String)> {
     read(path).into_iter().map(|document| document.unwrap()).map(|d| (d.id.to_string(), d.text)).collect()
+}
+
+/// What a path holds, with default options.
+pub(crate) fn kind_of(path: &Path) -> Result<InputKind> {
+    Inputs::new(&[path.to_path_buf()], DocumentOptions::default())?.kind()
 }
 
 pub(crate) fn bad_line<T>(result: &Result<T>) -> Option<u64> {

@@ -1,0 +1,163 @@
+//! A document or a fingerprint of an input, and how many of which kind there are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::batch::FingerprintedDocument;
+use crate::fingerprints::FingerprintRecord;
+use crate::watch::Notice;
+use crate::{DocumentId, Watch};
+use simstore::{Error, Fingerprint, Result};
+use simstore_text::SHORT_TEXT_FEATURES;
+
+/// A document or a fingerprint of an input.
+#[derive(Clone, Debug)]
+pub struct Item<F> {
+    /// What it is called.
+    pub id: DocumentId,
+    /// Its fingerprint; `None` for a document whose text is empty.
+    pub fingerprint: Option<F>,
+    /// Distinct features of the text.
+    pub features: Option<u32>,
+    /// Bytes of the text, in UTF-8.
+    pub text_bytes: u64,
+    /// How many malformed sequences of bytes became U+FFFD.
+    pub replaced: u64,
+    /// The value of the [extra field](crate::DocumentOptions::extra_field), if that is there.
+    pub extra: Option<String>,
+    /// Its position among all of all inputs, malformed ones included, from 0.
+    pub position: u64,
+    /// The file that it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// Where it starts there: see [`Record::line`](crate::Record::line).
+    pub line: u64,
+    /// Of what stands there: see [`Record::checksum`](crate::Record::checksum).
+    pub checksum: u64,
+    /// Whether the id stands there, or is made of where the document stands; `false`: it is its position.
+    pub has_id: bool,
+}
+
+impl<F: Fingerprint> Item<F> {
+    /// An item without an id, as a line of standard input would give it.
+    pub fn new(position: u64, fingerprint: Option<F>) -> Self {
+        Item {
+            id: DocumentId::Number(position),
+            fingerprint,
+            features: None,
+            text_bytes: 0,
+            replaced: 0,
+            extra: None,
+            position,
+            path: Arc::from(Path::new("-")),
+            line: position + 1,
+            checksum: 0,
+            has_id: false,
+        }
+    }
+
+    pub(crate) fn of_document(document: FingerprintedDocument<F>) -> Self {
+        Item {
+            id: document.id,
+            fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
+            features: document.simhash.map(|simhash| simhash.features),
+            text_bytes: document.text_bytes,
+            replaced: document.replaced,
+            extra: document.extra,
+            position: document.ordinal,
+            path: document.path,
+            line: document.line,
+            checksum: document.checksum,
+            has_id: true,
+        }
+    }
+
+    pub(crate) fn of_fingerprint(position: u64, record: FingerprintRecord<F>) -> Self {
+        let checksum = record.checksum();
+        Item {
+            id: record.id,
+            fingerprint: Some(record.fingerprint),
+            features: None,
+            text_bytes: 0,
+            replaced: 0,
+            extra: None,
+            position,
+            checksum,
+            has_id: record.has_id,
+            path: record.path,
+            line: record.line,
+        }
+    }
+
+    /// The error of a visitor that finds the item to be malformed.
+    pub fn bad(&self, reason: String) -> Error {
+        Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason }
+    }
+}
+
+/// How many items of which kind were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All that were not malformed.
+    pub read: u64,
+    /// Those without a text.
+    pub empty: u64,
+    /// Those whose text has so few features that the fingerprint is unreliable.
+    pub short: u64,
+    /// Malformed ones, and files that could not be read on, which were skipped.
+    pub bad: u64,
+    /// Malformed sequences of bytes that became U+FFFD.
+    pub replaced: u64,
+    /// Bytes of all texts, in UTF-8.
+    pub text_bytes: u64,
+}
+
+impl Counts {
+    /// Counts an item that is not malformed.
+    pub fn count<F>(&mut self, item: &Item<F>) {
+        self.read += 1;
+        self.empty += u64::from(item.fingerprint.is_none());
+        self.short += u64::from(item.features.is_some_and(|features| features < SHORT_TEXT_FEATURES));
+        self.replaced += item.replaced;
+        self.text_bytes += item.text_bytes;
+    }
+
+    /// Adds the counts of other items.
+    pub fn add(&mut self, other: Counts) {
+        self.read += other.read;
+        self.empty += other.empty;
+        self.short += other.short;
+        self.bad += other.bad;
+        self.replaced += other.replaced;
+        self.text_bytes += other.text_bytes;
+    }
+}
+
+/// What is malformed: the first ends the work, or all are told to the watch and counted.
+pub(crate) struct Malformed<'a> {
+    watch: &'a dyn Watch,
+    skip: bool,
+    count: u64,
+}
+
+impl<'a> Malformed<'a> {
+    pub(crate) fn new(skip: bool, watch: &'a dyn Watch) -> Self {
+        Malformed { watch, skip, count: 0 }
+    }
+
+    /// How many were skipped.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Counts what is malformed if that is skipped; else, and other errors, hands it back.
+    pub(crate) fn take(&mut self, error: Error) -> Result<()> {
+        match error {
+            Error::BadInput { .. } if self.skip => {
+                self.count += 1;
+                self.watch.notice(&Notice::Malformed(&error));
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What a job reads, as one value.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use simstore::Error;
+use simstore_corpus::{
+    Block, Counts, DocumentOptions, InputKind, Inputs, Item, Notice, Piece, Progress, Watch, input_files,
+};
+use simstore_text::Profile;
+
+use crate::Folder;
+
+/// Hears all, and stops the work when it is told for so many times.
+#[derive(Default)]
+struct Listener {
+    stops_at: u64,
+    told: AtomicU64,
+    steps: Mutex<Vec<&'static str>>,
+    malformed: Mutex<Vec<String>>,
+}
+
+impl Watch for Listener {
+    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+        match self.told.fetch_add(1, Ordering::Relaxed) + 1 == self.stops_at {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn done(&self, what: &'static str) {
+        self.steps.lock().unwrap().push(what);
+    }
+
+    fn notice(&self, notice: &Notice<'_>) {
+        if let Notice::Malformed(error) = notice {
+            self.malformed.lock().unwrap().push(error.to_string());
+        }
+    }
+}
+
+fn inputs(path: PathBuf) -> Inputs {
+    Inputs::new(&[path], DocumentOptions::default()).unwrap()
+}
+
+fn visited(inputs: &Inputs) -> Vec<(u64, String)> {
+    let mut items = Vec::new();
+    let take = |item: Item<u64>| {
+        items.push((item.position, item.id.to_string()));
+        Ok(())
+    };
+    inputs.visit(&Profile::default(), &(), take).unwrap();
+    items
+}
+
+#[cfg(unix)]
+mod pipes {
+    use std::process::Command;
+    use std::thread::JoinHandle;
+
+    use super::*;
+
+    /// A pipe that holds so much; there may have been another of the same name.
+    fn pipe(path: &PathBuf, contents: &'static str) -> JoinHandle<()> {
+        let _ = std::fs::remove_file(path);
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        let path = path.clone();
+        std::thread::spawn(move || std::fs::write(path, contents).unwrap())
+    }
+
+    const DOCUMENTS: &str = "{\"id\": \"a\", \"text\": \"to be\"}\n{\"id\": \"b\", \"text\": \"or not\"}\n";
+    const FINGERPRINTS: &str = "0000000000000007\tc\n0000000000000008\td\n";
+
+    fn ids(inputs: &Inputs) -> Vec<String> {
+        visited(inputs).into_iter().map(|(_, id)| id).collect()
+    }
+
+    #[test]
+    fn two_jobs_in_one_process_do_not_know_of_each_other() {
+        let folder = Folder::new();
+        let path = folder.0.path().join("pipe");
+        let writer = pipe(&path, DOCUMENTS);
+        let first = inputs(path.clone());
+        assert_eq!(first.kind().unwrap(), InputKind::Documents);
+        writer.join().unwrap();
+
+        let writer = pipe(&path, FINGERPRINTS);
+        let second = inputs(path.clone());
+        assert_eq!(second.kind().unwrap(), InputKind::Fingerprints);
+        writer.join().unwrap();
+        assert_eq!((ids(&first), ids(&second)), (vec!["a".into(), "b".into()], vec!["c".into(), "d".into()]));
+    }
+
+    #[test]
+    fn what_is_put_aside_is_of_one_job() {
+        let folder = Folder::new();
+        let path = folder.0.path().join("pipe");
+        let aside = |contents| {
+            let writer = pipe(&path, contents);
+            let inputs = inputs(path.clone());
+            inputs.kind().unwrap();
+            inputs.put_aside().unwrap();
+            writer.join().unwrap();
+            inputs
+        };
+        let (first, second) = (aside(DOCUMENTS), aside(FINGERPRINTS));
+        for _ in 0..3 {
+            assert_eq!(ids(&first), ["a", "b"]);
+            assert_eq!(ids(&second), ["c", "d"]);
+        }
+        // Another job finds the pipe as it is now, and part of a job what the job has.
+        let writer = pipe(&path, DOCUMENTS);
+        drop(second);
+        assert_eq!(ids(&inputs(path.clone())), ["a", "b"]);
+        writer.join().unwrap();
+        assert_eq!(ids(&first.of_files(vec![path])), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_pipe_is_named_once() {
+        let folder = Folder::new();
+        let path = folder.0.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        for path in [path, PathBuf::from("-")] {
+            let twice = Inputs::new(&[path.clone(), path.clone()], DocumentOptions::default());
+            assert!(
+                matches!(&twice, Err(Error::BadArgument(reason)) if reason.ends_with("can be read only once"))
+            );
+            assert_eq!(inputs(path.clone()).pipes().collect::<Vec<_>>(), [path]);
+        }
+    }
+}
+
+#[test]
+fn inputs_are_of_one_kind() {
+    let folder = Folder::new();
+    let (documents, fingerprints) = (folder.file("a.jsonl", "{}"), folder.file("b.hex", ""));
+    let mixed = Inputs::new(&[documents, fingerprints], DocumentOptions::default()).unwrap();
+    assert!(
+        matches!(mixed.kind(), Err(Error::BadArgument(reason)) if reason.contains("must all be documents or all"))
+    );
+    // What cannot be read has no say, as long as something else has.
+    let (broken, whole) =
+        (folder.file("broken.dat", b"\x7fELF\x02\x01\x01\0\0\0\0\0"), folder.file("c.u64", [0; 8]));
+    let both = Inputs::new(&[broken.clone(), whole], DocumentOptions::default()).unwrap();
+    assert_eq!(both.kind().unwrap(), InputKind::Fingerprints);
+    assert_eq!(inputs(broken.clone()).skip_bad(true).kind().unwrap(), InputKind::Documents);
+    assert!(matches!(inputs(folder.0.path().join("none")).kind(), Err(Error::Io { .. })));
+}
+
+#[test]
+fn malformed_documents_end_a_visit_or_are_told() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "a.jsonl",
+        "{\"id\": 1, \"text\": \"to be\"}\nno JSON\n{\"id\": 3, \"text\": \"\"}\n{\"id\": 4}\n",
+    );
+    let listener = Listener::default();
+    let refuse_three = |item: Item<u64>| match item.id.to_string().as_str() {
+        "3" => Err(item.bad("three".to_owned())),
+        _ => Ok(()),
+    };
+    let visit = |inputs: &Inputs| inputs.visit(&Profile::default(), &listener, refuse_three);
+    assert!(matches!(visit(&inputs(path.clone())), Err(Error::BadInput { line: 2, .. })));
+    assert!(listener.malformed.lock().unwrap().is_empty());
+    let counts = visit(&inputs(path).skip_bad(true)).unwrap();
+    assert_eq!((counts.read, counts.empty, counts.short, counts.bad), (2, 1, 1, 2));
+    let told = listener.malformed.lock().unwrap();
+    assert!(told[0].contains("a.jsonl:2: ") && told[1].ends_with("a.jsonl:3: three"), "{told:?}");
+    assert_eq!(*listener.steps.lock().unwrap(), ["documents", "documents"]);
+}
+
+#[test]
+fn fingerprints_come_by_the_block() {
+    let folder = Folder::new();
+    let raw: Vec<u8> = (0..20_000_u64).flat_map(u64::to_le_bytes).collect();
+    let paths = [folder.file("a.hex", "0000000000000007\tx\n0000000000000008\n"), folder.file("b.u64", raw)];
+    let inputs = Inputs::new(&paths, DocumentOptions::default()).unwrap();
+    let (mut all, mut blocks) = (Vec::new(), 0);
+    let counts = inputs.visit_pieces::<u64>(&(), |piece| {
+        match piece {
+            Piece::Item(item) => all.push((item.position, item.line, item.fingerprint.unwrap())),
+            Piece::Block(Block { fingerprints, position, line, .. }) => {
+                blocks += 1;
+                let block = (0..).zip(fingerprints);
+                all.extend(block.map(|(i, &fingerprint)| (position + i, line + i, fingerprint)));
+            }
+        }
+        Ok(())
+    });
+    assert_eq!(counts.unwrap(), Counts { read: 20_002, ..Counts::default() });
+    let expected = [(0, 1, 7), (1, 2, 8)].into_iter().chain((0..20_000).map(|i| (i + 2, i + 1, i)));
+    assert!(all.into_iter().eq(expected) && blocks > 1);
+    assert_eq!(visited(&inputs).len(), 20_002);
+}
+
+#[test]
+fn a_watch_stops_a_visit() {
+    let folder = Folder::new();
+    let lines: String = (0..5000).map(|i| format!("{{\"id\": {i}, \"text\": \"text {i}\"}}\n")).collect();
+    let hex: String = (0..5000).map(|i| format!("{i:016x}\n")).collect();
+    for path in [folder.file("a.jsonl", lines), folder.file("a.hex", hex)] {
+        let mut seen = Vec::new();
+        for stops_at in 1..=5 {
+            let listener = Listener { stops_at, ..Listener::default() };
+            let mut count = 0;
+            let stopped = inputs(path.clone()).visit::<u64>(&Profile::default(), &listener, |_| {
+                count += 1;
+                Ok(())
+            });
+            assert!(matches!(stopped, Err(Error::Cancelled)), "{stops_at}: {stopped:?}");
+            seen.push(count);
+        }
+        // It is told before the first, and at the latest after every 1,024.
+        assert!(seen[0] == 0 && seen.iter().zip(0..).all(|(&count, told)| count <= told * 1024), "{seen:?}");
+    }
+}
+
+#[test]
+fn files_are_those_that_are_read() {
+    let folder = Folder::new();
+    folder.file("b/b.txt", "b");
+    folder.file("a.jsonl", "{}\n");
+    let paths = [folder.0.path().to_path_buf()];
+    let inputs = Inputs::new(&paths, DocumentOptions::default()).unwrap();
+    let files: Vec<_> = inputs.files().map(Result::unwrap).collect();
+    assert_eq!(files, input_files(&paths, inputs.options()).map(Result::unwrap).collect::<Vec<_>>());
+    assert_eq!((files.len(), inputs.total_bytes()), (2, Some(4)));
+    let only = inputs.of_files(vec![files[1].path.clone()]);
+    assert_eq!((only.files().count(), only.total_bytes()), (1, Some(1)));
+}
