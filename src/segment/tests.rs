@@ -12,6 +12,19 @@ use crate::fs::Disk;
 use crate::options::BuildOptions;
 use crate::plan::{BitAssignment, PlanChoice};
 
+/// No bit of a file can be another one, and no end be missing, without `read` noticing.
+pub(super) fn every_damage_is_found(mut bytes: Vec<u8>, read: impl Fn(&[u8]) -> Result<()>) {
+    read(&bytes).unwrap();
+    for len in 0..bytes.len() {
+        assert!(read(&bytes[..len]).is_err(), "cut off at {len}");
+    }
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(read(&bytes).is_err(), "bit {bit}");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
 /// A folder with a segment in it.
 struct Built {
     folder: TempDir,

@@ -8,6 +8,25 @@ use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::segment::{Entry, Segment};
 
+impl<F: Fingerprint> Snapshot<F> {
+    /// All fingerprints with their ids, ascending by fingerprint, then id. Ends after the first error.
+    pub fn iter(&self) -> Iter<'_, F> {
+        Iter::new(self)
+    }
+
+    /// All ids that have names, ascending, each with the newest one. Ends after the first error. What is in memory only
+    /// is left out.
+    pub(super) fn names(&self) -> Newest<F, u64, String> {
+        Newest::new(self.segments(), Segment::name_chunks, Segment::names)
+    }
+
+    /// All marks, ascending by key, each with its newest value. Ends after the first error. What is in memory only is left
+    /// out.
+    pub(super) fn marks(&self) -> Newest<F, String, Vec<u8>> {
+        Newest::new(self.segments(), Segment::mark_chunks, Segment::marks)
+    }
+}
+
 /// Iterates over the entries of a store in order; made by [`Snapshot::iter`].
 #[derive(Debug)]
 pub struct Iter<'a, F> {

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::iter::{Iter, Newest};
 use super::recovery;
 use super::view::{LogInfo, Recent, View};
 use crate::codec::Codec;
@@ -191,18 +190,6 @@ impl<F: Fingerprint> Snapshot<F> {
         Some(matches)
     }
 
-    /// All ids that have names, ascending, each with the newest one. Ends after the first error. What is in memory only
-    /// is left out.
-    pub(super) fn names(&self) -> Newest<F, u64, String> {
-        Newest::new(&self.view.segments, Segment::name_chunks, Segment::names)
-    }
-
-    /// All marks, ascending by key, each with its newest value. Ends after the first error. What is in memory only is left
-    /// out.
-    pub(super) fn marks(&self) -> Newest<F, String, Vec<u8>> {
-        Newest::new(&self.view.segments, Segment::mark_chunks, Segment::marks)
-    }
-
     /// Removes matches from `start` on that something newer hides.
     fn retain_visible(&self, segment: usize, memtable: usize, start: usize, matches: &mut Vec<Match<F>>) {
         if matches.len() == start {
@@ -277,11 +264,6 @@ impl<F: Fingerprint> Snapshot<F> {
             }
         }
         Ok(None)
-    }
-
-    /// All fingerprints with their ids, ascending by fingerprint, then id. Ends after the first error.
-    pub fn iter(&self) -> Iter<'_, F> {
-        Iter::new(self)
     }
 
     /// Number of fingerprints: an upper bound while some are in several segments, or deleted and not yet compacted.
