@@ -98,7 +98,7 @@ const MAX_PROBE_PREFIX: usize = 32;
 ///   `probe-2`, for a table or two more. P should be about log2 of the fingerprints.
 ///
 /// Blocks have contiguous bits, nearly equally many, unless bits are assigned from a sample of the fingerprints
-/// ([`crate::BitAssignment`]): then prefixes may also be longer or shorter than the names say.
+/// ([`crate::plan::BitAssignment`]): then prefixes may also be longer or shorter than the names say.
 pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
     plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
