@@ -1,94 +1,261 @@
-//! A module imports only from the layers below it.
+//! What ARCHITECTURE.md says of packages, modules and unsafe code is so.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// From the ground up; modules on one line may not import one another.
-const LAYERS: &[&[&str]] = &[
-    &["error", "kernels", "progress"],
-    &["fingerprint", "map", "threads"],
-    &["format", "fs", "permutation", "bits"],
-    &["huffman", "radix"],
-    &["sort"],
-    &["codec"],
-    &["plan"],
-    &["table", "manifest", "options", "wal", "compaction"],
-    &["segment"],
-    &["memtable"],
-    &["store", "join"],
-    &["batch"],
-];
+/// The files of which code may be `unsafe`, of all packages but the rivals; the last is a test.
+const UNSAFE: [&str; 3] = ["src/kernels.rs", "src/map.rs", "tests/corruption.rs"];
 
-fn layer(module: &str) -> usize {
-    let place = LAYERS.iter().position(|layer| layer.contains(&module));
-    place.unwrap_or_else(|| panic!("`{module}` has no layer: give it one in tests/layers.rs"))
+/// What the engine depends on.
+const ENGINE: [&str; 6] = ["bitvec", "byteorder", "crc32fast", "memmap2", "rayon", "thiserror"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn check(file: &Path, module: &str) {
-    let source = fs::read_to_string(file).unwrap();
-    // What only tests import is no dependency of the module.
-    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    for import in source.split("crate::").skip(1) {
-        let name: String = import.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
-        if name.is_empty() || name == module {
+/// The words in code marks of a cell.
+fn words(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The cells of the table of ARCHITECTURE.md whose head begins so, row after row.
+fn table(head: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.map(cells).collect();
+    assert!(rows.len() > 1, "ARCHITECTURE.md has no table `{head}`");
+    rows
+}
+
+/// All Rust files below a folder.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let (mut folders, mut files) = (vec![folder.to_path_buf()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The files of a package's `src` that are no tests, with their paths below it and their code without comments and tests.
+fn sources(src: &Path) -> Vec<(String, String)> {
+    let mut sources = Vec::new();
+    for path in rust_files(src) {
+        let name = path.strip_prefix(src).unwrap().to_str().unwrap().to_owned();
+        if name.split('/').any(|part| part == "tests" || part == "tests.rs") {
             continue;
         }
-        assert!(layer(&name) < layer(module), "{}: `{module}` imports `{name}`", file.display());
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        sources.push((name, text.lines().filter(is_code).map(|line| format!("{line}\n")).collect()));
+    }
+    assert!(sources.len() > 3, "few files below {}", src.display());
+    sources
+}
+
+/// The module at the top of a package that a file belongs to.
+fn module(file: &str) -> &str {
+    file.split('/').next().unwrap().trim_end_matches(".rs")
+}
+
+/// The first names after each `crate::`, `{a, b::c}` too.
+fn imports(source: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for import in source.split("crate::").skip(1) {
+        let (list, mut depth) = (import.strip_prefix('{'), 1);
+        let Some(list) = list else {
+            names.push(name(import));
+            continue;
+        };
+        names.push(name(list));
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => names.push(name(&list[at + 1..])),
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+fn name(path: &str) -> String {
+    path.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// Modules of a package import only what stands in rows above theirs.
+fn check_modules(src: &Path, layers: &[Vec<String>]) {
+    let sources = sources(src);
+    let known: BTreeSet<&str> = layers.iter().flatten().map(String::as_str).collect();
+    assert_eq!(known.len(), layers.iter().flatten().count(), "a module has two places in ARCHITECTURE.md");
+    let there: BTreeSet<&str> = sources
+        .iter()
+        .map(|(file, _)| module(file))
+        .filter(|module| !["lib", "main"].contains(module))
+        .collect();
+    assert_eq!(known, there, "the modules in ARCHITECTURE.md (left) are not those in {}", src.display());
+    let layer = |module: &str| layers.iter().position(|layer| layer.iter().any(|name| name == module));
+    for (file, source) in &sources {
+        let module = module(file);
+        let Some(own) = layer(module) else { continue };
+        for import in imports(source).iter().filter(|import| *import != module) {
+            let below = layer(import).is_some_and(|layer| layer < own);
+            assert!(
+                below,
+                "{}/{file}: `{import}` does not stand above `{module}` in ARCHITECTURE.md",
+                src.display()
+            );
+        }
+        // By the same name everywhere, so that the lines above see all imports.
+        let to_crate = "super::".repeat(file.matches('/').count() + usize::from(!file.ends_with("/mod.rs")));
+        let is_hidden = |line: &str| line.starts_with("use ") && line.contains(&to_crate);
+        assert!(!source.lines().any(is_hidden), "{}/{file}: `super` for `crate`", src.display());
     }
 }
 
 #[test]
 fn modules_import_downwards() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut seen = 0;
-    for entry in fs::read_dir(src).unwrap().map(|entry| entry.unwrap().path()) {
-        let module = entry.file_stem().unwrap().to_string_lossy().into_owned();
-        if entry.is_dir() {
-            let mut folders = vec![entry];
-            while let Some(folder) = folders.pop() {
-                for file in fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()) {
-                    if file.file_stem().unwrap() == "tests" {
-                        continue;
-                    }
-                    if file.is_dir() {
-                        folders.push(file);
-                    } else {
-                        check(&file, &module);
-                        seen += 1;
-                    }
-                }
-            }
-        } else if entry.extension().is_some_and(|extension| extension == "rs") && module != "lib" {
-            check(&entry, &module);
-            seen += 1;
+    let layers: Vec<Vec<String>> = table("| module |").iter().map(|row| words(&row[0])).collect();
+    check_modules(&root().join("src"), &layers);
+}
+
+#[test]
+fn imports_are_found() {
+    let source = "use crate::a::B;\nuse crate::{c, d::{E, f}, g as h};\nlet x = crate::i(crate::J);\n";
+    assert_eq!(imports(source), ["a", "c", "d", "g", "i", "J"]);
+}
+
+/// The names of the dependencies in a `Cargo.toml`, those of tests not among them.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let mut dependencies = Vec::new();
+    let mut inside = false;
+    for line in manifest.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            assert!(!section.starts_with("target") && section != "build-dependencies", "[{section}]");
+            inside = section == "dependencies";
+        } else if inside && !line.starts_with('#') && !line.is_empty() {
+            dependencies.push(line.split(['.', ' ', '=']).next().unwrap());
         }
     }
-    assert!(seen > 20, "only {seen} files were found");
+    dependencies
+}
+
+#[test]
+fn packages_depend_downwards() {
+    let packages = table("| package |");
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let members = workspace.lines().find(|line| line.starts_with("default-members")).unwrap();
+    let members: Vec<&str> = members.split('"').skip(1).step_by(2).collect();
+    let folders: Vec<String> = packages.iter().map(|row| words(&row[1])[0].clone()).collect();
+    let sorted = |names: &[&str]| {
+        names.iter().map(|name| name.trim_end_matches('/').to_owned()).collect::<BTreeSet<_>>()
+    };
+    let named: Vec<&str> = folders.iter().map(String::as_str).collect();
+    assert_eq!(
+        sorted(&named),
+        sorted(&members),
+        "the packages in ARCHITECTURE.md are not the default members"
+    );
+    let names: Vec<String> = packages.iter().map(|row| words(&row[0])[0].clone()).collect();
+    for (at, folder) in folders.iter().enumerate() {
+        let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+        assert!(manifest.contains(&format!("name = \"{}\"\n", names[at])), "{folder}: not `{}`", names[at]);
+        for dependency in dependencies(&manifest).into_iter().filter(|name| name.starts_with("simstore")) {
+            assert!(names[..at].iter().any(|name| name == dependency), "{folder} depends on `{dependency}`");
+        }
+    }
+    let engine = dependencies(&workspace);
+    assert_eq!(engine, ENGINE, "the engine's dependencies");
+    assert!(!workspace.contains("[features]"), "the engine has no features to choose");
+}
+
+#[test]
+fn unsafe_code_is_in_few_files() {
+    let mut found = Vec::new();
+    for folder in table("| package |").iter().map(|row| words(&row[1])[0].clone()) {
+        for part in ["src", "tests", "benches", "examples"] {
+            let part = root().join(&folder).join(part);
+            for path in part.is_dir().then(|| rust_files(&part)).into_iter().flatten() {
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let is_unsafe = |line: &str| {
+                    let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '"');
+                    words.any(|word| word == "unsafe")
+                };
+                let name =
+                    path.strip_prefix(root()).unwrap().to_str().unwrap().trim_start_matches("./").to_owned();
+                if !name.starts_with("benches/rivals") && code.into_iter().any(is_unsafe) {
+                    found.push(name);
+                }
+            }
+        }
+    }
+    found.sort();
+    assert_eq!(found, UNSAFE);
+    for file in ["text/src/lib.rs", "corpus/src/lib.rs", "cli/src/main.rs"] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains("#![forbid(unsafe_code)]"), "{file} allows more");
+    }
+}
+
+/// CONTRIBUTING.md says where each behaviour is tested: the files that it names are there, and none is left out. Those of the
+/// command line have the names of its subcommands.
+#[test]
+fn tests_are_where_contributing_says() {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let rows = text.lines().skip_while(|line| !line.starts_with("| behaviour |")).skip(2);
+    let mut named = BTreeSet::new();
+    for row in rows.take_while(|line| line.starts_with('|')) {
+        let mut folder = PathBuf::new();
+        for file in words(row.rsplit(" | ").next().unwrap()).iter().filter(|file| file.contains(['.', '/'])) {
+            // A name alone is in the folder of the one before it.
+            let path = if file.contains('/') { PathBuf::from(file) } else { folder.join(file) };
+            folder = if file.ends_with('/') { path.clone() } else { path.parent().unwrap().to_path_buf() };
+            assert!(
+                file.contains('*') || root().join(&path).exists(),
+                "CONTRIBUTING.md: no {}",
+                path.display()
+            );
+            named.insert(path);
+        }
+    }
+    for folder in ["tests", "text/tests", "corpus/tests"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name()) {
+            let path = Path::new(folder).join(entry);
+            let is_test =
+                path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("main.rs");
+            assert!(
+                !is_test || named.contains(&path),
+                "CONTRIBUTING.md does not say what {} tests",
+                path.display()
+            );
+        }
+    }
 }
 
 /// What changes the disk goes through `fs`, so that the same code runs on a disk that fails.
 #[test]
 fn the_disk_is_reached_through_fs_alone() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut folders = vec![src.clone()];
-    let mut seen = 0;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            let name = entry.strip_prefix(&src).unwrap().to_string_lossy().into_owned();
-            if ["fs.rs", "map.rs"].contains(&&*name) || name.ends_with("tests.rs") {
-                continue;
-            }
-            if entry.is_dir() {
-                folders.extend((!name.ends_with("tests")).then_some(entry));
-                continue;
-            }
-            let source = fs::read_to_string(&entry).unwrap();
-            let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap();
-            for word in ["std::fs", " File::open", " File::create", "OpenOptions::"] {
-                assert!(!source.contains(word), "{name}: `{word}`");
-            }
-            seen += 1;
+    for (file, source) in sources(&root().join("src")) {
+        for word in ["std::fs", " File::open", " File::create", "OpenOptions::"] {
+            let may = ["fs.rs", "map.rs"].contains(&&*file);
+            assert!(may || !source.contains(word), "src/{file}: `{word}`");
         }
     }
-    assert!(seen > 60, "only {seen} files were found");
 }

@@ -11,6 +11,7 @@ mod live_corruption;
 mod live_power_loss;
 mod numbers;
 mod power_loss;
+mod salvage;
 mod short_calls;
 mod simulated_disk;
 mod support;

@@ -1,4 +1,5 @@
 //! The `simstore` command line: near-duplicates by fingerprint, from documents to an exact, compressed store.
+#![forbid(unsafe_code)]
 #![allow(missing_docs)]
 
 use std::process::ExitCode;

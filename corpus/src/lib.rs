@@ -51,6 +51,7 @@
 //! }
 //! # Ok::<(), simstore::Error>(())
 //! ```
+#![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

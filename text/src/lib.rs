@@ -20,6 +20,7 @@
 //! Some profiles use files beside their name, such as a dictionary: these are [`Resources`].
 //! [`DocumentFrequencies`] learns one of them, a table of inverse document frequencies, from a
 //! corpus.
+#![forbid(unsafe_code)]
 
 use std::borrow::Cow;
 use std::collections::HashSet;
