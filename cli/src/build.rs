@@ -13,12 +13,12 @@ use simstore_corpus::{Counts, InputKind};
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
-use crate::naming::Naming;
 use crate::numbers::{bits_each, bytes, parse_block_size, parse_bytes, rounded};
 use crate::output::Output;
 use crate::profile::check_bits;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width, check_distance};
+use simstore_corpus::naming::Naming;
 
 const EXAMPLES: &str = "\
 With --json, one object is printed at the end:

@@ -3,7 +3,7 @@
 use simstore_corpus::{Counts, InputKind, ReadNote};
 
 use crate::failure::complain;
-use crate::numbers::grouped;
+pub(crate) use crate::numbers::count_of;
 use crate::progress::Progress;
 
 /// Says what a person should know about the texts.
@@ -71,9 +71,4 @@ fn said(note: &ReadNote, count: u64) -> String {
             format!("{} not in UTF-8, read as {name} by what they look like", count_of(count, "text"))
         }
     }
-}
-
-/// A count and what is counted: `1 line`, `2 lines`.
-pub(crate) fn count_of(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }

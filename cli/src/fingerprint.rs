@@ -10,10 +10,10 @@ use simstore_corpus::{InputKind, Inputs};
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, count_of};
-use crate::naming::Id;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
+use simstore_corpus::IdRef as Id;
 
 const EXAMPLES: &str = "\
 With --json, a line is an object:

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use simstore::{Error, Fingerprint};
 use simstore_corpus::{
-    Counts, DocumentFormat, DocumentOptions, Encoding, InputKind, Inputs, Item, Notice, Records, Watch,
+    Counts, DocumentFormat, DocumentOptions, Encoding, InputKind, Inputs, Item, Notice, Watch,
 };
 use simstore_text::Profile;
 
@@ -13,7 +13,7 @@ pub(crate) use crate::counts::count_of;
 use crate::failure::{Failure, Outcome};
 use crate::numbers::parse_bytes;
 use crate::profile::{ProfileArgs, check_bits};
-use crate::progress::{Counter, Progress};
+use crate::progress::Progress;
 
 /// What inputs are, for the long help of commands that read documents and fingerprints.
 pub(crate) const INPUTS_HELP: &str = "\
@@ -173,14 +173,4 @@ impl<'a> BadLines<'a> {
             other => Err(other),
         }
     }
-}
-
-/// Shows how far documents have been read once more.
-pub(crate) fn reading(
-    what: &'static str,
-    inputs: &Inputs,
-    records: &Records,
-    progress: &Progress,
-) -> Counter {
-    progress.reading(what, records.progress(), || inputs.total_bytes())
 }

@@ -27,7 +27,6 @@ mod inputs;
 mod inspect;
 mod interrupt;
 mod live;
-mod naming;
 mod numbers;
 mod output;
 mod plan;

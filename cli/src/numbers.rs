@@ -1,5 +1,7 @@
 //! Numbers as people write and read them.
 
+pub(crate) use simstore_corpus::numbers::{bytes, count_of, grouped};
+
 /// Parses a count: `8e9`, `100M`, `1_000_000`; K, M, G (or B) and T are powers of a thousand.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, 1000).filter(|&count| count > 0).ok_or_else(|| {
@@ -33,31 +35,6 @@ fn parse_scaled(text: &str, thousand: u64) -> Option<u64> {
     }
     let scaled = digits.parse::<f64>().ok()? * scale as f64;
     (scaled.fract() == 0.0 && scaled < u64::MAX as f64).then_some(scaled as u64)
-}
-
-/// A count with its digits in groups of three: `1,234,567`.
-pub(crate) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number of bytes in the largest fitting unit: `1.5 GiB`.
-pub(crate) fn bytes(count: u64) -> String {
-    let (mut value, mut unit) = (count as f64, "bytes");
-    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, larger);
-    }
-    if unit == "bytes" { format!("{count} bytes") } else { format!("{value:.1} {unit}") }
 }
 
 /// A duration in the largest fitting unit: `1.5 us`.
@@ -129,11 +106,6 @@ mod tests {
 
     #[test]
     fn for_reading() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(123_456), "123,456");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(bytes(1023), "1023 bytes");
-        assert_eq!(bytes(3 << 29), "1.5 GiB");
         assert_eq!(duration(1500.0), "1.5 us");
         assert_eq!(short(12345.6), "12,346");
         assert_eq!(short(0.25), "0.2");

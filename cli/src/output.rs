@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use serde::Serialize;
-use simstore_corpus::output::{self, Complete, Unfinished};
+use simstore_corpus::output::{self, Unfinished};
 
 use crate::failure::{Failure, Outcome};
 
@@ -29,8 +29,7 @@ impl Output {
     /// Standard output for a command that has more to do than to print: if nobody reads any more, it goes on, and that is
     /// told.
     pub(crate) fn stdout_that_may_close(is_cut_off: &Arc<AtomicBool>) -> Self {
-        let stdout = StdoutThatMayClose { stdout: io::stdout(), is_cut_off: Arc::clone(is_cut_off) };
-        Output::to_stdout(Box::new(stdout))
+        Output::to_stdout(Box::new(StdoutThatMayClose::new(is_cut_off)))
     }
 
     fn to_stdout(writer: Box<dyn Write + Send>) -> Self {
@@ -74,11 +73,6 @@ impl Output {
     pub(crate) fn finish(self) -> Outcome {
         Ok(self.0.finish()?)
     }
-
-    /// Writes the rest, and waits until it is on the disk. A file has not got its name then.
-    pub(crate) fn complete(self) -> Outcome<Complete> {
-        Ok(self.0.complete()?)
-    }
 }
 
 impl Write for Output {
@@ -91,13 +85,18 @@ impl Write for Output {
     }
 }
 
-struct StdoutThatMayClose {
+/// Standard output that is passed over once nobody reads it any more.
+pub(crate) struct StdoutThatMayClose {
     stdout: Stdout,
     /// Whether whoever read it has gone before all was written.
     is_cut_off: Arc<AtomicBool>,
 }
 
 impl StdoutThatMayClose {
+    pub(crate) fn new(is_cut_off: &Arc<AtomicBool>) -> Self {
+        StdoutThatMayClose { stdout: io::stdout(), is_cut_off: Arc::clone(is_cut_off) }
+    }
+
     fn unless_closed<T>(
         &mut self,
         otherwise: T,

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use simstore::{Error, Fingerprint};
+use simstore::Fingerprint;
+use simstore_corpus::dedup::profile_with;
 use simstore_text::{Preset, Profile, Resource, Resources};
 
 use crate::failure::{Failure, Outcome, with_flags};
@@ -82,24 +83,12 @@ impl ProfileArgs {
     /// The profile of texts that belong to a store with profile `stored`, if there is one. A store of fingerprints,
     /// whose profile is empty, leaves the choice.
     pub(crate) fn profile(&self, stored: Option<&str>) -> Outcome<Profile> {
-        let stored = stored.filter(|stored| !stored.is_empty());
-        let name = self.name().or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
-        let profile =
-            Profile::with_resources(&name, &self.resources.read()?).map_err(|error| match error {
-                // What a store says is no bad usage.
-                Error::BadArgument(reason) if self.name().is_none() && stored.is_some() => {
-                    Failure::Failed(format!("profile of the store: {reason}"))
-                }
-                Error::BadArgument(reason) => Failure::Usage(reason),
-                other => Failure::Engine(other),
-            })?;
-        match stored {
-            Some(stored) if stored != profile.to_string() => Err(Failure::Failed(format!(
-                "the store has profile {stored}, not {profile}: its texts and others can only be compared by one; leave \
-                 out --profile, or make another store"
-            ))),
-            _ => Ok(profile),
-        }
+        profile_with(self.name(), &self.resources.read()?, stored).map_err(Failure::usage)
+    }
+
+    /// The name that is asked for, and the files that it refers to.
+    pub(crate) fn choice(&self) -> Outcome<(Option<String>, Resources)> {
+        Ok((self.name().map(str::to_owned), self.resources.read()?))
     }
 
     fn name(&self) -> Option<&str> {

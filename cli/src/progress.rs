@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use simstore_corpus::{self, Notice, ReadNote, ReadProgress, Watch};
 
-use crate::counts::count_of;
-use crate::failure::{complain, said_here};
-use crate::numbers::grouped;
+use crate::failure::{complain, said_here, with_flags};
+use crate::numbers::{count_of, grouped};
 
 /// What is malformed is printed one by one up to so many in a step, and then only counted.
 const MALFORMED_SHOWN: u64 = 10;
@@ -55,7 +54,7 @@ impl Progress {
 
     /// A line that counts up, of something whose end is not known.
     pub(crate) fn counter(&self, what: &'static str) -> Counter {
-        Counter { bar: self.spinner(), what, count: 0, read: None }
+        Counter { bar: self.spinner(), what, count: 0 }
     }
 
     fn spinner(&self) -> ProgressBar {
@@ -77,21 +76,6 @@ impl Progress {
         bar.set_style(reading_style());
         tick(&bar);
         bar
-    }
-
-    /// A line that counts up, with a bar that fills as files are read; the total is asked for only if it is shown.
-    pub(crate) fn reading(
-        &self,
-        what: &'static str,
-        read: Arc<ReadProgress>,
-        total: impl FnOnce() -> Option<u64>,
-    ) -> Counter {
-        let total = if self.shown { total() } else { None };
-        let Some(total) = total else { return self.counter(what) };
-        let bar = ProgressBar::with_draw_target(Some(total), self.target());
-        bar.set_style(reading_style());
-        tick(&bar);
-        Counter { bar, what, count: 0, read: Some(read) }
     }
 
     /// A bar that fills.
@@ -157,6 +141,15 @@ impl Watch for Progress {
                 complain(&format!("warning: {} malformed, skipped", count_of(*count, "line")));
             }
             Notice::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,
+            Notice::Published(path) => complain(&format!(
+                "{}: written by a run that was cut off before it could be given its name",
+                path.display()
+            )),
+            Notice::Parts { found, made } => {
+                self.say(&format!("{} were there, {made} made", count_of(*found, "part")));
+            }
+            Notice::Warning(warning) => complain(&with_flags(&format!("warning: {warning}"))),
+            Notice::Remark(remark) => self.say(&with_flags(remark)),
             _ => {}
         }
     }
@@ -190,8 +183,6 @@ pub(crate) struct Counter {
     bar: ProgressBar,
     what: &'static str,
     count: u64,
-    /// Where the bytes are counted that have been read, if they are known.
-    read: Option<Arc<ReadProgress>>,
 }
 
 impl Counter {
@@ -200,9 +191,6 @@ impl Counter {
         self.count += more;
         if before / 1024 != self.count / 1024 {
             self.bar.set_message(format!("{} {}", grouped(self.count), self.what));
-            if let Some(read) = &self.read {
-                self.bar.set_position(read.bytes());
-            }
         }
     }
 }

@@ -95,6 +95,13 @@ impl Inputs {
         }
     }
 
+    /// The same inputs, of which this field is read too, if any: see [`DocumentOptions::extra_field`].
+    pub(crate) fn with_extra_field(&self, field: Option<&str>) -> Inputs {
+        let mut inputs = self.of_files(self.paths.clone());
+        inputs.options.extra_field = field.map(str::to_owned);
+        inputs
+    }
+
     /// The paths, as they were given.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths

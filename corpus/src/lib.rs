@@ -34,7 +34,7 @@
 //! rest of a damaged row group of Parquet, or a file that cannot be read or read on, is one [`Error::BadInput`], and the
 //! reading goes on after it; any other error is the last item.
 //!
-//! [`DocumentWriter`] writes documents again as they stand, [`rows`] results; [`output`] lets files appear when they are
+//! [`dedup`] finds the near-duplicates of a corpus and takes them out. [`DocumentWriter`] writes documents again as they stand, [`rows`] results; [`output`] lets files appear when they are
 //! complete.
 //!
 //! ```
@@ -64,6 +64,7 @@ mod binary;
 mod compression;
 mod compressor;
 mod csv;
+pub mod dedup;
 mod encoding;
 pub mod evaluate;
 mod field_names;
@@ -78,6 +79,8 @@ mod input;
 mod inputs;
 mod item;
 mod json;
+pub mod naming;
+pub mod numbers;
 mod objects;
 mod options;
 pub mod output;

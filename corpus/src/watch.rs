@@ -1,6 +1,7 @@
 //! What long work tells whoever waits for it, and how it is told to stop.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -36,6 +37,19 @@ pub enum Notice<'a> {
     Skipped(u64),
     /// What was passed over or guessed in a reading, and how often.
     Read(ReadNote, u64),
+    /// A file of a run that was cut off has got its name.
+    Published(&'a Path),
+    /// Work that is kept in parts was read.
+    Parts {
+        /// Parts that were there.
+        found: u64,
+        /// Parts that were made.
+        made: u64,
+    },
+    /// What may not be as it was meant.
+    Warning(&'a str),
+    /// What is good to know.
+    Remark(&'a str),
 }
 
 /// Is told by long work how far it has come. All methods may be called from any thread; by default they do nothing, and the
@@ -138,6 +152,26 @@ impl<'a> Step<'a> {
         }
         if self.is_cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
     }
+}
+
+/// Visits items in a step of their own.
+pub(crate) fn each<T>(
+    watch: &dyn Watch,
+    what: &'static str,
+    items: impl Iterator<Item = T>,
+    mut visitor: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    /// Items that are counted together: to count each takes time.
+    const COUNTED: u64 = 64;
+    let step = Step::new(watch, what);
+    step.add(0)?;
+    for (count, item) in (1..).zip(items) {
+        visitor(item)?;
+        if u64::is_multiple_of(count, COUNTED) {
+            step.add(COUNTED)?;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Step<'_> {

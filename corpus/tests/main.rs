@@ -2,6 +2,7 @@
 
 mod archives;
 mod bad_input;
+mod dedup;
 mod documents;
 mod encodings;
 mod files;

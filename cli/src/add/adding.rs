@@ -13,8 +13,8 @@ use super::trail::Trail;
 use super::{AddArgs, DurabilityArg};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::BadLines;
-use crate::naming::{NO_ID_LEFT, Naming};
 use crate::output::{Output, column};
+use simstore_corpus::naming::{NO_ID_LEFT, Naming};
 
 /// Documents after which what was taken is written, where nobody waits for each; and files.
 const BATCH: usize = 1024;

@@ -7,10 +7,10 @@ use simstore_corpus::Item;
 use super::adding::Adding;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
-use crate::naming::Id;
 use crate::numbers::rounded;
 use crate::output::{Output, column};
 use crate::progress::Progress;
+use simstore_corpus::IdRef as Id;
 
 #[derive(Serialize)]
 struct Duplicate<'a> {

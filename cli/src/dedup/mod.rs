@@ -1,55 +1,30 @@
 //! `simstore dedup`: near-duplicate clusters of a corpus.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use simstore::{Error, Fingerprint, Snapshot};
-use simstore_corpus::output::{Complete, SetAside, place_of};
-use simstore_corpus::{Block, Counts, DocumentOptions, InputKind, Inputs, Piece};
-use simstore_text::Profile;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use simstore_corpus::dedup::{self, AddedBefore, Answer, ClusterBy, Found, Keep, Options, Shard};
+use simstore_corpus::{InputKind, Inputs};
 
-use self::against::{Against, Run};
-use self::clusters::Cluster;
-use self::corpus::Corpus;
-use self::groups::Groups;
-use self::listing::Listing;
-use self::outputs::Outputs;
-use self::parts::{Parts, Shard};
-use self::preference::{Preference, Rule};
-use self::report::Summary;
-use self::similarity::Texts;
-use self::tables::Found;
-use self::written::Documents;
+use self::summary::Summary;
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
-use crate::numbers::{bytes, parse_bytes, rounded};
-use crate::output::Output;
+use crate::numbers::parse_bytes;
+use crate::output::{Output, UNFINISHED};
 use crate::progress::Progress;
-use crate::width::{Bits, by_width, check_distance};
+use crate::width::Bits;
 
-mod against;
-mod clusters;
-mod corpus;
-mod dry_run;
-mod groups;
-mod listing;
-mod names;
-mod outputs;
-mod part;
-mod parts;
-mod preference;
-mod report;
-mod similarity;
-mod tables;
-mod written;
+mod estimate;
+mod files;
+mod print;
+mod summary;
 
 /// What is said of the formats, for the help of options that name such a file.
-pub(crate) const FORMATS_HELP: &str = "\
+const FORMATS_HELP: &str = "\
 Tables are written in the format that the file's name ends in: .jsonl (an object a line), .csv or .tsv (with a line of \
 column names), .parquet; these but the last compressed, where .gz, .zst, .bz2 or .xz follows; else, and to standard output (`-`), in lines of columns separated by tabs, without names, or \
 with --json in objects.";
@@ -98,6 +73,15 @@ enum Shape {
     Stars,
 }
 
+impl From<Shape> for ClusterBy {
+    fn from(shape: Shape) -> ClusterBy {
+        match shape {
+            Shape::Components => ClusterBy::Components,
+            Shape::Stars => ClusterBy::Stars,
+        }
+    }
+}
+
 /// Of a run that was finished before.
 #[derive(Debug, Serialize)]
 struct AlreadyAdded {
@@ -129,7 +113,7 @@ pub(crate) struct DedupArgs {
     /// Which document of a cluster is kept: first, longest, smallest-id, or newest:FIELD, the greatest value of a field: numbers by
     /// value, texts as ISO 8601 dates of one time zone are in order
     #[arg(long, value_name = "RULE", default_value = "first")]
-    keep: Rule,
+    keep: Keep,
     /// Documents are alike only if their texts are too: if of all features of the two, as the profile makes them, at
     /// least this share (0 to 1) is in both. The texts are read a second time
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
@@ -166,7 +150,7 @@ pub(crate) struct DedupArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    outputs: outputs::OutputArgs,
+    files: files::FileArgs,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -180,260 +164,83 @@ fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
-    let stored = match &args.against {
-        Some(store) if store.join("MANIFEST").exists() => Some(Bits::of_store(store)?),
-        Some(store) if !args.add => {
-            return Err(Failure::Failed(format!("{}: there is no store", store.display())));
-        }
-        _ => None,
-    };
-    by_width!(args.bits.or(stored).unwrap_or(Bits::Narrow), dedup(args, progress))
-}
-
-fn dedup<F: Fingerprint>(args: &DedupArgs, progress: &Progress) -> Outcome {
-    args.outputs.check()?;
-    if args.against.is_some() && args.verify_text.is_some() {
-        return Err(Failure::Usage(
-            "a store holds fingerprints and no texts, so --verify-text cannot tell whether a document is like one that is \
-             stored: take out duplicates among the documents first, with --verify-text and --output, and compare what is \
-             left with the store"
-                .to_owned(),
-        ));
-    }
-    let inputs = inputs::open(&args.inputs, args.options(), args.documents.skip_bad)?;
+    let inputs = args.documents.inputs(&args.inputs)?;
+    // A pattern that matches nothing is no bad usage: files come and go.
+    inputs.files_of_fingerprints()?;
     let kind = inputs::kind(&inputs)?;
-    if kind == InputKind::Fingerprints {
-        let of_documents = [
-            (args.verify_text.is_some(), "--verify-text"),
-            (args.resume.is_some(), "--resume"),
-            (args.dry_run, "--dry-run"),
-            (args.keep == Rule::Longest || args.keep.field().is_some(), "--keep by what is in documents"),
-        ];
-        if let Some((_, option)) = of_documents.iter().find(|(is_set, _)| *is_set) {
-            return Err(Failure::Usage(format!("{option} is for documents: the inputs hold fingerprints")));
-        }
-    }
+    let options = args.options()?;
     if args.dry_run {
-        let profile = args.documents.profile.profile(None)?;
-        return dry_run::run::<F>(&inputs, &profile, args.json);
+        if kind == InputKind::Fingerprints {
+            let message = "--dry-run is for documents: the inputs hold fingerprints";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        let estimate = dedup::estimate(&inputs, &options, progress).map_err(Failure::usage)?;
+        return estimate::print(&estimate, args.json);
     }
-    if let (Some(folder), Some(_)) = (&args.resume, args.shard) {
-        return make_shard::<F>(args, &inputs, folder, progress);
+    if let Some(shard) = args.shard {
+        return make_shard(&inputs, shard, &options, progress);
     }
-    let against = args.against.as_deref().map(|store| Against::<F>::open(store, args.add)).transpose()?;
-    let stored = against.as_ref().and_then(Against::snapshot);
-    let last_run = match &against {
-        Some(against) if args.add => against.last_run()?,
-        _ => None,
-    };
-    let finished = match (&against, &last_run) {
-        (Some(against), Some(run)) => against.finish(run)?,
-        _ => Vec::new(),
-    };
-    for path in &finished {
-        complain(&format!(
-            "{}: written by a run that was cut off before it could be given its name",
-            path.display()
-        ));
-    }
-    let distance = args.distance.or(stored.map(Snapshot::distance)).unwrap_or(3);
-    check_distance::<F>(distance)?;
-    let listing = match kind {
-        InputKind::Documents => Some(Listing::read(&inputs)?),
-        InputKind::Fingerprints => None,
-    };
-    args.check_inputs(listing.as_ref())?;
     let is_cut_off = Arc::new(AtomicBool::new(false));
-    // Opened first, so that a folder that is not there costs no work.
-    let outputs = Outputs::create(&args.outputs, args.add.then_some(&is_cut_off))?;
-    // What is read twice has to be there twice.
-    let twice = args.verify_text.is_some() || args.outputs.write_documents();
-    if twice && kind == InputKind::Documents {
-        inputs.put_aside()?;
-    }
-    let profile = match kind {
-        InputKind::Documents => args.documents.profile.profile(stored.map(Snapshot::profile))?,
-        InputKind::Fingerprints => Profile::default(),
+    let files = args.files.files(args.json, args.add.then_some(&is_cut_off));
+    let (prints, uses_stdout) = (files.is_empty(), files.use_stdout());
+    let mut found = match dedup::find(inputs.into(), &options, files, progress).map_err(Failure::usage)? {
+        Answer::Found(found) => found,
+        Answer::AddedBefore(before) => return say_added_before(&before, args.json, progress),
     };
-
-    let (corpus, counts) = read(args, &inputs, &profile, progress)?;
-    if let Some(field) = args.keep.field() {
-        check_field(field, &corpus, &inputs)?;
-    }
-    let run = args.run_of(&corpus, distance, &profile);
-    if let Some(last) = last_run.filter(|last| last.run == run && !args.again && !args.outputs.is_empty()) {
-        return args.say_already_added(&last, &counts, progress);
-    }
-    if let Some(path) = args.outputs.all().find(|path| finished.contains(&place_of(path))) {
-        return Err(Failure::Failed(format!(
-            "{}: holds what another run has found, which was cut off; take it away, and run this again",
-            path.display()
-        )));
-    }
-    let with_pairs =
-        args.outputs.write_pairs() || args.verify_text.is_some() || args.cluster_by == Shape::Stars;
-    let groups = Groups::new(&corpus, distance, with_pairs, stored)?;
-    let check_unchanged = || match &listing {
-        Some(listing) if twice => listing.check_unchanged(&inputs),
-        _ => Ok(()),
-    };
-    // Before work that would be in vain.
-    check_unchanged()?;
-    let mut texts = match args.verify_text {
-        Some(least) => Some(Texts::read(least, &groups, &corpus, &inputs, &profile, progress)?),
-        None => None,
-    };
-    let preference = Preference { rule: &args.keep, values: &corpus.values, names: &corpus.names };
-    let clusters: Vec<Cluster<F>> = match args.cluster_by {
-        Shape::Components => clusters::components(&groups, &preference, texts.as_mut())?,
-        Shape::Stars => clusters::stars(&groups, &preference, texts.as_mut())?,
-    };
-    warn(&counts, kind, progress);
-    let repeated = corpus.names.repeated();
-    if repeated > 0 {
+    warn(&found.counts(), kind, progress);
+    let mut totals = found.totals();
+    if totals.same_id > 0 {
         complain(&format!(
             "warning: {} have an id that another has: tables and lists tell them apart by FILE:LINE",
-            count_of(repeated as u64, "document")
+            count_of(totals.same_id as u64, "document")
         ));
     }
-    let found = Found { corpus: &corpus, groups: &groups, clusters: &clusters, stored };
-    let documents = Documents { inputs: &inputs, progress };
-    let documents = (kind == InputKind::Documents).then_some(&documents);
-    let mut complete = outputs.write(&found, texts.as_mut(), documents, args.json)?;
-    check_unchanged()?;
-    let mut summary = Summary::new(&found, texts.as_ref(), counts);
-    summary.seconds = rounded(progress.seconds());
-    let Some(against) = against.as_ref().filter(|_| args.add) else {
-        complete.into_iter().try_for_each(|output| output.publish().map_err(Failure::from))?;
-        if args.outputs.is_empty() {
-            found.print(Output::stdout(), &summary, args.json)?;
-        }
-        return args.say(&summary, distance, progress);
-    };
-    // Of fingerprints only the user can know how they were made.
-    let profile = if documents.is_some() { profile.to_string() } else { String::new() };
-    let made = against.open_store(distance, &profile)?;
-    let load = against.load(made.as_ref(), &corpus, &clusters)?;
-    summary.added = Some(found.to_add());
+    found.write(progress).map_err(Failure::usage)?;
+    (totals.compared, totals.unlike) = found.compared();
+    let distance = found.distance();
+    let summary = Summary::new(totals, progress.seconds());
     // Standard output comes before the store: a run that is cut off may print again what it has printed, never less.
-    if args.outputs.is_empty() {
-        complete.push(found.print(Output::stdout_that_may_close(&is_cut_off), &summary, args.json)?);
+    if prints {
+        let output = if args.add { Output::stdout_that_may_close(&is_cut_off) } else { Output::stdout() };
+        print_all(&found, output, &summary, args.json)?;
     }
     if is_cut_off.load(Ordering::Relaxed) {
         complain(
             "warning: standard output was closed before all was written to it; all of it is added to the store",
         );
     }
-    let suffix = against::suffix(&run);
-    let aside: Vec<Option<SetAside>> =
-        complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<simstore::Result<_>>()?;
-    let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
-    // From here on nobody but the store knows whether they are to get their names.
-    complete.iter_mut().for_each(Complete::keep);
-    if let Some(load) = load {
-        against::commit(load, &run, found.to_add(), &aside)?;
+    found.finish(progress).map_err(Failure::usage)?;
+    if args.json && !prints && !uses_stdout {
+        let mut output = Output::stdout();
+        output.json(&summary)?;
+        output.finish()?;
     }
-    for file in &aside {
-        file.publish()?;
+    if !args.json || uses_stdout {
+        summary.say(distance, progress);
     }
-    against.settle(made.as_ref())?;
-    args.say(&summary, distance, progress)
+    Ok(())
 }
 
-/// Reads all inputs.
-fn read<F: Fingerprint>(
-    args: &DedupArgs,
-    inputs: &Inputs,
-    profile: &Profile,
-    progress: &Progress,
-) -> Outcome<(Corpus<F>, Counts)> {
-    let kind = inputs.kind()?;
-    let with_checksums = args.add || args.verify_text.is_some() || args.outputs.write_documents();
-    let mut corpus = Corpus::new(&args.keep, with_checksums && kind == InputKind::Documents);
-    let push = |corpus: &mut Corpus<F>, item| {
-        corpus.push(&item);
-        if corpus.len().is_multiple_of(MEMORY_CHECKED) { check_memory(corpus, args.memory) } else { Ok(()) }
-    };
-    let counts = match kind {
-        InputKind::Fingerprints => {
-            let mut stopped = None;
-            let visited = inputs.visit_pieces(progress, |piece| {
-                let taken = match piece {
-                    Piece::Item(item) => push(&mut corpus, item),
-                    Piece::Block(Block { fingerprints, position, path, line }) => {
-                        corpus.push_block(fingerprints, position, path, line);
-                        check_memory(&corpus, args.memory)
-                    }
-                };
-                taken.map_err(|failure| {
-                    stopped = Some(failure);
-                    Error::Cancelled
-                })
-            });
-            visited.map_err(|error| stopped.unwrap_or_else(|| error.into()))?
+/// Prints the clusters and, as JSON, the summary.
+fn print_all(found: &Found, mut output: Output, summary: &Summary, json: bool) -> Outcome {
+    for cluster in found.clusters() {
+        let cluster = cluster?;
+        if json {
+            output.json(&print::object(&cluster))?;
+        } else {
+            print::print(&mut output, &cluster)?;
         }
-        InputKind::Documents => match &args.resume {
-            Some(folder) => {
-                let parts = Parts { folder, shard: None, inputs, profile };
-                let (counts, tally) = parts.visit(progress, |item| push(&mut corpus, item))?;
-                progress.say(&format!("{} were there, {} made", count_of(tally.found, "part"), tally.made));
-                counts
-            }
-            None => inputs::visit(inputs, profile, progress, |item| push(&mut corpus, item))?,
-        },
-    };
-    check_memory(&corpus, args.memory)?;
-    corpus.names.find_repeated();
-    Ok((corpus, counts))
-}
-
-/// Tells of documents that do not have the field by which one is kept; fails if none has it.
-fn check_field<F: Fingerprint>(field: &str, corpus: &Corpus<F>, inputs: &Inputs) -> Outcome {
-    let missing = corpus.values.missing();
-    if missing == 0 {
-        return Ok(());
     }
-    if missing < corpus.len() {
-        complain(&format!(
-            "warning: {} without `{field}`: kept only where none of a cluster has it",
-            count_of(missing as u64, "document")
-        ));
-        return Ok(());
+    if json {
+        output.json(summary)?;
     }
-    // What was read from a pipe is gone.
-    let is_there = inputs.pipes().next().is_none();
-    let first = if is_there { inputs.records().find_map(Result::ok) } else { None };
-    let there = match first.map(|record| record.field_names()) {
-        Some(names) if !names.is_empty() => format!("; the first has `{}`", names.join("`, `")),
-        _ => String::new(),
-    };
-    Err(Failure::Failed(format!("--keep: no document has a field `{field}`{there}")))
-}
-
-/// Documents after which the memory is looked at.
-const MEMORY_CHECKED: usize = 4096;
-
-fn check_memory<F: Fingerprint>(corpus: &Corpus<F>, limit: Option<u64>) -> Outcome {
-    let Some(limit) = limit.filter(|&limit| corpus.memory() > limit) else { return Ok(()) };
-    Err(Failure::Failed(format!(
-        "{} take {}, more than the {} of --memory: give it more, or fingerprint the corpus first and compare \
-         fingerprints without ids, which take the least",
-        count_of(corpus.len() as u64, "document"),
-        bytes(corpus.memory()),
-        bytes(limit)
-    )))
+    output.finish()
 }
 
 /// Makes the parts of a shard.
-fn make_shard<F: Fingerprint>(
-    args: &DedupArgs,
-    inputs: &Inputs,
-    folder: &Path,
-    progress: &Progress,
-) -> Outcome {
-    let profile = args.documents.profile.profile(None)?;
-    let parts = Parts { folder, shard: args.shard, inputs, profile: &profile };
-    let (counts, tally) = parts.visit::<F>(progress, |_| Ok(()))?;
+fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progress) -> Outcome {
+    let (counts, tally) =
+        dedup::make_shard(inputs, shard, options, &UNFINISHED, progress).map_err(Failure::usage)?;
     // Of what is left to others nothing was read.
     if tally.left == 0 || counts.read + counts.bad > 0 {
         warn(&counts, InputKind::Documents, progress);
@@ -447,65 +254,37 @@ fn make_shard<F: Fingerprint>(
     Ok(())
 }
 
+/// Says that the same run was finished before.
+fn say_added_before(before: &AddedBefore, json: bool, progress: &Progress) -> Outcome {
+    if json {
+        let mut output = Output::stdout();
+        output.json(&AlreadyAdded { documents: before.counts.read, added: 0, added_before: before.added })?;
+        output.finish()?;
+    }
+    progress.say(&format!(
+        "the same run has added {} before: store and outputs stay as they are",
+        count_of(before.added, "document")
+    ));
+    Ok(())
+}
+
 impl DedupArgs {
-    /// Tells a run from those on other documents, or with other options.
-    fn run_of<F: Fingerprint>(&self, corpus: &Corpus<F>, distance: u32, profile: &Profile) -> String {
-        if !self.add {
-            return String::new();
-        }
-        let how = format!("{} {distance} {:?} {:?} {profile}", F::BITS, self.cluster_by, self.keep);
-        format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()))
-    }
-
-    /// Says that the same run was finished before, if its outputs are there.
-    fn say_already_added(&self, last: &Run, counts: &Counts, progress: &Progress) -> Outcome {
-        let is_there = |path: &&Path| last.has_written(path) && path.exists();
-        if let Some(path) = self.outputs.all().find(|path| !is_there(path)) {
-            return Err(Failure::Failed(format!(
-                "the same run has added these documents to the store before, and cannot tell again which were new: {} is \
-                 not to be had; --again compares with the store as it is now",
-                if path.as_os_str() == "-" { "standard output".into() } else { path.to_string_lossy() }
-            )));
-        }
-        if self.json {
-            let mut output = Output::stdout();
-            output.json(&AlreadyAdded { documents: counts.read, added: 0, added_before: last.added })?;
-            output.finish()?;
-        }
-        progress.say(&format!(
-            "the same run has added {} before: store and outputs stay as they are",
-            count_of(last.added, "document")
-        ));
-        Ok(())
-    }
-
-    /// Says what came of it, to whom it concerns.
-    fn say(&self, summary: &Summary, distance: u32, progress: &Progress) -> Outcome {
-        if self.json && !self.outputs.is_empty() && !self.outputs.use_stdout() {
-            let mut output = Output::stdout();
-            output.json(summary)?;
-            output.finish()?;
-        }
-        if !self.json || self.outputs.use_stdout() {
-            summary.say(distance, progress);
-        }
-        Ok(())
-    }
-
-    /// Refuses inputs that come twice, and outputs that do not go with the inputs.
-    fn check_inputs(&self, listing: Option<&Listing>) -> Outcome {
-        match listing {
-            Some(listing) => {
-                listing.check_each_is_named_once()?;
-                self.outputs.warn_of_folders(&self.inputs);
-                self.outputs.check_with_inputs(listing.paths(), Some(listing), self.add)
-            }
-            None => self.outputs.check_with_inputs(self.inputs.iter().map(PathBuf::as_path), None, self.add),
-        }
-    }
-
-    fn options(&self) -> DocumentOptions {
-        let extra_field = self.keep.field().map(str::to_owned);
-        DocumentOptions { extra_field, ..self.documents.options() }
+    fn options(&self) -> Outcome<Options> {
+        let (profile, resources) = self.documents.profile.choice()?;
+        Ok(Options {
+            distance: self.distance,
+            bits: self.bits.map(Bits::count),
+            profile,
+            resources,
+            cluster_by: self.cluster_by.into(),
+            keep: self.keep.clone(),
+            verify_text: self.verify_text,
+            against: self.against.clone(),
+            add: self.add,
+            again: self.again,
+            resume: self.resume.clone(),
+            pairs: false,
+            memory: self.memory,
+        })
     }
 }

@@ -206,34 +206,34 @@ impl Complete {
 
     /// Gives a file another name that does not end with the process: whoever knows it can publish it later.
     /// `None` for what has no other name.
-    pub fn set_aside(&mut self, suffix: &str) -> Result<Option<SetAside>> {
+    pub(crate) fn set_aside(&mut self, suffix: &str) -> Result<Option<SetAside>> {
         let Some(file) = &mut self.file else { return Ok(None) };
         let aside = file.set_aside(&self.path, suffix).map_err(Error::io(&self.path, "write"))?;
         Ok(aside.map(|aside| SetAside { aside, path: self.path.clone() }))
     }
 
     /// From now on the file that was set aside stays, whatever happens.
-    pub fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.file.iter_mut().for_each(TemporaryFile::keep);
     }
 }
 
 /// A file that was set aside, and the name that it is to get.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
+pub(crate) struct SetAside {
     aside: PathBuf,
     path: PathBuf,
 }
 
 impl SetAside {
     /// The file that was set aside for a path.
-    pub fn of(path: &Path, suffix: &str) -> Option<SetAside> {
+    pub(crate) fn of(path: &Path, suffix: &str) -> Option<SetAside> {
         let aside = temporary::hidden(path, suffix)?;
         Some(SetAside { aside, path: path.to_path_buf() })
     }
 
     /// Where the file is to be, whatever folder another process runs in.
-    pub fn place(&self) -> Result<String> {
+    pub(crate) fn place(&self) -> Result<String> {
         let place = place_of(&self.path);
         place.to_str().map(str::to_owned).ok_or_else(|| {
             Error::BadArgument(format!("{}: not Unicode, as the name has to be here", place.display()))
@@ -241,7 +241,7 @@ impl SetAside {
     }
 
     /// Gives the file its name, if that is still to be done.
-    pub fn publish(&self) -> Result<bool> {
+    pub(crate) fn publish(&self) -> Result<bool> {
         if !self.aside.exists() {
             return Ok(false);
         }

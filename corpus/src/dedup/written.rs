@@ -3,18 +3,15 @@
 use std::path::Path;
 
 use bitvec::vec::BitVec;
-use simstore::Fingerprint;
-use simstore_corpus::output::Complete;
-use simstore_corpus::{Annotation, DocumentFormat, DocumentWriter, Inputs};
+use simstore::{Error, Fingerprint, Result};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
+use super::files::check_format;
 use super::listing::changed;
-use super::outputs::check_format;
-use crate::failure::Outcome;
-use crate::inputs::reading;
-use crate::output::Output;
-use crate::progress::Progress;
+use crate::output::{Complete, Output};
+use crate::watch::{Step, each};
+use crate::{Annotation, DocumentFormat, DocumentWriter, Inputs, Watch};
 
 /// What each document is in.
 #[derive(Debug)]
@@ -52,11 +49,12 @@ impl Clustered {
         &self,
         mut output: Output,
         corpus: &Corpus<F>,
-    ) -> Outcome<Complete> {
-        for document in self.kept() {
+        watch: &dyn Watch,
+    ) -> Result<Complete> {
+        each(watch, "fingerprints written", self.kept(), |document| {
             let hex = corpus.fingerprints[document].to_hex();
-            output.line(format_args!("{hex}\t{}", corpus.names.text(document)))?;
-        }
+            output.line(format_args!("{hex}\t{}", corpus.names.text(document)))
+        })?;
         output.complete()
     }
 
@@ -65,12 +63,13 @@ impl Clustered {
         &self,
         mut output: Output,
         corpus: &Corpus<F>,
-    ) -> Outcome<Complete> {
-        for (document, &cluster) in self.clusters.iter().enumerate() {
+        watch: &dyn Watch,
+    ) -> Result<Complete> {
+        each(watch, "fingerprints written", self.clusters.iter().enumerate(), |(document, &cluster)| {
             let (hex, id) = (corpus.fingerprints[document].to_hex(), corpus.names.text(document));
             let cluster = if cluster == 0 { String::new() } else { cluster.to_string() };
-            output.line(format_args!("{hex}\t{id}\t{cluster}"))?;
-        }
+            output.line(format_args!("{hex}\t{id}\t{cluster}"))
+        })?;
         output.complete()
     }
 }
@@ -78,7 +77,7 @@ impl Clustered {
 /// The documents of the inputs, to be read again.
 pub(super) struct Documents<'a> {
     pub(super) inputs: &'a Inputs,
-    pub(super) progress: &'a Progress,
+    pub(super) watch: &'a dyn Watch,
 }
 
 impl Documents<'_> {
@@ -89,7 +88,7 @@ impl Documents<'_> {
         output: Output,
         corpus: &Corpus<F>,
         clustered: &Clustered,
-    ) -> Outcome<Complete> {
+    ) -> Result<Complete> {
         self.write(path, output, corpus, clustered.kept().map(|document| (document, None)))
     }
 
@@ -101,7 +100,7 @@ impl Documents<'_> {
         corpus: &Corpus<F>,
         clustered: &Clustered,
         field: &str,
-    ) -> Outcome<Complete> {
+    ) -> Result<Complete> {
         let annotation =
             |&cluster: &u32| Some(Annotation { field, cluster: (cluster > 0).then_some(cluster.into()) });
         self.write(path, output, corpus, clustered.clusters.iter().map(annotation).enumerate())
@@ -113,10 +112,12 @@ impl Documents<'_> {
         output: Output,
         corpus: &Corpus<F>,
         documents: impl Iterator<Item = (usize, Option<Annotation<'f>>)>,
-    ) -> Outcome<Complete> {
-        let mut writer = DocumentWriter::new(output.0).with_path(path);
-        let records = self.inputs.records();
-        let mut counter = reading("documents written", self.inputs, &records, self.progress);
+    ) -> Result<Complete> {
+        let mut writer = DocumentWriter::new(output).with_path(path);
+        let (records, options) = (self.inputs.records(), self.inputs.options());
+        let step = Step::new(self.watch, "documents written")
+            .reading(records.progress(), || self.inputs.total_bytes());
+        step.add(0)?;
         let mut records = (0..).zip(records);
         let mut is_first = true;
         for (document, annotation) in documents {
@@ -129,15 +130,19 @@ impl Documents<'_> {
             if std::mem::take(&mut is_first) {
                 check_format(path, Some(Some(record.format())))?;
             }
-            corpus.check_unchanged(document, &record, self.inputs.options())?;
-            writer.write(&record, annotation.as_ref())?;
+            corpus.check_unchanged(document, &record, options)?;
+            writer.write(&record, annotation.as_ref()).map_err(|error| match error {
+                // The inputs are as they are.
+                Error::BadArgument(reason) => Error::Refused(reason),
+                error => error,
+            })?;
             if record.format() == DocumentFormat::Warc
                 && let Some(output) = writer.get_mut()
             {
                 output.end_member()?;
             }
-            counter.add(1);
+            step.add(1)?;
         }
-        Ok(writer.finish()?.complete()?)
+        writer.finish()?.complete()
     }
 }

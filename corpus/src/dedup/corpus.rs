@@ -3,15 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use simstore::Fingerprint;
-use simstore_corpus::{DocumentId, DocumentOptions, Item, Record};
-
+use simstore::{Fingerprint, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::listing::changed;
 use super::names::Names;
-use super::preference::{Rule, Values};
-use crate::failure::Outcome;
+use super::preference::{Keep, Values};
+use crate::{DocumentId, DocumentOptions, Item, Record};
 
 /// All that was read, in order of input. Takes the bytes of a fingerprint for each document, and what the ids
 /// need: nothing where they are positions.
@@ -30,12 +28,12 @@ pub(super) struct Corpus<F> {
 
 impl<F: Fingerprint> Corpus<F> {
     /// A corpus of nothing yet. Documents that are read again, or known again, need checksums.
-    pub(super) fn new(rule: &Rule, with_checksums: bool) -> Self {
+    pub(super) fn new(keep: &Keep, with_checksums: bool) -> Self {
         Corpus {
             fingerprints: Vec::new(),
             empty: Vec::new(),
             names: Names::default(),
-            values: Values::new(rule),
+            values: Values::new(keep),
             checksums: with_checksums.then(Vec::new),
         }
     }
@@ -83,7 +81,7 @@ impl<F: Fingerprint> Corpus<F> {
         document: usize,
         record: &Record,
         options: &DocumentOptions,
-    ) -> Outcome {
+    ) -> Result<()> {
         match &self.checksums {
             Some(all) if all[document] != record.checksum(options) as u32 => {
                 Err(changed(&self.names.place(document)))

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use simstore::Error;
-use simstore_corpus::{DocumentFormat, Inputs};
+use simstore::{Error, Result};
 
-use crate::failure::{Failure, Outcome};
+use crate::{DocumentFormat, Inputs};
 
 /// The files of documents, in order.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ impl State {
 }
 
 impl Listing {
-    pub(super) fn read(inputs: &Inputs) -> Outcome<Listing> {
+    pub(super) fn read(inputs: &Inputs) -> Result<Listing> {
         let mut files = Vec::new();
         for file in inputs.files() {
             match file {
@@ -54,7 +53,7 @@ impl Listing {
                 }),
                 // What cannot be opened is told when it is read.
                 Err(Error::BadInput { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         Ok(Listing { files })
@@ -65,10 +64,10 @@ impl Listing {
     }
 
     /// Refuses a file that is named twice: each of its documents would be a duplicate of itself.
-    pub(super) fn check_each_is_named_once(&self) -> Outcome {
+    pub(super) fn check_each_is_named_once(&self) -> Result<()> {
         let mut seen = BTreeSet::new();
         match self.paths().find(|path| !seen.insert(*path)) {
-            Some(path) => Err(Failure::Usage(format!(
+            Some(path) => Err(Error::BadArgument(format!(
                 "{}: named twice; each of its documents would be a duplicate of itself",
                 path.display()
             ))),
@@ -92,7 +91,7 @@ impl Listing {
     }
 
     /// Fails if the files are not those that were listed.
-    pub(super) fn check_unchanged(&self, inputs: &Inputs) -> Outcome {
+    pub(super) fn check_unchanged(&self, inputs: &Inputs) -> Result<()> {
         let now = Listing::read(inputs)?;
         let pairs = self.files.iter().zip(&now.files);
         let is_there = |path: &PathBuf| now.files.iter().any(|file| file.path == *path);
@@ -108,9 +107,9 @@ impl Listing {
     }
 }
 
-/// The failure of a run whose inputs changed under it.
-pub(super) fn changed(place: &str) -> Failure {
-    Failure::Failed(format!(
+/// The error of a run whose inputs changed under it.
+pub(super) fn changed(place: &str) -> Error {
+    Error::Refused(format!(
         "{place}: changed, came or went while the inputs were read: nothing was written; run this again when they do not \
          change"
     ))

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::UNIX_EPOCH;
 
-use simstore::{Error, Fingerprint};
-use simstore_corpus::{Counts, DocumentOptions, InputFile, Inputs, Item};
+use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::part::{self, Header, Part, PartFile};
-use crate::failure::{Failure, Outcome, complain};
-use crate::inputs;
-use crate::progress::Progress;
+use crate::output::Unfinished;
+use crate::visit::tell_notes;
+use crate::watch::{Notice, Step};
+use crate::{Counts, DocumentOptions, InputFile, Inputs, Item, Watch};
 
 /// Smaller files are taken together, up to this many: a folder of pages makes few parts.
 const LARGE_FILE_BYTES: u64 = 1 << 20;
@@ -24,72 +24,82 @@ const CHECKED_BYTES: u64 = 1 << 16;
 
 /// One of several machines, or runs, that share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    /// From 1.
-    number: usize,
-    of: usize,
+pub struct Shard {
+    /// Which one, from 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
 }
 
 impl FromStr for Shard {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self> {
         let shard = text.split_once('/').and_then(|(number, of)| {
             let shard = Shard { number: number.parse().ok()?, of: of.parse().ok()? };
             (1..=shard.of).contains(&shard.number).then_some(shard)
         });
-        shard.ok_or_else(|| "expected a shard and the number of shards, like 1/4".to_owned())
+        shard.ok_or_else(|| {
+            Error::BadArgument("expected a shard and the number of shards, like 1/4".to_owned())
+        })
     }
 }
 
 /// A folder of parts.
-pub(crate) struct Parts<'a> {
-    pub(crate) folder: &'a Path,
-    pub(crate) shard: Option<Shard>,
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) profile: &'a Profile,
+pub(super) struct Parts<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) shard: Option<Shard>,
+    pub(super) inputs: &'a Inputs,
+    pub(super) profile: &'a Profile,
+    pub(super) unfinished: &'a Unfinished,
+    pub(super) watch: &'a dyn Watch,
 }
 
 /// How many parts were there, were made, and are left to others.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) found: u64,
-    pub(crate) made: u64,
-    pub(crate) left: u64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Parts that were there.
+    pub found: u64,
+    /// Parts that were made.
+    pub made: u64,
+    /// Parts that are left to other shards.
+    pub left: u64,
 }
 
 impl Parts<'_> {
     /// Visits the documents of all inputs in order: from parts where they are there, and else from the files, whose
     /// parts are then kept. Of a shard, only its parts are made, and nothing is visited.
-    pub(crate) fn visit<F: Fingerprint>(
+    pub(super) fn visit<F: Fingerprint>(
         &self,
-        progress: &Progress,
-        mut visitor: impl FnMut(Item<F>) -> Outcome,
-    ) -> Outcome<(Counts, Tally)> {
+        mut visitor: impl FnMut(Item<F>) -> Result<()>,
+    ) -> Result<(Counts, Tally)> {
         if let Some(input) = self.inputs.pipes().next() {
             let message = "only files can be read in parts, and carried on with";
-            return Err(Failure::Usage(format!("{}: {message}", input.display())));
+            return Err(Error::BadArgument(format!("{}: {message}", input.display())));
         }
-        std::fs::create_dir_all(self.folder).map_err(Failure::write(self.folder))?;
+        std::fs::create_dir_all(self.folder).map_err(Error::io(self.folder, "write"))?;
+        // Also where all parts are there, each is asked for.
+        let step = Step::new(self.watch, "parts");
         let (mut counts, mut tally) = (Counts::default(), Tally::default());
         let mut position = 0;
         let mut listed = self.inputs.files();
         let units = units(listed.by_ref());
-        progress.note(&listed.progress());
+        tell_notes(&listed.progress(), self.watch);
         for (number, files) in units.into_iter().enumerate() {
+            step.add(1)?;
             let files = match files {
                 Ok(files) => files,
                 Err(error @ Error::BadInput { .. }) if self.inputs.skips_bad() => {
-                    complain(&error.to_string());
+                    self.watch.notice(&Notice::Malformed(&error));
                     position += 1;
                     counts.bad += 1;
                     continue;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             };
             let header = self.header::<F>(&files)?;
             let path = header.path(self.folder)?;
-            if let Some(part) = self.usable::<F>(&path, &header, &files, progress)? {
+            if let Some(part) = self.usable::<F>(&path, &header, &files)? {
                 tally.found += 1;
                 if self.shard.is_none() {
                     let of_part = read(part, position, &mut visitor)?;
@@ -102,7 +112,7 @@ impl Parts<'_> {
                 tally.left += 1;
                 continue;
             }
-            let of_part = self.make(&path, &header, &files, position, progress, &mut visitor)?;
+            let of_part = self.make(&path, &header, &files, position, &mut visitor)?;
             position += of_part.read + of_part.bad;
             counts.add(of_part);
             tally.made += 1;
@@ -110,7 +120,7 @@ impl Parts<'_> {
         Ok((counts, tally))
     }
 
-    fn header<F: Fingerprint>(&self, files: &[InputFile]) -> Outcome<Header> {
+    fn header<F: Fingerprint>(&self, files: &[InputFile]) -> Result<Header> {
         let file = |file: &InputFile| {
             Ok(PartFile {
                 path: file.path.to_string_lossy().replace(std::path::MAIN_SEPARATOR_STR, "/"),
@@ -133,7 +143,7 @@ impl Parts<'_> {
             encoding: encoding.to_string(),
             max_bytes,
             skip_bad: self.inputs.skips_bad(),
-            files: files.iter().map(file).collect::<Outcome<_>>()?,
+            files: files.iter().map(file).collect::<Result<_>>()?,
         })
     }
 
@@ -143,13 +153,14 @@ impl Parts<'_> {
         path: &Path,
         header: &Header,
         files: &[InputFile],
-        progress: &Progress,
-    ) -> Outcome<Option<Part>> {
+    ) -> Result<Option<Part>> {
         if !path.exists() {
             return Ok(None);
         }
-        let again =
-            |reason: &str| complain(&format!("warning: {}: {reason}; it is made again", path.display()));
+        let again = |reason: &str| {
+            let warning = format!("{}: {reason}; it is made again", path.display());
+            self.watch.notice(&Notice::Warning(&warning));
+        };
         let part = match Part::open(path, header) {
             Ok(part) => part,
             Err(reason) => {
@@ -161,7 +172,8 @@ impl Parts<'_> {
         if part.modified == modified(files) {
             return Ok(Some(part));
         }
-        progress.say(&format!("{}: of another time than its part: compared", files[0].path.display()));
+        let remark = format!("{}: of another time than its part: compared", files[0].path.display());
+        self.watch.notice(&Notice::Remark(&remark));
         if self.is_same::<F>(part, files)? {
             return Ok(Part::open(path, header).ok());
         }
@@ -170,10 +182,12 @@ impl Parts<'_> {
     }
 
     /// Whether the documents of files are those of a part.
-    fn is_same<F: Fingerprint>(&self, part: Part, files: &[InputFile]) -> Outcome<bool> {
+    fn is_same<F: Fingerprint>(&self, part: Part, files: &[InputFile]) -> Result<bool> {
+        let step = Step::new(self.watch, "documents compared with their parts");
         let (mut records, options) = (self.inputs.of_files(paths(files)).records(), self.inputs.options());
         let mut is_same = true;
         part.visit::<F>(0, |item| {
+            step.add(1)?;
             // After the first difference, the rest of the part is only passed over.
             is_same = is_same
                 && match (item, records.next()) {
@@ -192,17 +206,15 @@ impl Parts<'_> {
         header: &Header,
         files: &[InputFile],
         first: u64,
-        progress: &Progress,
-        visitor: &mut impl FnMut(Item<F>) -> Outcome,
-    ) -> Outcome<Counts> {
+        visitor: &mut impl FnMut(Item<F>) -> Result<()>,
+    ) -> Result<Counts> {
         let before = modified(files);
-        let mut writer = part::Writer::create(path, header, &before)?;
+        let mut writer = part::Writer::create(path, header, &before, self.unfinished)?;
         let paths = paths(files);
         let mut file = 0;
-        let counts = inputs::visit(
-            &self.inputs.of_files(paths.clone()),
+        let counts = self.inputs.of_files(paths.clone()).visit_documents(
             self.profile,
-            progress,
+            self.watch,
             |mut item: Item<F>| {
                 writer.push_bad(item.position)?;
                 // Documents come in the order of their files; members of an archive are below its path.
@@ -214,7 +226,7 @@ impl Parts<'_> {
         )?;
         writer.push_bad(counts.read + counts.bad)?;
         if modified(files) != before {
-            return Err(Failure::Failed(format!(
+            return Err(Error::Refused(format!(
                 "{}: changed while it was read, or files of its part did; run this again when they do not change",
                 files[0].path.display()
             )));
@@ -241,8 +253,8 @@ fn modified(files: &[InputFile]) -> Vec<Option<u64>> {
 fn read<F: Fingerprint>(
     part: Part,
     first: u64,
-    visitor: &mut impl FnMut(Item<F>) -> Outcome,
-) -> Outcome<Counts> {
+    visitor: &mut impl FnMut(Item<F>) -> Result<()>,
+) -> Result<Counts> {
     let mut counts = Counts::default();
     part.visit(first, |item| match item {
         Some(item) => {
@@ -259,9 +271,9 @@ fn read<F: Fingerprint>(
 
 /// Files that make a part together: a large one alone, small ones that follow each other. What cannot be listed stands
 /// by itself.
-fn units(files: impl Iterator<Item = simstore::Result<InputFile>>) -> Vec<simstore::Result<Vec<InputFile>>> {
+fn units(files: impl Iterator<Item = Result<InputFile>>) -> Vec<Result<Vec<InputFile>>> {
     let is_small = |file: &InputFile| file.bytes.is_some_and(|bytes| bytes < LARGE_FILE_BYTES);
-    let mut units: Vec<simstore::Result<Vec<InputFile>>> = Vec::new();
+    let mut units: Vec<Result<Vec<InputFile>>> = Vec::new();
     for file in files {
         match (units.last_mut(), file) {
             (Some(Ok(unit)), Ok(file))
@@ -275,7 +287,7 @@ fn units(files: impl Iterator<Item = simstore::Result<InputFile>>) -> Vec<simsto
     units
 }
 
-fn check(path: &Path) -> Outcome<String> {
+fn check(path: &Path) -> Result<String> {
     let mut hash = Xxh3::new();
     let mut update = || {
         let mut file = File::open(path)?;
@@ -290,7 +302,7 @@ fn check(path: &Path) -> Outcome<String> {
         Ok(())
     };
     update().map_err(|error: std::io::Error| {
-        Failure::Failed(format!("{}: cannot read: {error}", path.display()))
+        Error::Refused(format!("{}: cannot read: {error}", path.display()))
     })?;
     Ok(format!("{:016x}", hash.digest()))
 }

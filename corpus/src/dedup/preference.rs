@@ -3,39 +3,47 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
+use simstore::Error;
+
 use super::names::{Names, Strings};
 
-/// The rule by which one document of a cluster stands for all; where it does not tell, the first in order of input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+/// Which document of a cluster is kept; where the rule does not tell, the first in order of input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// The first in order of input.
+    #[default]
     First,
+    /// The one with the longest text.
     Longest,
+    /// The one with the smallest id; numbers come before names.
     SmallestId,
-    /// The greatest value of a field.
+    /// The one with the greatest value of this field: numbers by value, texts as ISO 8601 dates of one time zone are in order.
     Newest(String),
 }
 
-impl Rule {
+impl Keep {
     /// The field that the rule looks at.
     pub(super) fn field(&self) -> Option<&str> {
         match self {
-            Rule::Newest(field) => Some(field),
+            Keep::Newest(field) => Some(field),
             _ => None,
         }
     }
 }
 
-impl FromStr for Rule {
-    type Err = String;
+impl FromStr for Keep {
+    type Err = Error;
 
-    fn from_str(rule: &str) -> Result<Self, String> {
+    fn from_str(rule: &str) -> Result<Self, Error> {
         match rule {
-            "first" => Ok(Rule::First),
-            "longest" => Ok(Rule::Longest),
-            "smallest-id" => Ok(Rule::SmallestId),
+            "first" => Ok(Keep::First),
+            "longest" => Ok(Keep::Longest),
+            "smallest-id" => Ok(Keep::SmallestId),
             _ => match rule.strip_prefix("newest:") {
-                Some(field) if !field.is_empty() => Ok(Rule::Newest(field.to_owned())),
-                _ => Err("expected first, longest, smallest-id or newest:FIELD".to_owned()),
+                Some(field) if !field.is_empty() => Ok(Keep::Newest(field.to_owned())),
+                _ => {
+                    Err(Error::BadArgument("expected first, longest, smallest-id or newest:FIELD".to_owned()))
+                }
             },
         }
     }
@@ -52,11 +60,11 @@ pub(super) enum Values {
 }
 
 impl Values {
-    pub(super) fn new(rule: &Rule) -> Values {
-        match rule {
-            Rule::First | Rule::SmallestId => Values::None,
-            Rule::Longest => Values::Lengths(Vec::new()),
-            Rule::Newest(_) => Values::Fields(Strings::default()),
+    pub(super) fn new(keep: &Keep) -> Values {
+        match keep {
+            Keep::First | Keep::SmallestId => Values::None,
+            Keep::Longest => Values::Lengths(Vec::new()),
+            Keep::Newest(_) => Values::Fields(Strings::default()),
         }
     }
 
@@ -89,7 +97,7 @@ impl Values {
 /// The order in which documents are preferred.
 #[derive(Debug)]
 pub(super) struct Preference<'a> {
-    pub(super) rule: &'a Rule,
+    pub(super) keep: &'a Keep,
     pub(super) values: &'a Values,
     pub(super) names: &'a Names,
 }
@@ -100,7 +108,7 @@ impl Preference<'_> {
         let by_rule = match self.values {
             Values::Lengths(lengths) => lengths[b].cmp(&lengths[a]),
             Values::Fields(fields) => compare_moments(fields.get(b), fields.get(a)),
-            Values::None if *self.rule == Rule::SmallestId => self.names.id(a).cmp(&self.names.id(b)),
+            Values::None if *self.keep == Keep::SmallestId => self.names.id(a).cmp(&self.names.id(b)),
             Values::None => Ordering::Equal,
         };
         by_rule.then(a.cmp(&b))
@@ -165,9 +173,9 @@ mod tests {
 
     #[test]
     fn rules_by_name() {
-        assert_eq!("newest:date".parse(), Ok(Rule::Newest("date".to_owned())));
+        assert_eq!("newest:date".parse::<Keep>().unwrap(), Keep::Newest("date".to_owned()));
         for bad in ["", "last", "newest", "newest:", "First"] {
-            assert!(bad.parse::<Rule>().is_err(), "{bad}");
+            assert!(bad.parse::<Keep>().is_err(), "{bad}");
         }
     }
 }

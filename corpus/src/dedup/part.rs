@@ -9,13 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use simstore::Fingerprint;
-use simstore_corpus::output::Output;
-use simstore_corpus::{DocumentId, Item};
+use simstore::{Error, Fingerprint};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::failure::{Failure, Outcome};
-use crate::output::UNFINISHED;
+use crate::output::{Output, Unfinished};
+use crate::{DocumentId, Item};
 
 pub(super) const VERSION: u32 = 2;
 /// The longest line: a longer one is neither written nor read.
@@ -60,7 +58,7 @@ struct Modified {
 
 /// A document of a part; `null` stands for a malformed one.
 #[derive(Serialize, Deserialize)]
-struct Line<'a> {
+struct DocumentLine<'a> {
     /// The place of its file in the header.
     file: usize,
     line: u64,
@@ -92,13 +90,13 @@ struct End {
 
 impl Header {
     /// A part is found by what it holds: of other files, or read in another way, it has another name.
-    pub(super) fn path(&self, folder: &Path) -> Outcome<PathBuf> {
+    pub(super) fn path(&self, folder: &Path) -> simstore::Result<PathBuf> {
         Ok(folder.join(format!("{:016x}.part.zst", xxh3_64(&json(self)?))))
     }
 }
 
-fn json(value: &impl Serialize) -> Outcome<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|error| Failure::Failed(error.to_string()))
+fn json(value: &impl Serialize) -> simstore::Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
 }
 
 /// A part that is being written.
@@ -128,22 +126,27 @@ impl Write for Hashed {
 }
 
 impl Writer {
-    pub(super) fn create(path: &Path, header: &Header, modified: &[Option<u64>]) -> Outcome<Writer> {
-        let output = Hashed { output: Output::create_as_it_is(path, &UNFINISHED)?, hash: Xxh3::new() };
-        let frame = zstd::Encoder::new(output, 1).map_err(Failure::write(path))?;
+    pub(super) fn create(
+        path: &Path,
+        header: &Header,
+        modified: &[Option<u64>],
+        unfinished: &Unfinished,
+    ) -> simstore::Result<Writer> {
+        let output = Hashed { output: Output::create_as_it_is(path, unfinished)?, hash: Xxh3::new() };
+        let frame = zstd::Encoder::new(output, 1).map_err(Error::io(path, "write"))?;
         let mut writer = Writer { path: path.to_path_buf(), frame, count: 0 };
         writer.push(&json(header)?)?;
         writer.push(&json(&Modified { modified: modified.to_vec() })?)?;
         Ok(writer)
     }
 
-    fn push(&mut self, line: &[u8]) -> Outcome {
+    fn push(&mut self, line: &[u8]) -> simstore::Result<()> {
         let written = self.frame.write_all(line).and_then(|()| self.frame.write_all(b"\n"));
-        written.map_err(Failure::write(&self.path))
+        written.map_err(Error::io(&self.path, "write"))
     }
 
     /// Writes malformed documents up to a position, counted from 0 in the part.
-    pub(super) fn push_bad(&mut self, up_to: u64) -> Outcome {
+    pub(super) fn push_bad(&mut self, up_to: u64) -> simstore::Result<()> {
         while self.count < up_to {
             self.push(b"null")?;
             self.count += 1;
@@ -152,8 +155,12 @@ impl Writer {
     }
 
     /// Writes a document, whose file has this place in the header.
-    pub(super) fn push_document<F: Fingerprint>(&mut self, item: &Item<F>, file: usize) -> Outcome {
-        let line = Line {
+    pub(super) fn push_document<F: Fingerprint>(
+        &mut self,
+        item: &Item<F>,
+        file: usize,
+    ) -> simstore::Result<()> {
+        let line = DocumentLine {
             file,
             line: item.line,
             id: match &item.id {
@@ -169,8 +176,8 @@ impl Writer {
         };
         let line = json(&line)?;
         if line.len() > MAX_LINE_BYTES {
-            return Err(Failure::Failed(format!(
-                "{}:{}: the field of --keep is too long to be kept in a part: at most {MAX_LINE_BYTES} bytes",
+            return Err(Error::Refused(format!(
+                "{}:{}: the field of option `keep` is too long to be kept in a part: at most {MAX_LINE_BYTES} bytes",
                 item.path.display(),
                 item.line
             )));
@@ -180,13 +187,13 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Outcome {
+    pub(super) fn finish(mut self) -> simstore::Result<()> {
         let end = json(&End { end: self.count })?;
         self.push(&end)?;
-        let Hashed { mut output, hash } = self.frame.finish().map_err(Failure::write(&self.path))?;
+        let Hashed { mut output, hash } = self.frame.finish().map_err(Error::io(&self.path, "write"))?;
         output.push(&TRAILER)?;
         output.push(&hash.digest().to_le_bytes())?;
-        Ok(output.finish()?)
+        output.finish()
     }
 }
 
@@ -270,15 +277,15 @@ impl Part {
     pub(super) fn visit<F: Fingerprint>(
         mut self,
         first: u64,
-        mut visitor: impl FnMut(Option<Item<F>>) -> Outcome,
-    ) -> Outcome {
+        mut visitor: impl FnMut(Option<Item<F>>) -> simstore::Result<()>,
+    ) -> simstore::Result<()> {
         for number in 0.. {
             let item = match self.lines.next().and_then(|line| parse(line, number, &self.files)) {
                 Ok(Parsed::End) => return Ok(()),
                 Ok(Parsed::Bad) => None,
                 Ok(Parsed::Item(item)) => Some(Item { position: first + number, ..item }),
                 Err(reason) => {
-                    return Err(Failure::Failed(format!(
+                    return Err(Error::Refused(format!(
                         "{}: line {}: {reason}; remove this file, and it is made again",
                         self.path.display(),
                         number + 3
@@ -308,7 +315,7 @@ fn parse<F: Fingerprint>(line: &[u8], number: u64, files: &[Arc<Path>]) -> Resul
         }
         return Ok(Parsed::End);
     }
-    let line: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let line: DocumentLine<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let fingerprint = line.fingerprint.as_deref().map(F::parse_hex).transpose();
     Ok(Parsed::Item(Item {
         id: match line.id {

@@ -2,13 +2,17 @@
 
 use rayon::prelude::*;
 use simstore::join::Components;
-use simstore::{Fingerprint, Match};
+use simstore::{Fingerprint, Match, Result};
 
 use super::corpus::Corpus;
 use super::groups::Groups;
 use super::preference::Preference;
 use super::similarity::Texts;
-use crate::failure::Outcome;
+use crate::Watch;
+use crate::watch::Step;
+
+/// Documents that are counted together: to count each takes time.
+const COUNTED: usize = 64;
 
 /// Documents that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,12 +66,13 @@ pub(super) fn components<F: Fingerprint>(
     groups: &Groups<F>,
     preference: &Preference,
     texts: Option<&mut Texts>,
-) -> Outcome<Vec<Cluster<F>>> {
+    watch: &dyn Watch,
+) -> Result<Vec<Cluster<F>>> {
     let clusters = match texts {
         None => by_key(groups, |_, group| groups.first(group)),
         Some(texts) => {
             let documents = groups.documents();
-            let mut components = confirmed(groups, &documents, texts)?;
+            let mut components = confirmed(groups, &documents, texts, watch)?;
             by_key(groups, |document, _| components.first(place(&documents, document)))
         }
     };
@@ -89,7 +94,8 @@ pub(super) fn stars<F: Fingerprint>(
     groups: &Groups<F>,
     preference: &Preference,
     mut texts: Option<&mut Texts>,
-) -> Outcome<Vec<Cluster<F>>> {
+    watch: &dyn Watch,
+) -> Result<Vec<Cluster<F>>> {
     let documents = groups.documents();
     let mut ranked = documents.clone();
     ranked.par_sort_unstable_by(|&(a, _), &(b, _)| preference.compare(a, b));
@@ -101,7 +107,11 @@ pub(super) fn stars<F: Fingerprint>(
         )
         .collect();
     let mut centres = vec![None; documents.len()];
-    for (centre, group) in ranked {
+    let step = Step::new(watch, "documents in clusters");
+    for (at, (centre, group)) in ranked.into_iter().enumerate() {
+        if at.is_multiple_of(COUNTED) {
+            step.add(if at == 0 { 0 } else { COUNTED as u64 })?;
+        }
         let at = place(&documents, centre);
         if centres[at].is_some() || !groups.stored(group).is_empty() {
             continue;
@@ -113,7 +123,10 @@ pub(super) fn stars<F: Fingerprint>(
             for document in std::mem::take(&mut left[other]) {
                 let is_near = document == centre
                     || match &mut texts {
-                        Some(texts) => texts.are_similar(centre, document)?,
+                        Some(texts) => {
+                            step.add(0)?;
+                            texts.are_similar(centre, document)?
+                        }
                         None => true,
                     };
                 if is_near {
@@ -143,14 +156,21 @@ fn confirmed<F: Fingerprint>(
     groups: &Groups<F>,
     documents: &[(usize, usize)],
     texts: &mut Texts,
-) -> Outcome<Components> {
+    watch: &dyn Watch,
+) -> Result<Components> {
+    let step = Step::new(watch, "texts compared");
+    step.add(0)?;
     let mut components = Components::new(documents.len());
     for (one, other, _) in groups.near().into_iter().filter(|&(one, other, _)| one <= other) {
         for (i, &a) in groups.members(one).iter().enumerate() {
             let others = if one == other { &groups.members(one)[i + 1..] } else { groups.members(other) };
             for &b in others {
                 let (x, y) = (place(documents, a), place(documents, b));
-                if components.first(x) != components.first(y) && texts.are_similar(a, b)? {
+                if components.first(x) == components.first(y) {
+                    continue;
+                }
+                step.add(1)?;
+                if texts.are_similar(a, b)? {
                     components.connect(x, y);
                 }
             }

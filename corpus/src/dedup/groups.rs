@@ -6,10 +6,11 @@ use bitvec::vec::BitVec;
 use rayon::prelude::*;
 use simstore::batch::BatchMatch;
 use simstore::join::{self, Components, Pair};
-use simstore::{Fingerprint, Match, Snapshot};
+use simstore::{Fingerprint, Match, Result, Snapshot};
 
 use super::corpus::Corpus;
-use crate::failure::Outcome;
+use crate::Watch;
+use crate::watch::Step;
 
 /// Which documents are near which: the groups of equal fingerprints that have several documents, or a near group, or
 /// something near in a store.
@@ -36,7 +37,10 @@ impl<F: Fingerprint> Groups<F> {
         distance: u32,
         with_pairs: bool,
         store: Option<&Snapshot<F>>,
-    ) -> Outcome<Self> {
+        watch: &dyn Watch,
+    ) -> Result<Self> {
+        let step = Step::new(watch, "pairs found");
+        step.add(0)?;
         let mut sorted = corpus.all();
         join::sort(&mut sorted);
         // All but one of each are moved to the end.
@@ -58,6 +62,9 @@ impl<F: Fingerprint> Groups<F> {
         };
         let near = Mutex::new((Components::new(distinct.len()), Vec::new()));
         join::visit_pairs(&distinct, distance, |batch| {
+            if step.add(batch.len() as u64).is_err() {
+                return;
+            }
             // A thread that has panicked while it held the lock ends the command anyway.
             let (components, pairs) = &mut *near.lock().unwrap_or_else(PoisonError::into_inner);
             batch.iter().for_each(|pair| components.connect(pair.a, pair.b));
@@ -65,12 +72,14 @@ impl<F: Fingerprint> Groups<F> {
                 pairs.extend_from_slice(batch);
             }
         })?;
+        step.add(0)?;
         let (mut components, mut pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
 
         let mut stored = match store {
             Some(store) => store.batch_query(&distinct, distance)?,
             None => Vec::new(),
         };
+        step.add(0)?;
         // Near the same one of the store is connected too.
         stored.sort_unstable_by_key(|near| (near.found.fingerprint, near.found.id, near.query));
         let same = |a: &BatchMatch<F>, b: &BatchMatch<F>| {
@@ -161,7 +170,7 @@ impl<F: Fingerprint> Groups<F> {
 
     /// Visits all pairs of near documents `a` < `b` with their distance, in order of `a`, then of `b`. There are
     /// only those of equal ones if near groups were not asked for.
-    pub(super) fn visit_pairs(&self, mut visitor: impl FnMut(usize, usize, u32) -> Outcome) -> Outcome {
+    pub(super) fn visit_pairs(&self, mut visitor: impl FnMut(usize, usize, u32) -> Result<()>) -> Result<()> {
         let near = self.near();
         let mut partners = Vec::new();
         for (document, group) in self.documents() {
@@ -208,9 +217,9 @@ fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> (Vec<usize>
 
 #[cfg(test)]
 mod tests {
-    use super::super::preference::Rule;
+    use super::super::preference::Keep;
     use super::*;
-    use simstore_corpus::Item;
+    use crate::Item;
 
     #[test]
     fn pairs_are_those_of_the_plain_loop() {
@@ -223,11 +232,11 @@ mod tests {
                 (value & 0xff != 1).then_some(value)
             })
             .collect();
-        let mut corpus = Corpus::new(&Rule::First, false);
+        let mut corpus = Corpus::new(&Keep::First, false);
         for (position, &fingerprint) in (0..).zip(&fingerprints) {
             corpus.push(&Item::new(position, fingerprint));
         }
-        let groups = Groups::new(&corpus, 2, true, None).unwrap();
+        let groups = Groups::new(&corpus, 2, true, None, &()).unwrap();
         let mut expected = Vec::new();
         for (a, x) in fingerprints.iter().enumerate() {
             for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {

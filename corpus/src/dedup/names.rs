@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
-use simstore_corpus::DocumentId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::naming::Id;
+use crate::{DocumentId, IdRef};
 
 /// Ids, positions and places of documents, in order of input.
 #[derive(Debug, Default)]
@@ -181,15 +180,15 @@ impl Names {
         format!("{}:{}", path.display(), line + (document - first) as u64)
     }
 
-    pub(super) fn id(&self, document: usize) -> Id<'_> {
+    pub(super) fn id(&self, document: usize) -> IdRef<'_> {
         match &self.ids {
-            Ids::Positions => Id::Number(self.position(document)),
-            Ids::Numbers(numbers) => Id::Number(numbers[document]),
+            Ids::Positions => IdRef::Number(self.position(document)),
+            Ids::Numbers(numbers) => IdRef::Number(numbers[document]),
             Ids::Texts(texts, is_number) => {
                 let name = texts.get(document);
                 match name.parse() {
-                    Ok(number) if is_number[document] => Id::Number(number),
-                    _ => Id::Name(name),
+                    Ok(number) if is_number[document] => IdRef::Number(number),
+                    _ => IdRef::Name(name),
                 }
             }
         }
@@ -256,7 +255,7 @@ mod tests {
                 assert_eq!(names.position(document), *position, "{case:?}");
                 assert_eq!(names.text(document), id.to_string(), "{case:?}");
                 assert_eq!(names.place(document), format!("a:{}", position + 1), "{case:?}");
-                let is_number = matches!(names.id(document), Id::Number(_));
+                let is_number = matches!(names.id(document), IdRef::Number(_));
                 assert_eq!(is_number, matches!(id, DocumentId::Number(_)), "{case:?}");
             }
         }

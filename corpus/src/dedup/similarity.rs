@@ -5,16 +5,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use rayon::prelude::*;
-use simstore::Fingerprint;
-use simstore_corpus::{DocumentOptions, Inputs, Record};
+use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
 use super::corpus::Corpus;
 use super::groups::Groups;
 use super::listing::changed;
-use crate::failure::{Failure, Outcome};
-use crate::inputs::reading;
-use crate::progress::Progress;
+use crate::watch::Step;
+use crate::{DocumentOptions, Inputs, Record, Watch};
 
 /// Documents whose features are taken at once, on all cores.
 const BATCH: usize = 1024;
@@ -42,8 +40,8 @@ impl Texts {
         corpus: &Corpus<F>,
         inputs: &Inputs,
         profile: &Profile,
-        progress: &Progress,
-    ) -> Outcome<Texts> {
+        watch: &dyn Watch,
+    ) -> Result<Texts> {
         let mut texts = Texts {
             least,
             features: tempfile::tempfile().map_err(|error| failed(&error))?,
@@ -56,7 +54,8 @@ impl Texts {
         let mut wanted = wanted.iter().map(|&(document, _)| document).peekable();
         let mut batch = Vec::new();
         let (records, options) = (inputs.records(), inputs.options());
-        let mut counter = reading("texts to compare", inputs, &records, progress);
+        let step = Step::new(watch, "texts to compare").reading(records.progress(), || inputs.total_bytes());
+        step.add(0)?;
         for (position, record) in (0..).zip(records) {
             let Some(&next) = wanted.peek() else { break };
             if corpus.names.position(next) == position {
@@ -64,7 +63,7 @@ impl Texts {
                 corpus.check_unchanged(next, &record, options)?;
                 batch.push((next, record));
                 wanted.next();
-                counter.add(1);
+                step.add(1)?;
             }
             if batch.len() == BATCH {
                 texts.append(&mut batch, options, profile)?;
@@ -82,11 +81,11 @@ impl Texts {
         batch: &mut Vec<(usize, Record)>,
         options: &DocumentOptions,
         profile: &Profile,
-    ) -> Outcome {
+    ) -> Result<()> {
         let features = |(document, record): (usize, Record)| {
             Ok((document, profile.feature_set(&record.document(options)?.text)))
         };
-        let features: simstore::Result<Vec<(usize, Vec<u64>)>> =
+        let features: Result<Vec<(usize, Vec<u64>)>> =
             std::mem::take(batch).into_par_iter().map(features).collect();
         let features = features?;
         for (document, features) in features {
@@ -98,7 +97,7 @@ impl Texts {
         Ok(())
     }
 
-    fn features(&mut self, document: usize) -> Outcome<Vec<u64>> {
+    fn features(&mut self, document: usize) -> Result<Vec<u64>> {
         let Some(&(start, count)) = self.places.get(&document) else { return Ok(Vec::new()) };
         let mut bytes = vec![0; count * 8];
         self.features
@@ -115,7 +114,7 @@ impl Texts {
     }
 
     /// Whether the Jaccard similarity of the features of two texts is as great as asked for.
-    pub(super) fn are_similar(&mut self, a: usize, b: usize) -> Outcome<bool> {
+    pub(super) fn are_similar(&mut self, a: usize, b: usize) -> Result<bool> {
         if self.last.0 != a {
             self.last = (a, self.features(a)?);
         }
@@ -127,10 +126,10 @@ impl Texts {
     }
 }
 
-/// The failure of a temporary file.
-fn failed(error: &io::Error) -> Failure {
+/// The error of a temporary file.
+fn failed(error: &io::Error) -> Error {
     let folder = std::env::temp_dir();
-    Failure::Failed(format!(
+    Error::Refused(format!(
         "{}: cannot put texts aside: {error}; another folder can be named by the variable TMPDIR",
         folder.display()
     ))

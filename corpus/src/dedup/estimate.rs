@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use simstore::{Error, Fingerprint};
-use simstore_corpus::{DocumentId, InputFile, Inputs};
+use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
-use crate::failure::{Outcome, complain};
-use crate::inputs::count_of;
-use crate::numbers::{bytes, grouped};
-use crate::output::Output;
+use super::options::{Options, for_documents};
+use crate::watch::Step;
+use crate::{DocumentId, InputFile, InputKind, Inputs, Notice, Watch};
 
 /// Files that are looked into, evenly spread, and documents of each.
 const SAMPLED_FILES: usize = 16;
@@ -27,29 +25,43 @@ const FINGERPRINTED_BYTES: u64 = 24 << 20;
 /// Memory for the program and what it reads, where the system does not tell.
 const MEMORY_OF_READING: u64 = 64 << 20;
 
-#[derive(Serialize)]
-struct Estimate {
-    files: usize,
-    bytes: u64,
-    formats: BTreeMap<String, Files>,
+/// What a run would read, and take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Estimate {
+    /// Files.
+    pub files: usize,
+    /// Bytes of all files, as they are on disk.
+    pub bytes: u64,
+    /// The files by their format.
+    pub formats: BTreeMap<String, FilesOfFormat>,
     /// Inputs whose size is not known before they are read.
-    pipes: usize,
-    documents: u64,
-    text_bytes: u64,
-    /// Of the whole process, at its peak.
-    memory: u64,
+    pub pipes: usize,
+    /// Documents, by the first ones of some files.
+    pub documents: u64,
+    /// Bytes of all texts.
+    pub text_bytes: u64,
+    /// Bytes of memory for the whole process, at its peak.
+    pub memory: u64,
     /// Of that, for fingerprints and ids.
-    memory_of_documents: u64,
-    /// For the parts of `--resume`.
-    disk_of_parts: u64,
+    pub memory_of_documents: u64,
+    /// Bytes of the parts of [`Options::resume`].
+    pub disk_of_parts: u64,
     /// At most, for the input without its duplicates.
-    disk_of_output: u64,
+    pub disk_of_output: u64,
 }
 
-#[derive(Default, Serialize)]
-struct Files {
-    files: usize,
-    bytes: u64,
+impl Estimate {
+    /// Files that are looked into, at most.
+    pub const SAMPLED_FILES: usize = SAMPLED_FILES;
+}
+
+/// The files of one format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FilesOfFormat {
+    /// How many.
+    pub files: usize,
+    /// Bytes of all, as they are on disk.
+    pub bytes: u64,
 }
 
 /// What was seen in the files that were looked into.
@@ -63,7 +75,7 @@ struct Sample {
 
 impl Sample {
     /// Reads the first documents of a file.
-    fn add(&mut self, file: &InputFile, inputs: &Inputs) -> Outcome {
+    fn add(&mut self, file: &InputFile, inputs: &Inputs, step: &Step<'_>) -> Result<()> {
         let (mut reader, options) = (inputs.of_files(vec![file.path.clone()]).records(), inputs.options());
         let progress = reader.progress();
         let mut seen = 0;
@@ -71,6 +83,7 @@ impl Sample {
         // Malformed ones count: they are read too.
         for record in reader.by_ref() {
             seen += 1;
+            step.add(1)?;
             if let Ok(document) = record.and_then(|record| record.document(options)) {
                 self.text_bytes += document.text.len() as f64;
                 if let DocumentId::Name(name) = &document.id {
@@ -91,17 +104,23 @@ impl Sample {
 
 /// The memory that reading takes, whatever the number of documents: batches on all cores, and dictionaries. The beginning
 /// is read and fingerprinted as the run would do it.
-fn memory_of_reading<F: Fingerprint>(file: Option<&InputFile>, inputs: &Inputs, profile: &Profile) -> u64 {
+fn memory_of_reading<F: Fingerprint>(
+    file: Option<&InputFile>,
+    inputs: &Inputs,
+    profile: &Profile,
+    step: &Step<'_>,
+) -> Result<u64> {
     let mut bytes = 0;
     let first = inputs.of_files(file.map(|file| file.path.clone()).into_iter().collect());
     for document in first.fingerprint_documents::<F>(profile) {
+        step.add(0)?;
         // What is malformed counts too: a file of it comes to its end.
         bytes += document.map_or(1024, |document| document.text_bytes);
         if bytes > FINGERPRINTED_BYTES {
             break;
         }
     }
-    peak_memory().unwrap_or(MEMORY_OF_READING)
+    Ok(peak_memory().unwrap_or(MEMORY_OF_READING))
 }
 
 /// The most memory that this process has taken, where the system tells.
@@ -111,17 +130,35 @@ fn peak_memory() -> Option<u64> {
     peak.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Prints what a run would read and take.
-pub(super) fn run<F: Fingerprint>(inputs: &Inputs, profile: &Profile, json: bool) -> Outcome {
+/// Says what a run on these documents would read, and how much memory and disk it would take, by the first documents of some
+/// files.
+///
+/// # Errors
+/// [`Error::BadArgument`] for inputs of fingerprints, [`Error::Cancelled`] if the watch says so, and those of listing the
+/// files.
+pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
+    if inputs.kind()? == InputKind::Fingerprints {
+        return Err(for_documents("an estimate"));
+    }
+    let profile = options.profile_with(None)?;
+    match options.width()? {
+        u128::BITS => estimate_of::<u128>(inputs, &profile, watch),
+        _ => estimate_of::<u64>(inputs, &profile, watch),
+    }
+}
+
+fn estimate_of<F: Fingerprint>(inputs: &Inputs, profile: &Profile, watch: &dyn Watch) -> Result<Estimate> {
+    let step = Step::new(watch, "documents looked at");
+    step.add(0)?;
     let mut files: Vec<InputFile> = Vec::new();
     for file in inputs.files() {
         match file {
             Ok(file) => files.push(file),
-            Err(error @ Error::BadInput { .. }) => complain(&error.to_string()),
-            Err(error) => return Err(error.into()),
+            Err(error @ Error::BadInput { .. }) => watch.notice(&Notice::Malformed(&error)),
+            Err(error) => return Err(error),
         }
     }
-    let mut formats: BTreeMap<String, Files> = BTreeMap::new();
+    let mut formats: BTreeMap<String, FilesOfFormat> = BTreeMap::new();
     for file in &files {
         let format = formats.entry(file.format.to_string()).or_default();
         format.files += 1;
@@ -131,59 +168,24 @@ pub(super) fn run<F: Fingerprint>(inputs: &Inputs, profile: &Profile, json: bool
         files.iter().filter(|file| file.bytes.is_some_and(|bytes| bytes > 0)).collect();
     let mut sample = Sample::default();
     for i in 0..sized.len().min(SAMPLED_FILES) {
-        sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], inputs)?;
+        sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], inputs, &step)?;
     }
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;
     let memory_of_documents =
         (count * F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT + sample.id_bytes * scale) as u64;
-    let estimate = Estimate {
+    let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, profile, &step)?;
+    Ok(Estimate {
         files: files.len(),
         bytes: total,
         formats,
         pipes: files.iter().filter(|file| file.bytes.is_none()).count(),
         documents: count as u64,
         text_bytes: (sample.text_bytes * scale) as u64,
-        memory: memory_of_documents + memory_of_reading::<F>(sized.first().copied(), inputs, profile),
+        memory: memory_of_documents + memory_of_reading,
         memory_of_documents,
         disk_of_parts: (count * DISK_OF_A_DOCUMENT) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
-    };
-    let mut output = Output::stdout();
-    if json {
-        output.json(&estimate)?;
-    } else {
-        print(&mut output, &estimate)?;
-    }
-    output.finish()
-}
-
-fn print(output: &mut Output, estimate: &Estimate) -> Outcome {
-    output.line(format_args!("{}, {}", count_of(estimate.files as u64, "file"), bytes(estimate.bytes)))?;
-    for (format, files) in &estimate.formats {
-        let count = count_of(files.files as u64, "file");
-        output.line(format_args!("  {format:<8} {count}, {}", bytes(files.bytes)))?;
-    }
-    if estimate.pipes > 0 {
-        output.line(format_args!(
-            "  {} not counted: their size is not known",
-            count_of(estimate.pipes as u64, "pipe")
-        ))?;
-    }
-    output.line(format_args!(
-        "about {} documents, {} of text, by the first documents of at most {SAMPLED_FILES} files",
-        grouped(estimate.documents),
-        bytes(estimate.text_bytes)
-    ))?;
-    output.line(format_args!(
-        "memory: about {}, of which {} for fingerprints and ids; more with --pairs, or where much is near something",
-        bytes(estimate.memory),
-        bytes(estimate.memory_of_documents)
-    ))?;
-    output.line(format_args!(
-        "disk: up to {} for --output or --annotated, uncompressed; about {} for the parts of --resume",
-        bytes(estimate.disk_of_output),
-        bytes(estimate.disk_of_parts)
-    ))
+    })
 }

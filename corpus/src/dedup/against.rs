@@ -1,6 +1,6 @@
 //! What is in a store already, and what comes into it.
 //!
-//! With `--add`, the store and the output files change as one step, whenever the process is killed: the files are complete
+//! Where it is added to, the store and the output files change as one step, whenever the process is killed: the files are complete
 //! and set aside under names that tell of the run; then one commit adds the documents, and with them a mark that names the
 //! run and its files; then the files get their names. A run that finds such a mark gives the files their names that have
 //! none yet, and a run that is the same does nothing again.
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use simstore::store::Load;
-use simstore::{Fingerprint, Snapshot, Store, StoreOptions};
+use simstore::{Error, Fingerprint, Result, Snapshot, Store, StoreOptions};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::written::Clustered;
-use simstore_corpus::output::{SetAside, place_of};
-
-use crate::failure::{Failure, Outcome};
 use crate::naming::Naming;
+use crate::output::{SetAside, place_of};
+use crate::watch::each;
+use crate::{Notice, Watch};
 
 /// The mark of the last run, and of each of its files, followed by a number.
 const RUN_MARK: &str = "dedup";
@@ -41,6 +41,11 @@ impl Run {
     }
 }
 
+/// Whether there is a store.
+pub(super) fn is_there(path: &Path) -> bool {
+    path.join("MANIFEST").exists()
+}
+
 /// A store that documents are compared with.
 pub(super) struct Against<F: Fingerprint> {
     path: PathBuf,
@@ -51,10 +56,12 @@ pub(super) struct Against<F: Fingerprint> {
 }
 
 impl<F: Fingerprint> Against<F> {
-    pub(super) fn open(path: &Path, add: bool) -> Outcome<Self> {
-        let exists = path.join("MANIFEST").exists();
-        let store =
-            if add && exists { Some(crate::live::open::<F>(path, StoreOptions::default())?) } else { None };
+    pub(super) fn open(path: &Path, add: bool, watch: &dyn Watch) -> Result<Self> {
+        let exists = is_there(path);
+        let store = if add && exists { Some(Store::<F>::open(path, StoreOptions::default())?) } else { None };
+        if let Some(torn_end) = store.as_ref().and_then(Store::torn_end) {
+            watch.notice(&Notice::Warning(&torn_end.to_string()));
+        }
         let snapshot = match &store {
             Some(store) => Some(store.snapshot()),
             None if exists => Some(Snapshot::open(path)?),
@@ -68,11 +75,11 @@ impl<F: Fingerprint> Against<F> {
     }
 
     /// The run that added to the store last.
-    pub(super) fn last_run(&self) -> Outcome<Option<Run>> {
+    pub(super) fn last_run(&self) -> Result<Option<Run>> {
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let Some(mark) = snapshot.mark(RUN_MARK)? else { return Ok(None) };
         let damaged = |what: String| {
-            Failure::Failed(format!(
+            Error::Refused(format!(
                 "{}: the mark of the last run cannot be read: {what}",
                 self.path.display()
             ))
@@ -87,7 +94,7 @@ impl<F: Fingerprint> Against<F> {
     }
 
     /// Gives the files of a run their names that was cut off before it could do so. Returns these.
-    pub(super) fn finish(&self, run: &Run) -> Outcome<Vec<PathBuf>> {
+    pub(super) fn finish(&self, run: &Run) -> Result<Vec<PathBuf>> {
         let mut finished = Vec::new();
         for path in &run.paths {
             if let Some(aside) = SetAside::of(path, &suffix(&run.run))
@@ -100,7 +107,7 @@ impl<F: Fingerprint> Against<F> {
     }
 
     /// The store to add to; it is made if there is none.
-    pub(super) fn open_store(&self, distance: u32, profile: &str) -> Outcome<Option<Store<F>>> {
+    pub(super) fn open_store(&self, distance: u32, profile: &str) -> Result<Option<Store<F>>> {
         match self.store {
             Some(_) => Ok(None),
             None => Ok(Some(Store::open(
@@ -115,34 +122,61 @@ impl<F: Fingerprint> Against<F> {
     }
 
     /// Waits for the merges that are due: whoever adds a little, often, would else never merge.
-    pub(super) fn settle(&self, made: Option<&Store<F>>) -> Outcome {
+    pub(super) fn settle(&self, made: Option<&Store<F>>) -> Result<()> {
         match self.store.as_ref().or(made) {
-            Some(store) => Ok(store.wait_for_background()?),
+            Some(store) => store.wait_for_background(),
             None => Ok(()),
         }
     }
 
-    /// All that is kept, on its way into the store; and how many these are.
+    /// Refuses documents whose ids cannot be told from those in the store, before anything changes.
+    pub(super) fn check_names(
+        &self,
+        corpus: &Corpus<F>,
+        clusters: &[Cluster<F>],
+        watch: &dyn Watch,
+    ) -> Result<()> {
+        let mut naming =
+            self.snapshot.as_ref().map_or((Naming::Undecided, Some(0)), |store| Naming::of_store(store));
+        let clustered = Clustered::new(corpus.len(), clusters);
+        each(watch, "ids", clustered.kept(), |document| match corpus.fingerprint(document) {
+            Some(_) => self.assign(&mut naming, corpus, document).map(|_| ()),
+            None => Ok(()),
+        })
+    }
+
+    /// The id and the name that a document gets in the store.
+    fn assign(
+        &self,
+        (naming, next_id): &mut (Naming, Option<u64>),
+        corpus: &Corpus<F>,
+        document: usize,
+    ) -> Result<(u64, Option<String>)> {
+        let assigned = naming.assign(corpus.names.id(document).into(), *next_id);
+        let (id, name) = assigned.map_err(|reason| {
+            Error::Refused(format!("{}: nothing was added: {reason}", self.path.display()))
+        })?;
+        if name.is_some() {
+            *next_id = id.checked_add(1);
+        }
+        Ok((id, name))
+    }
+
+    /// All that is kept, on its way into the store.
     pub(super) fn load<'a>(
         &'a self,
         made: Option<&'a Store<F>>,
         corpus: &Corpus<F>,
         clusters: &[Cluster<F>],
-    ) -> Outcome<Option<Load<'a, F>>> {
+    ) -> Result<Option<Load<'a, F>>> {
         let Some(store) = self.store.as_ref().or(made) else { return Ok(None) };
-        let (mut naming, mut next_id) = Naming::of_store(&store.snapshot());
+        let mut naming = Naming::of_store(&store.snapshot());
         let mut load = store.load()?;
         for document in Clustered::new(corpus.len(), clusters).kept() {
             let Some(fingerprint) = corpus.fingerprint(document) else { continue };
-            let (id, name) = naming.assign(corpus.names.id(document).into(), next_id).map_err(|reason| {
-                Failure::Failed(format!("{}: nothing was added: {reason}", self.path.display()))
-            })?;
-            match name {
-                None => load.insert(fingerprint, id)?,
-                Some(name) => {
-                    load.insert_named(fingerprint, id, &name)?;
-                    next_id = id.checked_add(1);
-                }
+            match self.assign(&mut naming, corpus, document)? {
+                (id, None) => load.insert(fingerprint, id)?,
+                (id, Some(name)) => load.insert_named(fingerprint, id, &name)?,
             }
         }
         Ok(Some(load))
@@ -160,14 +194,13 @@ pub(super) fn commit<F: Fingerprint>(
     run: &str,
     added: u64,
     aside: &[SetAside],
-) -> Outcome {
-    let files: Vec<String> =
-        aside.iter().map(SetAside::place).collect::<simstore::Result<_>>().map_err(Failure::usage)?;
+) -> Result<()> {
+    let files: Vec<String> = aside.iter().map(SetAside::place).collect::<Result<_>>()?;
     let mark = Run { run: run.to_owned(), added, files: files.len(), paths: Vec::new() };
-    let mark = serde_json::to_vec(&mark).map_err(|error| Failure::Failed(error.to_string()))?;
+    let mark = serde_json::to_vec(&mark).map_err(|error| Error::Refused(error.to_string()))?;
     load.mark(RUN_MARK, &mark)?;
     for (number, file) in files.iter().enumerate() {
         load.mark(&format!("{FILE_MARK}{number}"), file.as_bytes())?;
     }
-    Ok(load.finish()?)
+    load.finish()
 }

@@ -1,0 +1,48 @@
+//! What a run would read, and how much memory and disk it would take.
+
+use simstore_corpus::dedup::Estimate;
+
+use crate::failure::Outcome;
+use crate::inputs::count_of;
+use crate::numbers::{bytes, grouped};
+use crate::output::Output;
+
+pub(super) fn print(estimate: &Estimate, json: bool) -> Outcome {
+    let mut output = Output::stdout();
+    if json {
+        output.json(estimate)?;
+    } else {
+        print_lines(&mut output, estimate)?;
+    }
+    output.finish()
+}
+
+fn print_lines(output: &mut Output, estimate: &Estimate) -> Outcome {
+    output.line(format_args!("{}, {}", count_of(estimate.files as u64, "file"), bytes(estimate.bytes)))?;
+    for (format, files) in &estimate.formats {
+        let count = count_of(files.files as u64, "file");
+        output.line(format_args!("  {format:<8} {count}, {}", bytes(files.bytes)))?;
+    }
+    if estimate.pipes > 0 {
+        output.line(format_args!(
+            "  {} not counted: their size is not known",
+            count_of(estimate.pipes as u64, "pipe")
+        ))?;
+    }
+    output.line(format_args!(
+        "about {} documents, {} of text, by the first documents of at most {} files",
+        grouped(estimate.documents),
+        bytes(estimate.text_bytes),
+        Estimate::SAMPLED_FILES
+    ))?;
+    output.line(format_args!(
+        "memory: about {}, of which {} for fingerprints and ids; more with --pairs, or where much is near something",
+        bytes(estimate.memory),
+        bytes(estimate.memory_of_documents)
+    ))?;
+    output.line(format_args!(
+        "disk: up to {} for --output or --annotated, uncompressed; about {} for the parts of --resume",
+        bytes(estimate.disk_of_output),
+        bytes(estimate.disk_of_parts)
+    ))
+}

@@ -1,0 +1,58 @@
+//! The options that name output files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use simstore_corpus::dedup::Files;
+
+use crate::output::{StdoutThatMayClose, UNFINISHED};
+
+/// The files that are asked for.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output files (`-` is standard output; each appears when it is complete)")]
+pub(super) struct FileArgs {
+    /// The input without its duplicates, in its own format, byte for byte (but UTF-16 as UTF-8, and Parquet by the
+    /// types of Parquet); of text files, their paths; of fingerprints, HEX<TAB>ID. A name that ends in .gz, .zst, .bz2 or .xz is compressed
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The whole input, each document with the number of its cluster: in a field or column
+    #[arg(long, value_name = "FILE")]
+    annotated: Option<PathBuf>,
+    /// The name of that field or column
+    #[arg(long, value_name = "NAME", default_value = "cluster", requires = "annotated")]
+    cluster_field: String,
+    /// A table of the documents in clusters: id, cluster, representative, distance (to it); with --against, whether it was
+    /// stored. Where ids repeat, tables and lists also tell where a document stands: place (FILE:LINE), a_place, ...
+    #[arg(long, value_name = "FILE")]
+    clusters: Option<PathBuf>,
+    /// A table of all pairs of documents within the distance: a, b, distance; with --against, then those with something
+    /// stored (b), as the column `stored` tells
+    #[arg(long, value_name = "FILE")]
+    pairs: Option<PathBuf>,
+    /// The ids of what is kept
+    #[arg(long, value_name = "FILE")]
+    keep_list: Option<PathBuf>,
+    /// The ids of the duplicates
+    #[arg(long, value_name = "FILE")]
+    remove_list: Option<PathBuf>,
+}
+
+impl FileArgs {
+    /// The files; where there is more to do than to write them, standard output may be closed before all is written.
+    pub(super) fn files(&self, json: bool, is_cut_off: Option<&Arc<AtomicBool>>) -> Files {
+        Files {
+            output: self.output.clone(),
+            annotated: self.annotated.clone(),
+            cluster_field: Some(self.cluster_field.clone()),
+            clusters: self.clusters.clone(),
+            pairs: self.pairs.clone(),
+            keep_list: self.keep_list.clone(),
+            remove_list: self.remove_list.clone(),
+            json,
+            stdout: is_cut_off.map(|is_cut_off| Box::new(StdoutThatMayClose::new(is_cut_off)) as _),
+            unfinished: UNFINISHED.clone(),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Clusters, for people and as JSON.
+
+use serde::Serialize;
+use simstore_corpus::IdRef;
+use simstore_corpus::dedup::Cluster;
+
+use crate::failure::Outcome;
+use crate::inputs::count_of;
+use crate::output::{Output, column};
+
+#[derive(Serialize)]
+pub(super) struct ClusterObject<'a> {
+    cluster: usize,
+    size: usize,
+    representative: IdRef<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<&'a str>,
+    stored: bool,
+    members: Vec<MemberObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct MemberObject<'a> {
+    id: IdRef<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<&'a str>,
+    fingerprint: &'a str,
+    distance: u32,
+}
+
+/// A cluster as JSON.
+pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
+    let members = cluster.members.iter().map(|member| MemberObject {
+        id: member.id,
+        place: member.place.as_deref(),
+        fingerprint: &member.fingerprint,
+        distance: member.distance,
+    });
+    ClusterObject {
+        cluster: cluster.number,
+        size: cluster.members.len(),
+        representative: (&cluster.representative).into(),
+        place: cluster.place.as_deref(),
+        stored: cluster.is_stored,
+        members: members.collect(),
+    }
+}
+
+/// Prints a cluster: what stands for it, then its other documents.
+pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
+    let (number, is_stored) = (cluster.number, cluster.is_stored);
+    let like = if is_stored { ", stored before" } else { "" };
+    let documents = count_of(cluster.members.len() as u64, "document");
+    output.line(format_args!("cluster {number}: {documents}{like}"))?;
+    let place = |place: &Option<String>| match place {
+        Some(place) => format!("  ({})", column(place)),
+        None => String::new(),
+    };
+    let representative = IdRef::from(&cluster.representative).text();
+    output.line(format_args!(
+        "   {}  {}{}",
+        if is_stored { "=" } else { "0" },
+        column(&representative),
+        place(&cluster.place)
+    ))?;
+    for member in cluster.members.iter().filter(|member| !member.is_kept) {
+        let (id, distance) = (member.id.text(), member.distance);
+        output.line(format_args!("  {distance:>2}  {}{}", column(&id), place(&member.place)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What a person is told in the end, and a machine.
+
+use serde::Serialize;
+use simstore_corpus::dedup::{Largest, Totals};
+
+use crate::inputs::count_of;
+use crate::numbers::{bytes, grouped, rounded};
+use crate::progress::Progress;
+
+#[derive(Serialize)]
+pub(super) struct Summary {
+    #[serde(flatten)]
+    totals: Totals,
+    seconds: f64,
+}
+
+impl Summary {
+    pub(super) fn new(totals: Totals, seconds: f64) -> Summary {
+        Summary { totals, seconds: rounded(seconds) }
+    }
+
+    /// Says it to a person.
+    pub(super) fn say(&self, distance: u32, progress: &Progress) {
+        let totals = &self.totals;
+        let share = |part: usize| 100.0 * part as f64 / (totals.documents.max(1)) as f64;
+        let text = if totals.text_bytes > 0 {
+            format!(" ({} of text)", bytes(totals.text_bytes))
+        } else {
+            String::new()
+        };
+        progress.say(&format!(
+            "{}{text}, {}, {:.1} s",
+            count_of(totals.documents, "document"),
+            count_of(totals.fingerprints as u64, "distinct fingerprint"),
+            self.seconds
+        ));
+        progress.say(&format!(
+            "{} of {}, {} ({:.1}%), {} left",
+            count_of(totals.clusters as u64, "cluster"),
+            count_of(totals.clustered as u64, "document"),
+            count_of(totals.duplicates as u64, "duplicate"),
+            share(totals.duplicates),
+            grouped(totals.kept as u64)
+        ));
+        if let Some(stored) = totals.stored {
+            progress.say(&format!("{} near what was in the store", count_of(stored as u64, "document")));
+        }
+        if let Some(added) = totals.added {
+            progress.say(&format!("{} added to the store", count_of(added, "document")));
+        }
+        if let (Some(compared), Some(unlike)) = (totals.compared, totals.unlike) {
+            progress.say(&format!(
+                "{} of texts compared, {} not alike",
+                count_of(compared, "pair"),
+                grouped(unlike)
+            ));
+        }
+        for Largest { size, farthest } in &totals.largest {
+            let apart = match farthest {
+                Some(bits) => format!("the farthest two {bits} bits apart"),
+                None => "too many different fingerprints to compare all".to_owned(),
+            };
+            progress.say(&format!("a cluster of {}: {apart}", count_of(*size as u64, "document")));
+        }
+        if totals.largest.iter().any(|cluster| cluster.farthest.is_none_or(|bits| bits > 3 * distance.max(1)))
+        {
+            progress
+                .say("chains connect documents that are not alike: `--cluster-by stars` keeps them apart");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The files that are written.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use simstore::{Error, Fingerprint, Result};
+
+use super::listing::Listing;
+use super::rows::Results;
+use super::similarity::Texts;
+use super::written::{Clustered, Documents};
+use crate::output::name::{self, NamedFormat};
+use crate::output::{Complete, Output, Unfinished, place_of};
+use crate::rows::{self, Column, Rows};
+use crate::{DocumentFormat, Notice, Watch};
+
+/// The files that are asked for; all of them appear together, when all are complete. `-` is standard output.
+#[derive(Default)]
+pub struct Files {
+    /// The input without its duplicates, in its own format; of text files, their paths; of fingerprints, `HEX<TAB>ID`.
+    pub output: Option<PathBuf>,
+    /// The whole input, each document with the number of its cluster, in a field or column.
+    pub annotated: Option<PathBuf>,
+    /// The name of that field or column; `cluster` by default.
+    pub cluster_field: Option<String>,
+    /// Rows of the documents in clusters: id, cluster, representative, distance to it; with a store, whether it was stored.
+    /// Where ids repeat, rows and lists also tell where a document stands.
+    pub clusters: Option<PathBuf>,
+    /// Rows of all pairs of near documents: a, b, distance; with a store, then those with something stored.
+    pub pairs: Option<PathBuf>,
+    /// The ids of what is kept.
+    pub keep_list: Option<PathBuf>,
+    /// The ids of the duplicates.
+    pub remove_list: Option<PathBuf>,
+    /// Whether rows are objects of JSON where the name of their file says no format.
+    pub json: bool,
+    /// What `-` stands for, if not the standard output of the process.
+    pub stdout: Option<Box<dyn Write + Send>>,
+    /// Where files that are not finished are listed.
+    pub unfinished: Unfinished,
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all()).finish()
+    }
+}
+
+impl Files {
+    fn rows(&self) -> impl Iterator<Item = &Path> {
+        [&self.clusters, &self.pairs, &self.keep_list, &self.remove_list]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+    }
+
+    /// All that are asked for.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        self.documents().chain(self.rows())
+    }
+
+    fn documents(&self) -> impl Iterator<Item = &Path> {
+        [&self.output, &self.annotated].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// Warns of outputs that the next run on the same folders would read.
+    pub(super) fn warn_of_folders(&self, inputs: &[PathBuf], watch: &dyn Watch) {
+        let folders =
+            inputs.iter().filter(|input| input.is_dir()).filter_map(|input| input.canonicalize().ok());
+        for folder in folders {
+            for output in self.all().filter(|output| place_of(output).starts_with(&folder)) {
+                watch.notice(&Notice::Warning(&format!(
+                    "{}: is in a folder that is read, the next run reads it too; write it elsewhere",
+                    output.display()
+                )));
+            }
+        }
+    }
+
+    /// Refuses what cannot be written.
+    pub(super) fn check(&self) -> Result<()> {
+        self.rows().try_for_each(rows::check)?;
+        self.documents().try_for_each(name::check)?;
+        let all: Vec<&Path> = self.all().collect();
+        let places: Vec<PathBuf> = all.iter().map(|path| place_of(path)).collect();
+        match all.iter().enumerate().find(|&(at, _)| places[..at].contains(&places[at])) {
+            Some((_, path)) if path.as_os_str() == "-" => {
+                Err(Error::BadArgument("only one output can be standard output (`-`)".to_owned()))
+            }
+            Some((_, path)) => Err(Error::BadArgument(format!("{}: named for two outputs", path.display()))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what does not go with the inputs: documents and fingerprints are written as they stand, and nothing but
+    /// the input without its duplicates may take the place of an input.
+    pub(super) fn check_with_inputs<'a>(
+        &self,
+        inputs: impl Iterator<Item = &'a Path>,
+        listing: Option<&Listing>,
+        add: bool,
+    ) -> Result<()> {
+        if let Some(listing) = listing
+            && self.write_documents()
+            && let Some([(one, format), (other, another)]) = listing.mixed()
+        {
+            return Err(Error::BadArgument(format!(
+                "documents are written as they stand, in one format: {} holds {format}, {} {another}; take the files of \
+                 each format by themselves, or ask for option `keep_list` or option `remove_list`",
+                one.display(),
+                other.display()
+            )));
+        }
+        let format = listing.map(Listing::format);
+        self.documents().try_for_each(|path| check_format(path, format))?;
+        let inputs: BTreeSet<PathBuf> = inputs.filter(|path| path.as_os_str() != "-").map(place_of).collect();
+        let is_regular = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.is_file());
+        for path in self.all().filter(|path| inputs.contains(&place_of(path)) && is_regular(path)) {
+            let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
+            if self.rows().any(|rows| rows == path) {
+                return refused("is an input, which a table would replace");
+            }
+            if format == Some(Some(DocumentFormat::Text)) {
+                return refused("is an input, which a list of paths would replace");
+            }
+            if add {
+                return refused(
+                    "is an input: with option `add`, another run would find nothing new in it, and empty it",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether none is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    /// Whether one of them is standard output, where nothing else is printed then.
+    pub fn use_stdout(&self) -> bool {
+        self.all().any(|path| path.as_os_str() == "-")
+    }
+
+    /// Whether the documents themselves are written, and so read again.
+    pub(super) fn write_documents(&self) -> bool {
+        self.output.is_some() || self.annotated.is_some()
+    }
+
+    /// Whether all pairs are to be known.
+    pub(super) fn write_pairs(&self) -> bool {
+        self.pairs.is_some()
+    }
+}
+
+/// Refuses the name of a file of documents that says another format than these have, which is `None` for fingerprints
+/// and `Some(None)` where there are no documents.
+pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Result<()> {
+    let named = name::format(path);
+    let said = match (named, format) {
+        (NamedFormat::None, _) | (_, Some(None)) => return Ok(()),
+        (
+            NamedFormat::Documents(DocumentFormat::Tsv | DocumentFormat::Text) | NamedFormat::HexLines,
+            None,
+        ) => {
+            return Ok(());
+        }
+        // Of texts, the paths are written; with their clusters, a table.
+        (NamedFormat::Documents(DocumentFormat::Tsv), Some(Some(DocumentFormat::Text))) => return Ok(()),
+        (NamedFormat::Documents(named), Some(Some(format))) if named == format => return Ok(()),
+        (_, None) => "lines HEX<TAB>ID, as in .hex and .tsv files".to_owned(),
+        (_, Some(Some(DocumentFormat::Text))) => "paths of texts, as in .txt files".to_owned(),
+        (_, Some(Some(format))) => format!("{format}, as the inputs are"),
+    };
+    Err(Error::BadArgument(format!(
+        "{}: what is written there is {said}: give it a name that says so, or that says nothing",
+        path.display()
+    )))
+}
+
+/// The open files.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    files: Files,
+    output: Option<Output>,
+    annotated: Option<Output>,
+    clusters: Option<Output>,
+    pairs: Option<Output>,
+    keep_list: Option<Output>,
+    remove_list: Option<Output>,
+}
+
+impl Outputs {
+    /// Opens all files.
+    pub(super) fn create(mut files: Files) -> Result<Self> {
+        let (mut stdout, unfinished) = (files.stdout.take(), files.unfinished.clone());
+        let mut create = |path: &Option<PathBuf>| match path.as_deref() {
+            Some(path) if path.as_os_str() == "-" => {
+                let stdout = stdout.take().unwrap_or_else(|| Box::new(std::io::stdout()));
+                Ok(Some(Output::of_writer(path, stdout)))
+            }
+            Some(path) => Output::create(path, &unfinished).map(Some),
+            None => Ok(None),
+        };
+        Ok(Outputs {
+            output: create(&files.output)?,
+            annotated: create(&files.annotated)?,
+            clusters: create(&files.clusters)?,
+            pairs: create(&files.pairs)?,
+            keep_list: create(&files.keep_list)?,
+            remove_list: create(&files.remove_list)?,
+            files,
+        })
+    }
+
+    /// The files as they were asked for.
+    pub(super) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// Writes all files, which are complete then but for their names. Pairs are only those of similar texts, where texts are
+    /// at hand.
+    pub(super) fn write<F: Fingerprint>(
+        &mut self,
+        found: &Results<'_, F>,
+        texts: Option<&mut Texts>,
+        documents: Option<&Documents<'_>>,
+        watch: &dyn Watch,
+    ) -> Result<Vec<Complete>> {
+        let clustered = Clustered::new(found.corpus.len(), found.clusters);
+        let json = self.files.json;
+        let rows_of = |path: &Option<PathBuf>, output: Option<Output>, columns: &[Column]| {
+            path.as_deref()
+                .zip(output)
+                .map(|(path, output)| Rows::new(path, output, columns, json))
+                .transpose()
+        };
+        let mut complete = Vec::new();
+        if let Some(mut rows) = rows_of(&self.files.keep_list, self.keep_list.take(), &found.list_columns())?
+        {
+            found.write_list(&mut rows, clustered.kept(), watch)?;
+            complete.push(rows.complete()?);
+        }
+        if let Some(mut rows) =
+            rows_of(&self.files.remove_list, self.remove_list.take(), &found.list_columns())?
+        {
+            found.write_list(&mut rows, clustered.removed(), watch)?;
+            complete.push(rows.complete()?);
+        }
+        if let Some(mut rows) = rows_of(&self.files.pairs, self.pairs.take(), &found.pair_columns())? {
+            found.write_pairs(&mut rows, texts, watch)?;
+            complete.push(rows.complete()?);
+        }
+        if let Some(mut rows) = rows_of(&self.files.clusters, self.clusters.take(), &found.cluster_columns())?
+        {
+            found.write_clusters(&mut rows, watch)?;
+            complete.push(rows.complete()?);
+        }
+        if let Some((path, output)) = self.files.output.as_deref().zip(self.output.take()) {
+            complete.push(match documents {
+                Some(documents) => documents.write_kept(path, output, found.corpus, &clustered)?,
+                None => clustered.write_kept_fingerprints(output, found.corpus, watch)?,
+            });
+        }
+        if let Some((path, output)) = self.files.annotated.as_deref().zip(self.annotated.take()) {
+            let field = self.files.cluster_field.as_deref().unwrap_or("cluster");
+            complete.push(match documents {
+                Some(documents) => {
+                    documents.write_annotated(path, output, found.corpus, &clustered, field)?
+                }
+                None => clustered.write_annotated_fingerprints(output, found.corpus, watch)?,
+            });
+        }
+        Ok(complete)
+    }
+}

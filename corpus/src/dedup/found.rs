@@ -1,0 +1,245 @@
+//! What was found, whatever the width of the fingerprints.
+
+use std::fmt;
+
+use simstore::{Fingerprint, Result};
+
+use super::clusters;
+use super::job::Job;
+use super::rows::{Near, Other};
+use super::totals::Totals;
+use crate::{Counts, DocumentId, IdRef, InputKind, Watch};
+
+/// What [`find`](super::find) has come to.
+#[derive(Debug)]
+pub enum Answer {
+    /// What is near what.
+    Found(Found),
+    /// The same run has added its documents to the store before, and has written its files: nothing is to be done.
+    AddedBefore(AddedBefore),
+}
+
+/// Of a run that was finished before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddedBefore {
+    /// What was read now.
+    pub counts: Counts,
+    /// How many documents were added then.
+    pub added: u64,
+}
+
+/// What was found: clusters, pairs, what is kept. Files appear, and a store changes, with [`Found::finish`]; if this is dropped,
+/// nothing is left of it.
+pub struct Found(pub(super) AnyJob);
+
+pub(super) enum AnyJob {
+    Narrow(Box<Job<u64>>),
+    Wide(Box<Job<u128>>),
+}
+
+/// Does the same for both widths.
+macro_rules! of_any {
+    ($found:expr, $job:ident => $call:expr) => {
+        match $found {
+            AnyJob::Narrow($job) => $call,
+            AnyJob::Wide($job) => $call,
+        }
+    };
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Found").field(&self.totals()).finish()
+    }
+}
+
+/// Documents that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster<'a> {
+    /// From 1, in order of the first documents.
+    pub number: usize,
+    /// What stands for it is called.
+    pub representative: DocumentId,
+    /// Where that stands, if there are ids that repeat, and it is a document.
+    pub place: Option<String>,
+    /// Whether it was in the store before: no member is kept then.
+    pub is_stored: bool,
+    /// In order of input; one of them stands for the others, unless something stored does.
+    pub members: Vec<Member<'a>>,
+}
+
+/// A document of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// Which document, from 0: malformed ones do not count.
+    pub document: usize,
+    /// What it is called.
+    pub id: IdRef<'a>,
+    /// Where it stands, `FILE:LINE`, if there are ids that repeat.
+    pub place: Option<String>,
+    /// Its fingerprint, hexadecimal.
+    pub fingerprint: String,
+    /// From what stands for the cluster, in bits.
+    pub distance: u32,
+    /// Whether it stands for the cluster. The others are duplicates of what does.
+    pub is_kept: bool,
+}
+
+/// Two that are near.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearPair<'a> {
+    /// Which document, from 0.
+    pub document: usize,
+    /// What it is called.
+    pub id: IdRef<'a>,
+    /// A later document; `None` for something stored.
+    pub other: Option<usize>,
+    /// What that is called.
+    pub other_id: IdRef<'a>,
+    /// In bits.
+    pub distance: u32,
+}
+
+/// A document of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept<'a> {
+    /// Which document, from 0: malformed ones do not count.
+    pub document: usize,
+    /// What it is called.
+    pub id: IdRef<'a>,
+    /// Where it stands: `FILE:LINE`.
+    pub place: String,
+    /// Its fingerprint, hexadecimal; `None` without text.
+    pub fingerprint: Option<String>,
+}
+
+impl Found {
+    /// Width of the fingerprints, in bits.
+    pub fn bits(&self) -> u32 {
+        match &self.0 {
+            AnyJob::Narrow(_) => u64::BITS,
+            AnyJob::Wide(_) => u128::BITS,
+        }
+    }
+
+    /// The distance up to which fingerprints are near, in bits.
+    pub fn distance(&self) -> u32 {
+        of_any!(&self.0, job => job.distance)
+    }
+
+    /// Whether documents were read, or fingerprints.
+    pub fn kind(&self) -> InputKind {
+        of_any!(&self.0, job => job.kind)
+    }
+
+    /// How much of which kind was read.
+    pub fn counts(&self) -> Counts {
+        of_any!(&self.0, job => job.counts)
+    }
+
+    /// The numbers of the whole. How many pairs of texts were compared is known after [`Found::write`].
+    pub fn totals(&self) -> Totals {
+        of_any!(&self.0, job => Totals::of(job))
+    }
+
+    /// How many pairs of texts have been compared so far, and how many of them were not alike; `None` if texts are not
+    /// compared. Writing or visiting pairs counts anew, and all.
+    pub fn compared(&self) -> (Option<u64>, Option<u64>) {
+        of_any!(&self.0, job => job.texts.as_ref().map(|texts| (texts.compared, texts.unlike))).unzip()
+    }
+
+    /// The clusters of two documents and more, or of something stored, in order of their first documents.
+    ///
+    /// # Errors
+    /// Items are errors where the store does not tell what something in it is called.
+    pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
+        of_any!(&self.0, job => {
+            Box::new((1..).zip(&job.clusters).map(|(number, cluster)| cluster_of(job, number, cluster)))
+        })
+    }
+
+    /// What is kept, in order of input.
+    pub fn kept(&self) -> Box<dyn Iterator<Item = Kept<'_>> + '_> {
+        of_any!(&self.0, job => {
+            let kept: Vec<usize> = job.clustered().kept().collect();
+            Box::new(kept.into_iter().map(|document| Kept {
+                document,
+                id: job.corpus.names.id(document),
+                place: job.corpus.names.place(document),
+                fingerprint: job.corpus.fingerprint(document).map(Fingerprint::to_hex),
+            }))
+        })
+    }
+
+    /// Visits the pairs of near documents by input order, then those of documents with something stored; where texts are
+    /// compared, only those of similar texts. Needs [`Options::pairs`](super::Options::pairs): else there are only those of
+    /// equal fingerprints.
+    ///
+    /// # Errors
+    /// That of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says so, and where the store does not
+    /// tell what something in it is called.
+    pub fn visit_pairs(
+        &mut self,
+        watch: &dyn Watch,
+        visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
+    ) -> Result<()> {
+        of_any!(&mut self.0, job => {
+            let mut texts = job.texts.take();
+            let results = job.results();
+            let names = &job.corpus.names;
+            let visited = results.visit_pairs(texts.as_mut(), watch, |Near { document, other, distance }| {
+                let (other, other_id) = match other {
+                    Other::Document(other) => (Some(other), names.id(other)),
+                    Other::Stored(id) => (None, id),
+                };
+                visitor(&NearPair { document, id: names.id(document), other, other_id, distance })
+            });
+            job.texts = texts;
+            visited
+        })
+    }
+
+    /// Writes all files that were asked for, once. They have not got their names then.
+    ///
+    /// # Errors
+    /// [`Error::Io`](simstore::Error::Io) if one cannot be written, [`Error::Refused`](simstore::Error::Refused) if the inputs
+    /// have changed or cannot be written as was asked for, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says
+    /// so. Nothing is left of the files when this is dropped.
+    pub fn write(&mut self, watch: &dyn Watch) -> Result<()> {
+        of_any!(&mut self.0, job => job.write(watch))
+    }
+
+    /// Gives the files their names, written before or now, and adds what is kept to the store, if that was asked for: as one
+    /// step, which the watch cannot stop.
+    ///
+    /// # Errors
+    /// As [`Found::write`], and those of the store. If the process is killed meanwhile, the same run finishes what it has left.
+    pub fn finish(self, watch: &dyn Watch) -> Result<()> {
+        of_any!(self.0, job => job.finish(watch))
+    }
+}
+
+fn cluster_of<'a, F: Fingerprint>(
+    job: &'a Job<F>,
+    number: usize,
+    cluster: &clusters::Cluster<F>,
+) -> Result<Cluster<'a>> {
+    let results = job.results();
+    let (representative, is_stored) = results.representative(cluster)?;
+    let centre = cluster.centre(&job.corpus);
+    let member = |&document: &usize| Member {
+        document,
+        id: job.corpus.names.id(document),
+        place: results.place(document),
+        fingerprint: job.corpus.fingerprints[document].to_hex(),
+        distance: job.corpus.fingerprints[document].distance(centre),
+        is_kept: cluster.representative == clusters::Representative::Document(document),
+    };
+    Ok(Cluster {
+        number,
+        representative,
+        place: results.place_of_representative(cluster),
+        is_stored,
+        members: cluster.members.iter().map(member).collect(),
+    })
+}

@@ -1,0 +1,284 @@
+//! One run, from what is read to what is written and added, for fingerprints of one width.
+
+use std::path::{Path, PathBuf};
+
+use simstore::{Error, Fingerprint, Result, Snapshot};
+use simstore_text::Profile;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::against::{self, Against, Run};
+use super::clusters::{self, Cluster};
+use super::corpus::Corpus;
+use super::files::{Files, Outputs};
+use super::found::AddedBefore;
+use super::groups::Groups;
+use super::listing::Listing;
+use super::options::{ClusterBy, Options, check_distance};
+use super::preference::Preference;
+use super::reading::Reading;
+use super::rows::Results;
+use super::similarity::Texts;
+use super::source::Source;
+use super::written::{Clustered, Documents};
+use crate::numbers::count_of;
+use crate::output::{Complete, SetAside, place_of};
+use crate::watch::Step;
+use crate::{Counts, InputKind, Inputs, Notice, Watch};
+
+/// What was found, and what is still to be done with it.
+pub(super) struct Job<F: Fingerprint> {
+    /// The files of documents, to be read again.
+    inputs: Option<Inputs>,
+    /// What they were when the run began, if they are read again.
+    listing: Option<Listing>,
+    pub(super) kind: InputKind,
+    /// The name of the profile, where that is known.
+    profile: String,
+    pub(super) distance: u32,
+    pub(super) corpus: Corpus<F>,
+    pub(super) counts: Counts,
+    pub(super) groups: Groups<F>,
+    pub(super) clusters: Vec<Cluster<F>>,
+    pub(super) texts: Option<Texts>,
+    pub(super) against: Option<Against<F>>,
+    pub(super) add: bool,
+    /// Tells the run from others, where it adds.
+    run: String,
+    outputs: Outputs,
+    /// The files when they are written.
+    complete: Option<Vec<Complete>>,
+}
+
+/// Reads all, and finds what is near what. Nothing can be seen of it yet.
+pub(super) fn find<F: Fingerprint>(
+    source: Source<'_>,
+    options: &Options,
+    files: Files,
+    watch: &dyn Watch,
+) -> Result<std::result::Result<Job<F>, AddedBefore>> {
+    files.check()?;
+    options.check()?;
+    let kind = source.kind()?;
+    options.check_with(kind)?;
+    let source = match source {
+        Source::Files(inputs) => Source::Files(inputs.with_extra_field(options.keep.field())),
+        other => other,
+    };
+    source.check(options, &files)?;
+    let against = options.against.as_deref();
+    let against = against.map(|store| Against::<F>::open(store, options.add, watch)).transpose()?;
+    let stored = against.as_ref().and_then(Against::snapshot);
+    let last_run = match &against {
+        Some(against) if options.add => against.last_run()?,
+        _ => None,
+    };
+    let finished = match (&against, &last_run) {
+        (Some(against), Some(run)) => against.finish(run)?,
+        _ => Vec::new(),
+    };
+    finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
+    let distance = options.distance.or(stored.map(Snapshot::distance)).unwrap_or(3);
+    check_distance::<F>(distance)?;
+    let listing = source.listing()?;
+    check_files(&source, listing.as_ref(), &files, options.add, watch)?;
+    let twice = options.verify_text.is_some() || files.write_documents();
+    let with_pairs = options.pairs
+        || files.write_pairs()
+        || options.verify_text.is_some()
+        || options.cluster_by == ClusterBy::Stars;
+    let with_checksums = kind == InputKind::Documents && (options.add || twice);
+    // Opened first, so that a folder that is not there costs no work.
+    let outputs = Outputs::create(files)?;
+    if let (Source::Files(inputs), true, Some(_)) = (&source, twice, &listing) {
+        // What is read twice has to be there twice.
+        inputs.put_aside()?;
+    }
+    let profile = match kind {
+        InputKind::Documents => options.profile_with(stored.map(Snapshot::profile))?,
+        InputKind::Fingerprints => Profile::default(),
+    };
+
+    let corpus = Corpus::new(&options.keep, with_checksums);
+    let reading = Reading { options, profile: &profile, unfinished: &outputs.files().unfinished, watch };
+    let (corpus, counts, inputs) = reading.read(source, corpus)?;
+    if let Some(field) = options.keep.field() {
+        check_field(field, &corpus, inputs.as_ref(), watch)?;
+    }
+    let run = run_of(options, &corpus, distance, &profile);
+    if let Some(last) =
+        last_run.filter(|last| last.run == run && !options.again && !outputs.files().is_empty())
+    {
+        check_outputs_of(&last, outputs.files())?;
+        return Ok(Err(AddedBefore { counts, added: last.added }));
+    }
+    if let Some(path) = outputs.files().all().find(|path| finished.contains(&place_of(path))) {
+        return Err(Error::Refused(format!(
+            "{}: holds what another run has found, which was cut off; take it away, and run this again",
+            path.display()
+        )));
+    }
+    let groups = Groups::new(&corpus, distance, with_pairs, stored, watch)?;
+    let inputs = inputs.filter(|_| kind == InputKind::Documents);
+    let listing = listing.filter(|_| twice);
+    // Before work that would be in vain.
+    check_unchanged(listing.as_ref(), inputs.as_ref())?;
+    let mut texts = match (options.verify_text, &inputs) {
+        (Some(least), Some(inputs)) => Some(Texts::read(least, &groups, &corpus, inputs, &profile, watch)?),
+        _ => None,
+    };
+    let preference = Preference { keep: &options.keep, values: &corpus.values, names: &corpus.names };
+    let clusters = match options.cluster_by {
+        ClusterBy::Components => clusters::components(&groups, &preference, texts.as_mut(), watch)?,
+        ClusterBy::Stars => clusters::stars(&groups, &preference, texts.as_mut(), watch)?,
+    };
+    Ok(Ok(Job {
+        inputs,
+        listing,
+        kind,
+        // Of fingerprints only the user can know how they were made.
+        profile: if kind == InputKind::Documents { profile.to_string() } else { String::new() },
+        distance,
+        corpus,
+        counts,
+        groups,
+        clusters,
+        texts,
+        against,
+        add: options.add,
+        run,
+        outputs,
+        complete: None,
+    }))
+}
+
+impl<F: Fingerprint> Job<F> {
+    pub(super) fn results(&self) -> Results<'_, F> {
+        let stored = self.against.as_ref().and_then(Against::snapshot);
+        Results { corpus: &self.corpus, groups: &self.groups, clusters: &self.clusters, stored }
+    }
+
+    /// Writes all files, once. They have not got their names then.
+    pub(super) fn write(&mut self, watch: &dyn Watch) -> Result<()> {
+        if self.complete.is_some() {
+            return Ok(());
+        }
+        let stored = self.against.as_ref().and_then(Against::snapshot);
+        let found = Results { corpus: &self.corpus, groups: &self.groups, clusters: &self.clusters, stored };
+        let documents = self.inputs.as_ref().map(|inputs| Documents { inputs, watch });
+        let complete = self.outputs.write(&found, self.texts.as_mut(), documents.as_ref(), watch)?;
+        check_unchanged(self.listing.as_ref(), self.inputs.as_ref())?;
+        if let Some(against) = self.against.as_ref().filter(|_| self.add) {
+            against.check_names(&self.corpus, &self.clusters, watch)?;
+        }
+        self.complete = Some(complete);
+        Ok(())
+    }
+
+    /// Gives the files their names, and adds what is kept to the store, as one step.
+    pub(super) fn finish(mut self, watch: &dyn Watch) -> Result<()> {
+        self.write(watch)?;
+        let mut complete = self.complete.take().unwrap_or_default();
+        Step::new(watch, "files").add(0)?;
+        let Some(against) = self.against.as_ref().filter(|_| self.add) else {
+            return complete.into_iter().try_for_each(Complete::publish);
+        };
+        let added = self.results().to_add();
+        let made = against.open_store(self.distance, &self.profile)?;
+        let load = against.load(made.as_ref(), &self.corpus, &self.clusters)?;
+        let suffix = against::suffix(&self.run);
+        let aside: Vec<Option<SetAside>> =
+            complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
+        let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
+        // From here on nobody but the store knows whether they are to get their names.
+        complete.iter_mut().for_each(Complete::keep);
+        if let Some(load) = load {
+            against::commit(load, &self.run, added, &aside)?;
+        }
+        for file in &aside {
+            file.publish()?;
+        }
+        against.settle(made.as_ref())
+    }
+
+    /// The documents that are kept.
+    pub(super) fn clustered(&self) -> Clustered {
+        Clustered::new(self.corpus.len(), &self.clusters)
+    }
+}
+
+/// Fails if what is read twice is not what it was.
+fn check_unchanged(listing: Option<&Listing>, inputs: Option<&Inputs>) -> Result<()> {
+    match (listing, inputs) {
+        (Some(listing), Some(inputs)) => listing.check_unchanged(inputs),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses inputs that come twice, and outputs that do not go with the inputs.
+fn check_files(
+    source: &Source<'_>,
+    listing: Option<&Listing>,
+    files: &Files,
+    add: bool,
+    watch: &dyn Watch,
+) -> Result<()> {
+    let Source::Files(inputs) = source else { return files.check_with_inputs(std::iter::empty(), None, add) };
+    match listing {
+        Some(listing) => {
+            listing.check_each_is_named_once()?;
+            files.warn_of_folders(inputs.paths(), watch);
+            files.check_with_inputs(listing.paths(), Some(listing), add)
+        }
+        None => files.check_with_inputs(inputs.paths().iter().map(PathBuf::as_path), None, add),
+    }
+}
+
+/// Tells of documents that do not have the field by which one is kept; fails if none has it.
+fn check_field<F: Fingerprint>(
+    field: &str,
+    corpus: &Corpus<F>,
+    inputs: Option<&Inputs>,
+    watch: &dyn Watch,
+) -> Result<()> {
+    let missing = corpus.values.missing();
+    if missing == 0 {
+        return Ok(());
+    }
+    if missing < corpus.len() {
+        watch.notice(&Notice::Warning(&format!(
+            "{} without `{field}`: kept only where none of a cluster has it",
+            count_of(missing as u64, "document")
+        )));
+        return Ok(());
+    }
+    // What was read from a pipe is gone.
+    let inputs = inputs.filter(|inputs| inputs.pipes().next().is_none());
+    let first = inputs.and_then(|inputs| inputs.records().find_map(Result::ok));
+    let there = match first.map(|record| record.field_names()) {
+        Some(names) if !names.is_empty() => format!("; the first has `{}`", names.join("`, `")),
+        _ => String::new(),
+    };
+    Err(Error::Refused(format!("option `keep`: no document has a field `{field}`{there}")))
+}
+
+/// Tells a run from those on other documents, or with other options. Stores keep it: what is written here stays as it is.
+fn run_of<F: Fingerprint>(options: &Options, corpus: &Corpus<F>, distance: u32, profile: &Profile) -> String {
+    if !options.add {
+        return String::new();
+    }
+    let how = format!("{} {distance} {:?} {:?} {profile}", F::BITS, options.cluster_by, options.keep);
+    format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()))
+}
+
+/// Fails unless the outputs that are asked for are there, from a run that was the same.
+fn check_outputs_of(last: &Run, files: &Files) -> Result<()> {
+    let is_there = |path: &&Path| last.has_written(path) && path.exists();
+    match files.all().find(|path| !is_there(path)) {
+        Some(path) => Err(Error::Refused(format!(
+            "the same run has added these documents to the store before, and cannot tell again which were new: {} is not to \
+             be had; option `again` compares with the store as it is now",
+            if path.as_os_str() == "-" { "standard output".into() } else { path.to_string_lossy() }
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,121 @@
+//! Near-duplicates of a corpus: clusters, and what is kept of them. No store is needed; one can be compared with, and added to.
+//!
+//! [`find`] reads [files, documents or fingerprints](Source) and compares all with all, by [`Options`]. What it has [`Found`] can
+//! be looked at; the [`Files`] that were asked for appear, and a store changes, with [`Found::finish`]. Until then nothing can
+//! be seen of the run, and a [`Watch`] can stop it.
+//!
+//! The result depends on what is read and on the options only, not on the number of threads. It takes 28 bytes of memory for
+//! each 64-bit fingerprint, 52 for each of 128 bits, and more for ids that are no positions, for what is near something, and
+//! for pairs.
+//!
+//! [`make_shard`] makes parts of the work on one of several machines, [`estimate`] says how much there is to do.
+//! `examples/dedup.rs` is a program of its own.
+//!
+//! ```
+//! use simstore_corpus::DocumentId;
+//! use simstore_corpus::dedup::{self, Answer, Files, Options, Source};
+//!
+//! let documents = [("a", "To be, or not to be, that is the question"), ("b", "something else altogether")];
+//! let twice = documents.iter().chain(&documents[..1]);
+//! let texts = twice.map(|&(id, text)| (DocumentId::Name(id.to_owned()), text.to_owned()));
+//! let answer = dedup::find(Source::documents(texts), &Options::default(), Files::default(), &())?;
+//! let Answer::Found(found) = answer else { unreachable!("nothing is added to a store") };
+//! assert_eq!((found.totals().documents, found.totals().kept), (3, 2));
+//! for cluster in found.clusters() {
+//!     for duplicate in cluster?.members.iter().filter(|member| !member.is_kept) {
+//!         assert_eq!((duplicate.document, duplicate.distance), (2, 0));
+//!     }
+//! }
+//! # Ok::<(), simstore::Error>(())
+//! ```
+
+use simstore::{Error, Fingerprint, Result};
+
+use self::found::AnyJob;
+use self::parts::Parts;
+use crate::output::Unfinished;
+use crate::{Counts, Inputs, Watch};
+
+mod against;
+mod clusters;
+mod corpus;
+mod estimate;
+mod files;
+mod found;
+mod groups;
+mod job;
+mod listing;
+mod names;
+mod options;
+mod part;
+mod parts;
+mod preference;
+mod reading;
+mod rows;
+mod similarity;
+mod source;
+mod totals;
+mod written;
+
+pub use self::estimate::{Estimate, FilesOfFormat, estimate};
+pub use self::files::Files;
+pub use self::found::{AddedBefore, Answer, Cluster, Found, Kept, Member, NearPair};
+pub use self::options::{ClusterBy, Options, profile_with};
+pub use self::parts::{Shard, Tally};
+pub use self::preference::Keep;
+pub use self::source::{Source, Text};
+pub use self::totals::{Largest, Totals};
+
+/// Reads all, and finds what is near what.
+///
+/// # Errors
+/// [`Error::BadArgument`] for options and files that make no sense, or do not go with what is read; [`Error::Refused`] if
+/// inputs change, there is more than the memory allows, or there is no store; [`Error::Cancelled`] if the watch says so;
+/// [`Error::BadInput`] for what is malformed, unless that is [skipped](Inputs::skip_bad); and those of reading, writing and of
+/// the store.
+pub fn find(source: Source<'_>, options: &Options, files: Files, watch: &dyn Watch) -> Result<Answer> {
+    let found = match options.width()? {
+        u128::BITS => job::find(source, options, files, watch)?.map(|job| AnyJob::Wide(Box::new(job))),
+        _ => job::find(source, options, files, watch)?.map(|job| AnyJob::Narrow(Box::new(job))),
+    };
+    Ok(match found {
+        Ok(job) => Answer::Found(Found(job)),
+        Err(added) => Answer::AddedBefore(added),
+    })
+}
+
+/// Makes the parts of a shard in the folder of [`Options::resume`]. When all shards are made, on any machine, and their parts are
+/// in one folder, [`find`] with that folder joins them.
+///
+/// # Errors
+/// As [`find`].
+pub fn make_shard(
+    inputs: &Inputs,
+    shard: Shard,
+    options: &Options,
+    unfinished: &Unfinished,
+    watch: &dyn Watch,
+) -> Result<(Counts, Tally)> {
+    match options.width()? {
+        u128::BITS => make_shard_of::<u128>(inputs, shard, options, unfinished, watch),
+        _ => make_shard_of::<u64>(inputs, shard, options, unfinished, watch),
+    }
+}
+
+fn make_shard_of<F: Fingerprint>(
+    inputs: &Inputs,
+    shard: Shard,
+    options: &Options,
+    unfinished: &Unfinished,
+    watch: &dyn Watch,
+) -> Result<(Counts, Tally)> {
+    options.check_with(inputs.kind()?)?;
+    let Some(folder) = &options.resume else {
+        return Err(Error::BadArgument("a shard needs a folder for its parts: option `resume`".to_owned()));
+    };
+    let profile = options.profile_with(None)?;
+    options::check_width::<F>(&profile)?;
+    let inputs = inputs.with_extra_field(options.keep.field());
+    let parts = Parts { folder, shard: Some(shard), inputs: &inputs, profile: &profile, unfinished, watch };
+    parts.visit::<F>(|_| Ok(()))
+}

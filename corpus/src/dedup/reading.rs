@@ -1,0 +1,145 @@
+//! Reading what is compared.
+
+use rayon::prelude::*;
+use simstore::{Error, Fingerprint, Result, threads};
+use simstore_text::Profile;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::corpus::Corpus;
+use super::options::{Options, check_width};
+use super::parts::Parts;
+use super::source::{Source, Text};
+use crate::numbers::{bytes, count_of};
+use crate::output::Unfinished;
+use crate::watch::Step;
+use crate::{Block, Counts, InputKind, Inputs, Item, Notice, Piece, Watch};
+
+/// Documents after which the memory is looked at.
+const MEMORY_CHECKED: usize = 4096;
+/// Documents that are fingerprinted at once, on all cores.
+const BATCH: usize = 1024;
+
+/// How what is handed over becomes a corpus.
+pub(super) struct Reading<'a> {
+    pub(super) options: &'a Options,
+    pub(super) profile: &'a Profile,
+    pub(super) unfinished: &'a Unfinished,
+    pub(super) watch: &'a dyn Watch,
+}
+
+impl Reading<'_> {
+    /// Reads all. Files come back, for they can be read again.
+    pub(super) fn read<F: Fingerprint>(
+        &self,
+        source: Source<'_>,
+        mut corpus: Corpus<F>,
+    ) -> Result<(Corpus<F>, Counts, Option<Inputs>)> {
+        let limit = self.options.memory;
+        let push = |corpus: &mut Corpus<F>, item: &Item<F>| {
+            corpus.push(item);
+            if corpus.len().is_multiple_of(MEMORY_CHECKED) { check_memory(corpus, limit) } else { Ok(()) }
+        };
+        let (counts, inputs) = match source {
+            Source::Files(inputs) => (self.read_files(&inputs, &mut corpus, push)?, Some(inputs)),
+            Source::Documents(documents) => {
+                check_width::<F>(self.profile)?;
+                (self.read_documents(documents, |item| push(&mut corpus, &item))?, None)
+            }
+            Source::Fingerprints(fingerprints) => {
+                let step = Step::new(self.watch, "fingerprints");
+                step.add(0)?;
+                let mut counts = Counts::default();
+                for (position, fingerprint) in (0..).zip(fingerprints) {
+                    let (id, value) = fingerprint?;
+                    let fingerprint = F::from_u128(value);
+                    if fingerprint.to_u128() != value {
+                        let reason = format!("fingerprint {value:x} of {id}: more than {} bits", F::BITS);
+                        return Err(Error::BadArgument(reason));
+                    }
+                    let item = Item { id, ..Item::new(position, Some(fingerprint)) };
+                    counts.read += 1;
+                    push(&mut corpus, &item)?;
+                    step.add(1)?;
+                }
+                (counts, None)
+            }
+        };
+        check_memory(&corpus, limit)?;
+        corpus.names.find_repeated();
+        Ok((corpus, counts, inputs))
+    }
+
+    fn read_files<F: Fingerprint>(
+        &self,
+        inputs: &Inputs,
+        corpus: &mut Corpus<F>,
+        mut push: impl FnMut(&mut Corpus<F>, &Item<F>) -> Result<()>,
+    ) -> Result<Counts> {
+        if inputs.kind()? == InputKind::Fingerprints {
+            return inputs.visit_pieces(self.watch, |piece| match piece {
+                Piece::Item(item) => push(corpus, &item),
+                Piece::Block(Block { fingerprints, position, path, line }) => {
+                    corpus.push_block(fingerprints, position, path, line);
+                    check_memory(corpus, self.options.memory)
+                }
+            });
+        }
+        check_width::<F>(self.profile)?;
+        let Some(folder) = &self.options.resume else {
+            return inputs.visit_documents(self.profile, self.watch, |item| push(corpus, &item));
+        };
+        let &Reading { profile, unfinished, watch, .. } = self;
+        let parts = Parts { folder, shard: None, inputs, profile, unfinished, watch };
+        let (counts, tally) = parts.visit(|item| push(corpus, &item))?;
+        watch.notice(&Notice::Parts { found: tally.found, made: tally.made });
+        Ok(counts)
+    }
+
+    /// Fingerprints documents on all cores.
+    fn read_documents<F: Fingerprint>(
+        &self,
+        documents: impl Iterator<Item = Result<Text>>,
+        mut visitor: impl FnMut(Item<F>) -> Result<()>,
+    ) -> Result<Counts> {
+        threads::ensure_pool()?;
+        let step = Step::new(self.watch, "documents");
+        step.add(0)?;
+        let mut counts = Counts::default();
+        let mut documents = documents.fuse();
+        let mut position = 0;
+        loop {
+            let batch: Vec<Text> = documents.by_ref().take(BATCH).collect::<Result<_>>()?;
+            if batch.is_empty() {
+                return Ok(counts);
+            }
+            let made: Vec<_> =
+                batch.par_iter().map(|document| self.profile.fingerprint::<F>(&document.text)).collect();
+            for (document, simhash) in batch.into_iter().zip(made) {
+                let item = Item {
+                    id: document.id,
+                    features: simhash.as_ref().map(|simhash| simhash.features),
+                    text_bytes: document.text.len() as u64,
+                    extra: document.extra,
+                    checksum: xxh3_64(document.text.as_bytes()),
+                    has_id: true,
+                    ..Item::new(position, simhash.map(|simhash| simhash.fingerprint))
+                };
+                position += 1;
+                counts.count(&item);
+                visitor(item)?;
+                step.add(1)?;
+            }
+        }
+    }
+}
+
+fn check_memory<F: Fingerprint>(corpus: &Corpus<F>, limit: Option<u64>) -> Result<()> {
+    let Some(limit) = limit.filter(|&limit| corpus.memory() > limit) else { return Ok(()) };
+    Err(Error::Refused(format!(
+        "{} take {}, more than the {} of option `memory`: give it more, or fingerprint the corpus first and compare \
+         fingerprints without ids, which take the least",
+        count_of(corpus.len() as u64, "document"),
+        bytes(corpus.memory()),
+        bytes(limit)
+    )))
+}

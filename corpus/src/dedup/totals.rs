@@ -1,0 +1,99 @@
+//! The numbers of a whole run.
+
+use serde::Serialize;
+use simstore::Fingerprint;
+
+use super::clusters::{Cluster, Representative};
+use super::job::Job;
+
+/// The largest clusters of which is told how far apart their members are.
+const LARGEST: usize = 3;
+
+/// The numbers of a run: as a line of JSON they are the same in all interfaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Documents or fingerprints read.
+    pub documents: u64,
+    /// Distinct fingerprints among them.
+    pub fingerprints: usize,
+    /// Clusters of two documents and more, or of something stored.
+    pub clusters: usize,
+    /// Documents in them.
+    pub clustered: usize,
+    /// Documents in them that do not stand for their cluster.
+    pub duplicates: usize,
+    /// Documents in clusters of something stored, if a store was compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<usize>,
+    /// Documents that are added to the store, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<u64>,
+    /// Documents that are left.
+    pub kept: usize,
+    /// The largest clusters.
+    pub largest: Vec<Largest>,
+    /// Pairs whose texts were compared, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<u64>,
+    /// Of these, pairs that were not alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlike: Option<u64>,
+    /// Documents that have an id which another has.
+    pub same_id: usize,
+    /// Documents without text, which match nothing.
+    pub empty: u64,
+    /// Documents too short to be reliable.
+    pub short: u64,
+    /// Characters that were not in the encoding of their input.
+    pub replaced: u64,
+    /// Malformed documents skipped.
+    pub bad: u64,
+    /// Bytes of all texts.
+    pub text_bytes: u64,
+}
+
+/// A large cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Largest {
+    /// Its documents.
+    pub size: usize,
+    /// The greatest distance of two of them, in bits; `None` if there are too many different ones to compare all.
+    pub farthest: Option<u32>,
+}
+
+impl Totals {
+    pub(super) fn of<F: Fingerprint>(job: &Job<F>) -> Totals {
+        let (clusters, counts) = (&job.clusters, job.counts);
+        let duplicates: usize = clusters.iter().map(|cluster| cluster.removed().count()).sum();
+        let is_stored = |cluster: &&Cluster<F>| matches!(cluster.representative, Representative::Stored(_));
+        let results = job.results();
+        let mut largest: Vec<&Cluster<F>> = clusters.iter().collect();
+        // Stable: among equals, the first.
+        largest.sort_by_key(|cluster| std::cmp::Reverse(cluster.members.len()));
+        largest.truncate(LARGEST);
+        Totals {
+            documents: counts.read,
+            fingerprints: job.groups.distinct(),
+            clusters: clusters.len(),
+            clustered: clusters.iter().map(|cluster| cluster.members.len()).sum(),
+            duplicates,
+            stored: results
+                .stored
+                .map(|_| clusters.iter().filter(is_stored).map(|cluster| cluster.members.len()).sum()),
+            added: job.add.then(|| results.to_add()),
+            kept: job.corpus.len() - duplicates,
+            largest: largest
+                .iter()
+                .map(|cluster| Largest { size: cluster.members.len(), farthest: cluster.spread(&job.corpus) })
+                .collect(),
+            compared: job.texts.as_ref().map(|texts| texts.compared),
+            unlike: job.texts.as_ref().map(|texts| texts.unlike),
+            same_id: job.corpus.names.repeated(),
+            empty: counts.empty,
+            short: counts.short,
+            replaced: counts.replaced,
+            bad: counts.bad,
+            text_bytes: counts.text_bytes,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Deduplication as a library: what is found, and what is left of it when it is stopped.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use simstore::{Error, Result, Snapshot};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Source};
+use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Progress, Watch};
+
+use crate::{Folder, Random};
+
+#[path = "../examples/dedup.rs"]
+#[allow(dead_code, reason = "its main function takes the arguments of the process")]
+mod example;
+
+const ROWS: &str = if cfg!(feature = "parquet") { "clusters.parquet" } else { "clusters.csv" };
+
+fn inputs(path: &Path) -> Inputs {
+    Inputs::new(&[path.to_path_buf()], DocumentOptions::default()).unwrap()
+}
+
+fn found(answer: Result<Answer>) -> Found {
+    match answer.unwrap() {
+        Answer::Found(found) => found,
+        Answer::AddedBefore(before) => panic!("{before:?}"),
+    }
+}
+
+/// The members of each cluster, the one that is kept first.
+fn clusters(found: &Found) -> Vec<Vec<String>> {
+    let ids = |cluster: Result<dedup::Cluster<'_>>| {
+        let mut members = cluster.unwrap().members;
+        members.sort_by_key(|member| !member.is_kept);
+        members.iter().map(|member| member.id.text().into_owned()).collect()
+    };
+    found.clusters().map(ids).collect()
+}
+
+/// The files of a folder and of those below it, hidden ones too.
+fn all_files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(all_files(&path));
+        } else {
+            all.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+    all
+}
+
+fn stored(store: &Path) -> Vec<(u64, String)> {
+    let store = Snapshot::<u64>::open(store).unwrap();
+    let name = |id: Option<u64>| store.name(id.unwrap()).unwrap().unwrap();
+    let mut all: Vec<_> =
+        store.iter().map(|entry| entry.unwrap()).map(|entry| (entry.fingerprint, name(entry.id))).collect();
+    all.sort();
+    all
+}
+
+/// Lines of documents, some of them nearly the same.
+fn documents() -> String {
+    let text = |i: usize| {
+        let topic = ["rivers of the north", "ships and their sails", "bread and how it is made"][i % 3];
+        let end = if i < 15 { String::new() } else { format!(", and number {i} says something of its own") };
+        format!("{{\"id\": \"d{i}\", \"text\": \"About {topic} there is much to be told{end}\"}}\n")
+    };
+    (0..24).map(text).collect()
+}
+
+#[test]
+fn the_example_deduplicates_a_file() {
+    let folder = Folder::new();
+    let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/en.jsonl");
+    let [unique, rows] = ["unique.jsonl", ROWS].map(|name| folder.0.path().join(name));
+    let (kept, documents) = example::run(input.clone(), unique.clone(), rows.clone()).unwrap();
+    assert_eq!(documents, 77);
+    assert!(kept < 77);
+    let lines = fs::read_to_string(&unique).unwrap();
+    assert_eq!(lines.lines().count(), kept);
+    let all = fs::read_to_string(input).unwrap();
+    assert!(lines.lines().all(|line| all.contains(line)));
+    // Rows can be read as documents again.
+    let read = Inputs::new(
+        &[rows],
+        DocumentOptions { text_fields: vec!["representative".to_owned()], ..DocumentOptions::default() },
+    );
+    let members: Vec<String> = read.unwrap().documents().map(|row| row.unwrap().id.to_string()).collect();
+    let expected: Vec<String> = clusters(&found(dedup::find(
+        self::inputs(&unique).into(),
+        &Options::default(),
+        Files::default(),
+        &(),
+    )))
+    .concat();
+    assert!(expected.is_empty(), "what is left has duplicates: {expected:?}");
+    assert!(members.len() > 77 - kept, "{members:?}");
+}
+
+#[test]
+fn files_documents_and_fingerprints_give_the_same() {
+    let folder = Folder::new();
+    let path = folder.file("a.jsonl", documents());
+    let texts: Vec<(DocumentId, String)> =
+        inputs(&path).documents().map(|document| document.unwrap()).map(|d| (d.id, d.text)).collect();
+    for bits in [64, 128] {
+        let options = Options { bits: Some(bits), pairs: true, ..Options::default() };
+        let mut of_files = found(dedup::find(inputs(&path).into(), &options, Files::default(), &()));
+        let fingerprints: Vec<(DocumentId, u128)> = of_files
+            .kept()
+            .map(|kept| (kept.id.into(), u128::from_str_radix(&kept.fingerprint.unwrap(), 16).unwrap()))
+            .collect();
+        let expected = clusters(&of_files);
+        assert_eq!((of_files.bits(), expected.len()), (bits, 3));
+        let of_texts = found(dedup::find(Source::documents(texts.clone()), &options, Files::default(), &()));
+        assert_eq!(clusters(&of_texts), expected);
+        let totals = |found: &Found| dedup::Totals { text_bytes: 0, ..found.totals() };
+        assert_eq!(totals(&of_texts), totals(&of_files));
+        let mut pairs = 0;
+        of_files
+            .visit_pairs(&(), &mut |pair| {
+                pairs += 1;
+                assert!(pair.document < pair.other.unwrap() && pair.distance <= 3);
+                Ok(())
+            })
+            .unwrap();
+        assert!(pairs >= of_files.totals().duplicates);
+        // What is left has no duplicates.
+        let left = found(dedup::find(Source::fingerprints(fingerprints), &options, Files::default(), &()));
+        assert_eq!((left.totals().clusters, left.totals().kept), (0, of_files.totals().kept));
+    }
+}
+
+#[test]
+fn fingerprints_are_compared_as_by_the_plain_loop() {
+    let mut random = Random(7);
+    let values: Vec<u128> =
+        (0..300).map(|_| u128::from(random.below(4)) << 90 | 1 << random.below(40)).collect();
+    let given = || (0..).map(DocumentId::Number).zip(values.clone());
+    let options = Options { bits: Some(128), distance: Some(2), pairs: true, ..Options::default() };
+    let mut of_values = found(dedup::find(Source::fingerprints(given()), &options, Files::default(), &()));
+    let mut expected = Vec::new();
+    for (a, x) in values.iter().enumerate() {
+        for (b, y) in values.iter().enumerate().skip(a + 1) {
+            let distance = (x ^ y).count_ones();
+            if distance <= 2 {
+                expected.push((a, Some(b), distance));
+            }
+        }
+    }
+    let mut pairs = Vec::new();
+    let visited = of_values.visit_pairs(&(), &mut |pair| {
+        pairs.push((pair.document, pair.other, pair.distance));
+        Ok(())
+    });
+    visited.unwrap();
+    assert!(expected.len() > 300);
+    assert_eq!(pairs, expected);
+    // A visitor can end it.
+    let stopped = of_values.visit_pairs(&(), &mut |_| Err(Error::Cancelled));
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    let narrow = Options { bits: Some(64), ..options };
+    let refused = dedup::find(Source::fingerprints(given()), &narrow, Files::default(), &()).unwrap_err();
+    assert!(refused.to_string().contains("more than 64 bits"), "{refused}");
+}
+
+#[test]
+fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
+    let one = || Source::documents([(DocumentId::Number(0), "one".to_owned())]);
+    let files = || Files { output: Some("never-written".into()), ..Files::default() };
+    let options = Options::default;
+    let cases: [(Options, Files, &str); 6] = [
+        (Options { verify_text: Some(0.5), ..options() }, Files::default(), "`verify_text` is for files"),
+        (Options { resume: Some("never-made".into()), ..options() }, Files::default(), "`resume` is for"),
+        (options(), files(), "option `output` is for files"),
+        (Options { add: true, ..options() }, Files::default(), "option `add` needs option `against`"),
+        (Options { bits: Some(65), ..options() }, Files::default(), "option `bits` is 65"),
+        (Options { verify_text: Some(1.5), ..options() }, Files::default(), "from 0 to 1"),
+    ];
+    for (options, files, message) in cases {
+        let error = dedup::find(one(), &options, files, &()).unwrap_err();
+        assert!(matches!(error, Error::BadArgument(_)), "{error:?}");
+        assert!(error.to_string().contains(message) && !error.to_string().contains("--"), "{error}");
+    }
+    let missing = Options { keep: Keep::Newest("date".to_owned()), ..options() };
+    let error = dedup::find(one(), &missing, Files::default(), &()).unwrap_err();
+    assert!(matches!(&error, Error::Refused(reason) if reason.starts_with("option `keep`")), "{error:?}");
+    assert!(!Path::new("never-written").exists() && !Path::new("never-made").exists());
+}
+
+#[test]
+fn nothing_is_left_of_what_is_dropped() {
+    let folder = Folder::new();
+    let path = folder.file("a.jsonl", documents());
+    let before = all_files(folder.0.path());
+    let files = || Files {
+        output: Some(folder.0.path().join("kept.jsonl")),
+        pairs: Some(folder.0.path().join("pairs.csv")),
+        ..Files::default()
+    };
+    let mut dropped = found(dedup::find(inputs(&path).into(), &Options::default(), files(), &()));
+    dropped.write(&()).unwrap();
+    assert!(all_files(folder.0.path()).len() > before.len());
+    drop(dropped);
+    assert_eq!(all_files(folder.0.path()), before);
+    found(dedup::find(inputs(&path).into(), &Options::default(), files(), &())).finish(&()).unwrap();
+    assert_eq!(all_files(folder.0.path()).len(), before.len() + 2);
+}
+
+/// Says not to go on when it is asked for so many times.
+struct Stopping {
+    at: u64,
+    asked: AtomicU64,
+}
+
+impl Watch for Stopping {
+    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+        match self.asked.fetch_add(1, Ordering::Relaxed) + 1 {
+            asked if asked == self.at => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn run(input: &Path, folder: &Path, options: &Options, watch: &dyn Watch) -> Result<()> {
+    let files = Files {
+        output: Some(folder.join("kept.jsonl.gz")),
+        annotated: Some(folder.join("annotated.jsonl")),
+        clusters: Some(folder.join(ROWS)),
+        pairs: Some(folder.join("pairs.csv")),
+        keep_list: Some(folder.join("keep")),
+        remove_list: Some(folder.join("remove")),
+        ..Files::default()
+    };
+    match dedup::find(inputs(input).into(), options, files, watch)? {
+        Answer::Found(found) => found.finish(watch),
+        Answer::AddedBefore(before) => panic!("{before:?}"),
+    }
+}
+
+/// Stops a run wherever it asks, and then lets it run.
+fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
+    let folder = Folder::new();
+    let input = folder.file("in/a.jsonl", documents());
+    let first = folder.file("in/first.jsonl", "{\"id\": \"s\", \"text\": \"About ships and their sails\"}\n");
+    let prepare = |at: &str| {
+        let out = folder.0.path().join(at);
+        fs::create_dir_all(&out).unwrap();
+        let options = options(&out);
+        if options.add {
+            let add = Options { against: options.against, add: true, ..Options::default() };
+            found(dedup::find(inputs(&first).into(), &add, Files::default(), &())).finish(&()).unwrap();
+        }
+        out
+    };
+    let results = |out: &Path| {
+        let files = all_files(out).into_iter().filter(|(path, _)| path.parent() == Some(out));
+        let files: BTreeMap<_, _> =
+            files.map(|(path, bytes)| (path.file_name().unwrap().to_owned(), bytes)).collect();
+        let store = options(out).against.map(|store| stored(&store));
+        (files, store)
+    };
+    let undisturbed = prepare("undisturbed");
+    let empty = results(&undisturbed);
+    run(&input, &undisturbed, &options(&undisturbed), &()).unwrap();
+    let expected = results(&undisturbed);
+    assert_eq!(expected.0.len(), 6);
+    for at in 1.. {
+        let out = prepare(&format!("stopped-{at}"));
+        let options = options(&out);
+        let stopped = run(&input, &out, &options, &Stopping { at, asked: AtomicU64::new(0) });
+        let Err(error) = stopped else {
+            assert!(at > least, "asked only {at} times");
+            assert_eq!(results(&out), expected);
+            return;
+        };
+        assert!(matches!(error, Error::Cancelled), "{at}: {error}");
+        assert_eq!(results(&out), empty, "stopped at {at}");
+        let hidden: Vec<_> = all_files(&out)
+            .into_keys()
+            .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with('.'))
+            .collect();
+        assert!(hidden.is_empty(), "stopped at {at}: {hidden:?}");
+        run(&input, &out, &options, &()).unwrap();
+        assert_eq!(results(&out), expected, "after it was stopped at {at}");
+    }
+}
+
+#[test]
+fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
+    let options = |out: &Path| Options { against: Some(out.join("store")), add: true, ..Options::default() };
+    stop_everywhere(options, 8);
+}
+
+#[test]
+fn a_run_that_compares_texts_can_be_stopped_everywhere() {
+    let options = |out: &Path| Options {
+        verify_text: Some(0.5),
+        cluster_by: ClusterBy::Stars,
+        resume: Some(out.join("parts")),
+        distance: Some(8),
+        ..Options::default()
+    };
+    stop_everywhere(options, 10);
+}
+
+#[test]
+fn the_same_run_adds_once() {
+    let folder = Folder::new();
+    let input = folder.file("a.jsonl", documents());
+    let out = folder.0.path();
+    let options = Options { against: Some(out.join("store")), add: true, ..Options::default() };
+    run(&input, out, &options, &()).unwrap();
+    let before = (stored(&out.join("store")), fs::read(out.join("keep")).unwrap());
+    let files = Files { keep_list: Some(out.join("keep")), ..Files::default() };
+    match dedup::find(inputs(&input).into(), &options, files, &()).unwrap() {
+        Answer::AddedBefore(again) => {
+            assert_eq!((again.counts.read, again.added), (24, before.0.len() as u64));
+        }
+        Answer::Found(found) => panic!("{found:?}"),
+    }
+    assert_eq!((stored(&out.join("store")), fs::read(out.join("keep")).unwrap()), before);
+}
