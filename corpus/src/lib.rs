@@ -31,8 +31,8 @@
 //!
 //! Everything streams: no input is held in memory as a whole, except for a text file. Blank lines and a byte order mark
 //! at the start are ignored. Malformed characters are replaced and counted. A malformed document, the
-//! rest of a damaged row group of Parquet, or a file that cannot be read or read on, is one [`Error::BadInput`], and the
-//! reading goes on after it; any other error is the last item.
+//! rest of a damaged row group of Parquet, or a file that cannot be read or read on, is one
+//! [`Error::BadInput`](simstore::Error::BadInput), and the reading goes on after it; any other error is the last item.
 //!
 //! [`dedup`] finds the near-duplicates of a corpus and takes them out. [`DocumentWriter`] writes documents again as they stand, [`rows`] results; [`output`] lets files appear when they are
 //! complete.
@@ -140,9 +140,9 @@ pub struct Document {
 /// The documents of files and folders, in order.
 ///
 /// # Errors
-/// Items are [`Error::BadInput`] for a malformed document, after which the next one follows, and for a file that
+/// Items are [`Error::BadInput`](simstore::Error::BadInput) for a malformed document, after which the next one follows, and for a file that
 /// cannot be opened, decompressed or read on, or that lacks the columns asked for, after which the next file
-/// follows. [`Error::Io`] for a file that is not there, and [`Error::BadArgument`] for one that holds fingerprints
+/// follows. [`Error::Io`](simstore::Error::Io) for a file that is not there, and [`Error::BadArgument`](simstore::Error::BadArgument) for one that holds fingerprints
 /// and for a pattern that matches nothing end the iteration.
 pub fn documents(
     paths: &[PathBuf],

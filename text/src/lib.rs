@@ -241,7 +241,7 @@ impl Profile {
     /// Checks that the fingerprints can have so many bits.
     ///
     /// # Errors
-    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the profile makes fingerprints of another width.
+    /// [`Error::BadArgument`] if the profile makes fingerprints of another width.
     pub fn check_bits(&self, wanted: u32) -> simstore::Result<()> {
         match self.bits() {
             Some(bits) if bits != wanted => Err(simstore::Error::BadArgument(format!(

@@ -114,7 +114,7 @@ fn make_shard_of<F: Fingerprint>(
         return Err(Error::BadArgument("a shard needs a folder for its parts: option `resume`".to_owned()));
     };
     let profile = options.profile_with(None)?;
-    options::check_width::<F>(&profile)?;
+    profile.check_bits(F::BITS)?;
     let inputs = inputs.with_extra_field(options.keep.field());
     let parts = Parts { folder, shard: Some(shard), inputs: &inputs, profile: &profile, unfinished, watch };
     parts.visit::<F>(|_| Ok(()))

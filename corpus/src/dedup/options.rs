@@ -141,17 +141,6 @@ pub(super) fn for_documents(option: &str) -> Error {
     Error::BadArgument(format!("{option} is for documents: the inputs hold fingerprints"))
 }
 
-/// Refuses a profile that makes fingerprints of another width.
-pub(super) fn check_width<F: Fingerprint>(profile: &Profile) -> Result<()> {
-    match profile.bits() {
-        Some(bits) if bits != F::BITS => Err(Error::BadArgument(format!(
-            "profile {profile} makes fingerprints of {bits} bits, not {}: give option `bits` {bits}",
-            F::BITS
-        ))),
-        _ => Ok(()),
-    }
-}
-
 /// Refuses a distance that no plan can be made for.
 pub(super) fn check_distance<F: Fingerprint>(distance: u32) -> Result<()> {
     if distance <= F::MAX_DISTANCE {

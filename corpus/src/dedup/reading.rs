@@ -6,7 +6,7 @@ use simstore_text::Profile;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::corpus::Corpus;
-use super::options::{Options, check_width};
+use super::options::Options;
 use super::parts::Parts;
 use super::source::{Source, Text};
 use crate::numbers::{bytes, count_of};
@@ -42,7 +42,7 @@ impl Reading<'_> {
         let (counts, inputs) = match source {
             Source::Files(inputs) => (self.read_files(&inputs, &mut corpus, push)?, Some(inputs)),
             Source::Documents(documents) => {
-                check_width::<F>(self.profile)?;
+                self.profile.check_bits(F::BITS)?;
                 (self.read_documents(documents, |item| push(&mut corpus, &item))?, None)
             }
             Source::Fingerprints(fingerprints) => {
@@ -84,7 +84,7 @@ impl Reading<'_> {
                 }
             });
         }
-        check_width::<F>(self.profile)?;
+        self.profile.check_bits(F::BITS)?;
         let Some(folder) = &self.options.resume else {
             return inputs.visit_documents(self.profile, self.watch, |item| push(corpus, &item));
         };
