@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::map::Bytes;
+use crate::threads::Process;
 
 /// The operations on files and folders that a store needs.
 pub trait Fs: Debug + Send + Sync {
@@ -186,6 +187,7 @@ pub(crate) struct NewFile {
     path: PathBuf,
     temporary: PathBuf,
     file: Option<BufWriter<Box<dyn WriteFile>>>,
+    process: Process,
 }
 
 /// The ending of the names of files that are not complete.
@@ -199,7 +201,7 @@ impl NewFile {
         let temporary = PathBuf::from(temporary);
         let file = fs.create(&temporary).map_err(Error::io(&temporary, "create"))?;
         let file = Some(BufWriter::with_capacity(BUFFER, file));
-        Ok(NewFile { fs: fs.clone(), path: path.to_path_buf(), temporary, file })
+        Ok(NewFile { fs: fs.clone(), path: path.to_path_buf(), temporary, file, process: Process::this() })
     }
 
     /// Makes the file durable and gives it its name. The folder is not synced.
@@ -236,7 +238,9 @@ impl Drop for NewFile {
         if let Some(file) = self.file.take() {
             // Not worth writing what is about to be removed.
             drop(file.into_parts());
-            let _ = self.fs.remove(&self.temporary);
+            if self.process.is_here() {
+                let _ = self.fs.remove(&self.temporary);
+            }
         }
     }
 }

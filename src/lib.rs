@@ -46,6 +46,7 @@
 //! [`store::salvage`](store::salvage()) makes another store of what is intact of a damaged one, and [`raw`] has the tables
 //! themselves. The files are specified in the folder `format-spec`.
 
+pub mod any;
 pub mod batch;
 mod bits;
 mod codec;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::format;
-use crate::fs::{Fs, NewFile};
+use crate::fs::{Fs, NewFile, TEMPORARY};
 use crate::plan::PlanChoice;
 
 /// The name of the manifest in a store's folder.
@@ -133,7 +133,7 @@ pub(crate) fn log_number(name: &str) -> Option<u64> {
 /// Whether a file of a store's folder is one that simstore made: those may be removed when no manifest names
 /// them.
 pub(crate) fn is_store_file(name: &str) -> bool {
-    if name == "MANIFEST.tmp" {
+    if name.strip_suffix(TEMPORARY) == Some(MANIFEST) {
         return true;
     }
     // NNNNNN, perhaps -TT, then the ending; before `.tmp` anything that starts with a dot, or nothing.

@@ -1,6 +1,5 @@
 //! How a store is built.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::progress::ProgressCallback;
 ///
 /// let options = BuildOptions { distance: 6, codec: Codec::Gap, ..BuildOptions::default() };
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// The largest distance that queries will ask for, in bits; 3 by default.
     pub distance: u32,
@@ -40,7 +39,7 @@ pub struct BuildOptions {
     pub replace: bool,
     /// How the documents' texts became fingerprints: kept with the store, and handed back.
     pub profile: String,
-    /// Told how far the build is.
+    /// Is told how far the build is, and says whether it goes on.
     pub progress: Option<ProgressCallback>,
     /// Where the store is written: the real disk by default.
     pub fs: Arc<dyn Fs>,
@@ -62,23 +61,6 @@ impl Default for BuildOptions {
             progress: None,
             fs: Arc::new(Disk::default()),
         }
-    }
-}
-
-impl fmt::Debug for BuildOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BuildOptions")
-            .field("distance", &self.distance)
-            .field("codec", &self.codec)
-            .field("plan", &self.plan)
-            .field("assignment", &self.assignment)
-            .field("block_size", &self.block_size)
-            .field("span", &self.span)
-            .field("memory", &self.memory)
-            .field("ids", &self.ids)
-            .field("replace", &self.replace)
-            .field("profile", &self.profile)
-            .finish_non_exhaustive()
     }
 }
 

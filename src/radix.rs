@@ -111,13 +111,24 @@ pub(crate) struct Partition<'a, F> {
 }
 
 impl<'a, F: Fingerprint> Partition<'a, F> {
-    /// `space` is as long as `values`.
-    pub(crate) fn new(values: &[F], space: &'a mut [F], digit: &Digit<F>) -> Self {
+    /// `space` is as long as `values`. `go_on` is asked with the number of each chunk; what is partitioned once it says no is
+    /// of no use.
+    pub(crate) fn new(
+        values: &[F],
+        space: &'a mut [F],
+        digit: &Digit<F>,
+        go_on: impl Fn(usize) -> bool + Send + Sync,
+    ) -> Self {
         let buckets = digit.buckets();
         let mut ends = vec![0; values.len().div_ceil(CHUNK) * buckets];
         (values.par_chunks(CHUNK), space.par_chunks_mut(CHUNK), ends.par_chunks_mut(buckets))
             .into_par_iter()
-            .for_each(|(values, space, ends)| digit.scatter(values, space, ends));
+            .enumerate()
+            .for_each(|(chunk, (values, space, ends))| {
+                if go_on(chunk) {
+                    digit.scatter(values, space, ends);
+                }
+            });
         Partition { values: space, ends, buckets }
     }
 
@@ -180,7 +191,7 @@ pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F]) {
     let common = common / SORT_DIGIT_BITS * SORT_DIGIT_BITS;
     let digit = Digit::new(F::prefix_mask(SORT_DIGIT_BITS) >> common);
     let mut space = vec![F::ZERO; values.len()];
-    let partition = Partition::new(values, &mut space, &digit);
+    let partition = Partition::new(values, &mut space, &digit, |_| true);
     partition.split(values).into_par_iter().for_each(|part| {
         let mut at = 0;
         for piece in partition.pieces(part.bucket) {
@@ -298,7 +309,7 @@ mod tests {
             let values: Vec<u64> = values.iter().flat_map(|&value| std::iter::repeat_n(value, repeat)).collect();
             let digit = Digit::new(0xf000_0001_u64);
             let mut space = vec![0; values.len()];
-            let partition = Partition::new(&values, &mut space, &digit);
+            let partition = Partition::new(&values, &mut space, &digit, |_| true);
             let (mut bucket, mut all) = (Vec::new(), Vec::new());
             for number in 0..partition.buckets() {
                 partition.read(number, &mut bucket);

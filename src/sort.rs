@@ -12,7 +12,8 @@ use rayon::slice::ParallelSliceMut;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, TEMPORARY};
-use crate::threads;
+use crate::progress::{ProgressCallback, Steps};
+use crate::threads::{self, Process};
 
 /// What is sorted: a fingerprint, or a fingerprint with an id.
 pub(crate) trait Record: Copy + Ord + Send + Sync {
@@ -83,17 +84,20 @@ pub(crate) struct Sorter<R> {
     limit: usize,
     buffer: Vec<R>,
     runs: Runs,
+    /// Asked whether to go on while records are written.
+    progress: Option<ProgressCallback>,
 }
 
 /// Temporary files, removed when this is dropped.
 struct Runs {
     fs: Arc<dyn Fs>,
     paths: Vec<PathBuf>,
+    process: Process,
 }
 
 impl Drop for Runs {
     fn drop(&mut self) {
-        for path in &self.paths {
+        for path in self.paths.iter().filter(|_| self.process.is_here()) {
             // What cannot be removed now is removed by the next build.
             let _ = self.fs.remove(path);
         }
@@ -109,8 +113,14 @@ impl<R: Record> Sorter<R> {
             path: path.to_path_buf(),
             limit: limit.max(1024),
             buffer: Vec::new(),
-            runs: Runs { fs: fs.clone(), paths: Vec::new() },
+            runs: Runs { fs: fs.clone(), paths: Vec::new(), process: Process::this() },
+            progress: None,
         }
+    }
+
+    /// The same, whose sorting ends with [`Error::Cancelled`] when the callback says so.
+    pub(crate) fn watched(self, progress: Option<&ProgressCallback>) -> Self {
+        Sorter { progress: progress.cloned(), ..self }
     }
 
     pub(crate) fn push(&mut self, record: R) -> Result<()> {
@@ -134,7 +144,9 @@ impl<R: Record> Sorter<R> {
         let mut file = self.fs.create(&path).map_err(Error::io(&path, "create"))?;
         self.runs.paths.push(path.clone());
         let mut bytes = vec![0; RUN_BUFFER / R::LEN * R::LEN];
+        let steps = Steps::new(self.progress.as_ref(), 0);
         for records in self.buffer.chunks(RUN_BUFFER / R::LEN) {
+            steps.ask()?;
             for (record, bytes) in records.iter().zip(bytes.chunks_exact_mut(R::LEN)) {
                 record.write(bytes);
             }

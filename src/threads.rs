@@ -44,6 +44,21 @@ impl Ready {
     }
 }
 
+/// The process that something was made in. A process that is forked from it has no threads of its own but the one, and is to
+/// leave alone what belongs to the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    pub(crate) fn this() -> Process {
+        Process(std::process::id())
+    }
+
+    pub(crate) fn is_here(self) -> bool {
+        std::process::id() == self.0
+    }
+}
+
 /// The error of a thread that cannot be started.
 pub(crate) fn not_started(error: io::Error) -> Error {
     Error::Thread { source: error }
@@ -98,7 +113,7 @@ pub fn start_global_pool(wanted: Option<usize>) {
         // An error says that there is one already.
         Err(_) => drop(ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global()),
     }
-    STARTED.get_or_init(|| ());
+    STARTED.get_or_init(Process::this);
 }
 
 fn make_global(threads: Vec<Ready>) {
@@ -107,18 +122,24 @@ fn make_global(threads: Vec<Ready>) {
     drop(builder.spawn_handler(taking(threads)).build_global());
 }
 
-static STARTED: OnceLock<()> = OnceLock::new();
+static STARTED: OnceLock<Process> = OnceLock::new();
 
 /// Makes sure that rayon has a pool to work on: where not all of its threads can be started it has fewer, instead of
 /// panicking.
 ///
 /// # Errors
-/// [`Error::Thread`] if not one can be started.
+/// [`Error::Thread`] if not one can be started, or if this process was forked from the one that started them.
 pub fn ensure_pool() -> Result<()> {
-    if STARTED.get().is_some() || rayon::current_thread_index().is_some() {
-        return Ok(());
+    match STARTED.get() {
+        Some(process) if process.is_here() => return Ok(()),
+        Some(_) => {
+            let reason = "this process was forked from one that had started its threads, and has none of them; fork first";
+            return Err(not_started(io::Error::other(reason)));
+        }
+        None if rayon::current_thread_index().is_some() => return Ok(()),
+        None => {}
     }
     make_global(start("simstore", usual())?);
-    STARTED.get_or_init(|| ());
+    STARTED.get_or_init(Process::this);
     Ok(())
 }

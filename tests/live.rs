@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use simstore::store::CompactOptions;
 use simstore::{
     BuildOptions, Builder, Codec, Durability, Error, Fingerprint, Insertion, Snapshot, Store, StoreOptions,
 };
@@ -301,8 +302,9 @@ fn the_distance_can_be_raised() {
     store.flush().unwrap();
     store.insert(0xff, 1000).unwrap();
     assert!(store.query(0, 8).is_err());
-    assert!(matches!(store.compact_to(0), Err(Error::BadArgument(_))));
-    store.compact_to(8).unwrap();
+    let to = |distance| CompactOptions { distance: Some(distance), progress: None };
+    assert!(matches!(store.compact_with(&to(0)), Err(Error::BadArgument(_))));
+    store.compact_with(&to(8)).unwrap();
     assert_eq!(store.query(0, 8).unwrap().iter().filter(|m| m.id == Some(1000)).count(), 1);
     store.insert(0xff00, 1001).unwrap();
     assert_eq!(store.query(0, 8).unwrap().iter().filter(|m| m.id == Some(1001)).count(), 1);

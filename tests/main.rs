@@ -1,8 +1,12 @@
 //! The engine through its public API. CONTRIBUTING.md says which file tests what.
 
+mod any;
 mod build;
+mod cancelled;
 mod corruption;
 mod exactness;
+#[cfg(unix)]
+mod forked;
 mod golden;
 mod killed;
 mod layers;
@@ -11,6 +15,7 @@ mod live_corruption;
 mod live_power_loss;
 mod numbers;
 mod power_loss;
+mod public_api;
 mod salvage;
 mod short_calls;
 mod simulated_disk;

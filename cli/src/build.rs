@@ -1,12 +1,13 @@
 //! `simstore build`: documents or fingerprints to a store.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
 use simstore::plan::BitAssignment;
 use simstore::plan::Plan;
+use simstore::progress::ProgressCallback;
 use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
 use simstore_corpus::{Counts, InputKind};
 
@@ -138,9 +139,10 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         ids: !args.no_ids,
         replace: args.force,
         profile: if told { profile.to_string() } else { String::new() },
-        progress: Some(Arc::new(move |progress| {
+        progress: Some(ProgressCallback::new(move |progress| {
             shown.set_length(progress.total);
             shown.set_position(progress.done);
+            ControlFlow::Continue(())
         })),
         ..BuildOptions::default()
     };

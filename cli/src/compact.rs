@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use simstore::store::CompactOptions;
 use simstore::{Fingerprint, Snapshot, StoreOptions};
 
 use crate::failure::{Failure, Outcome};
@@ -69,8 +70,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
                 args.store.display()
             )));
         }
-        Some(distance) => store.compact_to(distance)?,
-        None => store.compact()?,
+        distance => store.compact_with(&CompactOptions { distance, ..CompactOptions::default() })?,
     }
     let snapshot = store.snapshot();
     let stats = snapshot.stats();

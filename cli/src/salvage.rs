@@ -104,6 +104,7 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         keep_without_ids: args.keep_without_ids,
         distance: args.distance,
         memory: args.memory,
+        ..SalvageOptions::default()
     };
     let salvaged = simstore::store::salvage::<F>(&args.store, &args.new, &options)?;
     let whole = salvaged.is_whole();

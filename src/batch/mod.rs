@@ -9,6 +9,7 @@ mod index;
 mod stream;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::Mutex;
 
@@ -19,6 +20,7 @@ use self::index::QueryIndex;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
+use crate::progress;
 use crate::segment::Match;
 use crate::store::Snapshot;
 use crate::threads;
@@ -112,6 +114,7 @@ impl<F: Fingerprint> Snapshot<F> {
         self.batch_visit(queries, distance, method, |found| {
             // A thread that panics while it holds the lock has pushed all or nothing of one match.
             matches.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(found);
+            ControlFlow::Continue(())
         })?;
         let mut matches = matches.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         matches.par_sort_unstable_by_key(|BatchMatch { query, found }| {
@@ -126,14 +129,17 @@ impl<F: Fingerprint> Snapshot<F> {
     /// threads of the pool: for batches whose matches do not fit in memory. A match that is in several
     /// segments may come several times.
     ///
+    /// The visitor says whether to go on; it is called at least every tenth of a second, also with no matches at all.
+    ///
     /// # Errors
-    /// As [`Snapshot::batch_query`]; some matches may have been visited then.
+    /// As [`Snapshot::batch_query`]; [`Error::Cancelled`] if the visitor said not to go on: it may be called a few times more
+    /// then, by other threads. After an error some matches may have been visited.
     pub fn batch_visit(
         &self,
         queries: &[F],
         distance: u32,
         method: BatchMethod,
-        visitor: impl Fn(&[BatchMatch<F>]) + Sync,
+        visitor: impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync,
     ) -> Result<()> {
         if distance > self.distance() {
             let path = self.path().to_path_buf();
@@ -159,14 +165,14 @@ impl<F: Fingerprint> Snapshot<F> {
         queries: &[F],
         distance: u32,
         design: &Design,
-        visitor: &(impl Fn(&[BatchMatch<F>]) + Sync),
+        visitor: &(impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
         let index = QueryIndex::new(queries, design, distance)?;
         for (i, segment) in self.segments().iter().enumerate() {
             if self.has_newer_tombstones(i) {
                 let visitor = |found: &[BatchMatch<F>]| {
                     let is_visible = |m: &&BatchMatch<F>| !self.is_hidden(i, &m.found);
-                    visitor(&found.iter().filter(is_visible).copied().collect::<Vec<_>>());
+                    visitor(&found.iter().filter(is_visible).copied().collect::<Vec<_>>())
                 };
                 stream::stream(segment, &index, &visitor)?;
             } else {
@@ -176,7 +182,7 @@ impl<F: Fingerprint> Snapshot<F> {
         if !self.has_recent() {
             return Ok(());
         }
-        queries.par_chunks(LOOK_UPS).enumerate().for_each_init(
+        queries.par_chunks(LOOK_UPS).enumerate().try_for_each_init(
             || (Vec::new(), Vec::new()),
             |(matches, all), (chunk, queries)| {
                 all.clear();
@@ -185,17 +191,16 @@ impl<F: Fingerprint> Snapshot<F> {
                     self.query_recent(fingerprint, distance, matches);
                     all.extend(matches.iter().map(|&found| BatchMatch { query, found }));
                 }
-                visitor(all);
+                progress::go_on(visitor(all))
             },
-        );
-        Ok(())
+        )
     }
 
     fn look_up_all(
         &self,
         queries: &[F],
         distance: u32,
-        visitor: &(impl Fn(&[BatchMatch<F>]) + Sync),
+        visitor: &(impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
         queries.par_chunks(LOOK_UPS).enumerate().try_for_each_init(
             || (Vec::new(), Vec::new()),
@@ -205,8 +210,7 @@ impl<F: Fingerprint> Snapshot<F> {
                     self.query_into(fingerprint, distance, matches)?;
                     all.extend(matches.iter().map(|&found| BatchMatch { query, found }));
                 }
-                visitor(all);
-                Ok(())
+                progress::go_on(visitor(all))
             },
         )
     }

@@ -1,6 +1,6 @@
 //! Streaming the stored fingerprints past the queries.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use rayon::prelude::*;
 
@@ -9,13 +9,14 @@ use super::design::CHUNK;
 use super::index::{GroupIndex, QueryIndex};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
+use crate::progress;
 use crate::segment::{Match, Segment};
 
-/// Calls `visitor` with the matches of a segment, some at a time, from all threads.
+/// Calls `visitor` with the matches of a segment, some or none at a time, from all threads.
 pub(super) fn stream<F: Fingerprint>(
     segment: &Segment<F>,
     index: &QueryIndex<F>,
-    visitor: &(impl Fn(&[BatchMatch<F>]) + Sync),
+    visitor: &(impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync),
 ) -> Result<()> {
     let table = &segment.tables()[0];
     let blocks = table.blocks();
@@ -25,10 +26,7 @@ pub(super) fn stream<F: Fingerprint>(
         || Chunk::new(segment, index),
         |chunk, number| {
             chunk.search(number * step..blocks.min((number + 1) * step))?;
-            if !chunk.matches.is_empty() {
-                visitor(&chunk.matches);
-            }
-            Ok(())
+            progress::go_on(visitor(&chunk.matches))
         },
     )
 }

@@ -53,7 +53,10 @@ fn check_design<F: Fingerprint>(
     expected: &[BatchMatch<F>],
 ) {
     let matches = Mutex::new(Vec::new());
-    let visitor = |found: &[BatchMatch<F>]| matches.lock().unwrap().extend_from_slice(found);
+    let visitor = |found: &[BatchMatch<F>]| {
+        matches.lock().unwrap().extend_from_slice(found);
+        ControlFlow::Continue(())
+    };
     store.stream_all(queries, distance, design, &visitor).unwrap();
     let mut matches = matches.into_inner().unwrap();
     sort(&mut matches);

@@ -1,6 +1,7 @@
 //! The join: a plan's tables one after the other, and inside groups that are too large, plans of their own.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -16,8 +17,10 @@ pub(super) struct Join<'a, F, V> {
     pub(super) ranks: Ranks<'a, F>,
     pub(super) distance: u32,
     pub(super) designs: Designs<F>,
-    /// Takes pairs as they are found.
+    /// Takes pairs as they are found, and says whether to go on.
     pub(super) visitor: V,
+    /// Whether it has said no.
+    pub(super) stopped: AtomicBool,
 }
 
 /// A number of errors that a pair has to have in some bits.
@@ -59,9 +62,11 @@ const FIRST_DIGIT_BITS: u32 = 8;
 const DIGIT_BITS: u32 = 11;
 /// Pairs that a thread collects before it hands them over.
 const BATCH: usize = 4096;
+/// In large sets, how many fingerprints or groups are compared with others before the visitor is asked again.
+const ASKED_AFTER: usize = 1 << 10;
 const UNKNOWN: u32 = u32::MAX;
 
-impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
+impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
     /// Joins all fingerprints.
     pub(super) fn run(&self) {
         let values = self.ranks.fingerprints();
@@ -81,6 +86,9 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
         // One for all tables: memory that is new takes longer to get than to fill.
         let mut space = vec![F::ZERO; set.values.len()];
         for Prefix { mask, flips } in tables {
+            if !self.goes_on() {
+                return;
+            }
             conditions.push(Condition { mask, errors: 0..flips + 1 });
             let table = Set { conditions: conditions.clone(), bits: bits & !mask, ..*set };
             if flips == 0 {
@@ -97,14 +105,17 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
     fn join_equal(&self, set: &Set<F>, mask: F, space: &mut [F]) {
         let first = first_bits(mask, FIRST_DIGIT_BITS);
         let digit = Digit::new(first);
-        let partition = Partition::new(set.values, space, &digit);
+        let partition = Partition::new(set.values, space, &digit, |chunk| self.ask_at(chunk));
         let join_bucket = |work: &mut Work<F>, bucket: usize| {
+            if !self.goes_on() {
+                return;
+            }
             let (mut group, mut space) = (std::mem::take(&mut work.group), std::mem::take(&mut work.space));
             partition.read(bucket, &mut group);
             space.resize(group.len().max(space.len()), F::ZERO);
             self.split(set, mask & !first, &mut group, &mut space, work);
             (work.group, work.space) = (group, space);
-            self.flush(work);
+            self.hand_over(work, set.values.len());
         };
         for_each(set.values.len(), partition.buckets(), join_bucket);
     }
@@ -116,6 +127,9 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
         }
         if left == F::ZERO {
             return self.join_group(set, values, work);
+        }
+        if values.len() > SMALL && !self.ask() {
+            return;
         }
         // Digits of about equal length, down to groups of two or so.
         let bits = left.count_ones().min(values.len().ilog2() - 1);
@@ -149,7 +163,7 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
     /// Joins those whose prefixes differ in at most `flips` bits. `set.bits` are those outside of the prefix.
     fn join_flipped(&self, set: &Set<F>, mask: F, flips: u32, space: &mut [F]) {
         let length = mask.count_ones();
-        let (sorted, ends) = sort_by_prefix(set.values, mask, space);
+        let (sorted, ends) = sort_by_prefix(set.values, mask, space, |chunk| self.ask_at(chunk));
         let group = |number: usize| {
             let start = if number == 0 { 0 } else { ends[number - 1] };
             &sorted[start as usize..ends[number] as usize]
@@ -157,7 +171,8 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
         let patterns: Vec<(usize, F)> = patterns(mask, length, flips);
         let join_one = |work: &mut Work<F>, number: usize| {
             let one = group(number);
-            if one.is_empty() {
+            let is_due = set.values.len() > SMALL && number.is_multiple_of(ASKED_AFTER);
+            if is_due && !self.ask() || !self.goes_on() || one.is_empty() {
                 return;
             }
             self.join_group(set, one, work);
@@ -218,8 +233,12 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
                 pairs.push(Pair { a: a.min(b), b: a.max(b), distance });
             });
             if pairs.len() >= BATCH {
-                (self.visitor)(pairs);
+                self.give(pairs);
                 pairs.clear();
+            }
+            let is_due = values.len() > SMALL && i.is_multiple_of(ASKED_AFTER);
+            if is_due && !self.ask() || !self.goes_on() {
+                return;
             }
         }
     }
@@ -232,9 +251,39 @@ impl<F: Fingerprint, V: Fn(&[Pair]) + Sync> Join<'_, F, V> {
 
     fn flush(&self, work: &mut Work<F>) {
         if !work.pairs.is_empty() {
-            (self.visitor)(&work.pairs);
+            self.give(&work.pairs);
             work.pairs.clear();
         }
+    }
+
+    /// Hands over what was found in a part of a set of `count`; of a large one also that nothing was.
+    fn hand_over(&self, work: &mut Work<F>, count: usize) {
+        if count > SMALL && work.pairs.is_empty() {
+            self.ask();
+        }
+        self.flush(work);
+    }
+
+    fn give(&self, pairs: &[Pair]) {
+        if (self.visitor)(pairs).is_break() {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the visitor has not said no so far.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether it says so now.
+    fn ask(&self) -> bool {
+        self.give(&[]);
+        self.goes_on()
+    }
+
+    /// [`Join::ask`] for one in so many chunks of a partition: each takes a tenth of a millisecond.
+    fn ask_at(&self, chunk: usize) -> bool {
+        if chunk.is_multiple_of(16) { self.ask() } else { self.goes_on() }
     }
 }
 
@@ -274,10 +323,15 @@ fn patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)>
 }
 
 /// The values in order of their prefix, and where those of each prefix end.
-fn sort_by_prefix<F: Fingerprint>(values: &[F], mask: F, space: &mut [F]) -> (Vec<F>, Vec<u32>) {
+fn sort_by_prefix<F: Fingerprint>(
+    values: &[F],
+    mask: F,
+    space: &mut [F],
+    go_on: impl Fn(usize) -> bool + Send + Sync,
+) -> (Vec<F>, Vec<u32>) {
     let first = first_bits(mask, FIRST_DIGIT_BITS);
     let (high, low) = (Digit::new(first), Digit::new(mask & !first));
-    let partition = Partition::new(values, space, &high);
+    let partition = Partition::new(values, space, &high, go_on);
     let (mut sorted, mut ends) = (vec![F::ZERO; values.len()], vec![0; high.buckets() * low.buckets()]);
     let parts: Vec<_> =
         partition.split(&mut sorted).into_iter().zip(ends.chunks_mut(low.buckets())).collect();

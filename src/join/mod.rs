@@ -29,6 +29,8 @@ mod ranks;
 #[cfg(test)]
 mod tests;
 
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::components::{Components, clusters};
@@ -68,7 +70,10 @@ pub struct Pair {
 /// As [`visit_pairs`].
 pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Vec<Pair>> {
     let pairs = Mutex::new(Vec::new());
-    visit_pairs(fingerprints, distance, |batch| lock(&pairs).extend_from_slice(batch))?;
+    visit_pairs(fingerprints, distance, |some| {
+        lock(&pairs).extend_from_slice(some);
+        ControlFlow::Continue(())
+    })?;
     let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
     // Positions are below 2^32.
     radix::sort(&mut pairs, |pair| (pair.a as u64) << 32 | pair.b as u64);
@@ -90,11 +95,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Visits all pairs within `distance` bits of one another, each once, in batches and in no order.
+/// Visits all pairs within `distance` bits of one another, each once, some at a time and in no order.
 ///
-/// Batches come from several threads at a time: those of the current rayon pool.
+/// The visitor is called from several threads at a time: those of the current rayon pool. It is called at least every tenth
+/// of a second, also with no pairs at all, and says whether to go on.
 ///
 /// ```
+/// use std::ops::ControlFlow;
 /// use std::sync::Mutex;
 ///
 /// use simstore::join::{Components, visit_pairs};
@@ -103,6 +110,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// visit_pairs::<u64>(&[0b0000, 0b0011, 0b1111, 1 << 60], 2, |pairs| {
 ///     let mut components = components.lock().unwrap();
 ///     pairs.iter().for_each(|pair| components.connect(pair.a, pair.b));
+///     ControlFlow::Continue(())
 /// })?;
 /// assert_eq!(components.into_inner().unwrap().first(2), 0);
 /// # Ok::<(), simstore::Error>(())
@@ -110,11 +118,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// [`Error::OutOfOrder`] if the fingerprints are not strictly ascending, [`Error::BadArgument`] if the
-/// distance is above [`Fingerprint::MAX_DISTANCE`] or there are 2^32 - 1 fingerprints or more.
+/// distance is above [`Fingerprint::MAX_DISTANCE`] or there are 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
+/// visitor said not to go on. It may be called a few times more then, by other threads.
 pub fn visit_pairs<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
-    visitor: impl Fn(&[Pair]) + Sync,
+    visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
 ) -> Result<()> {
     if let Some(pair) = fingerprints.windows(2).find(|pair| pair[0] >= pair[1]) {
         return Err(Error::OutOfOrder {
@@ -130,6 +139,9 @@ pub fn visit_pairs<F: Fingerprint>(
     threads::ensure_pool()?;
     // Refuses a distance that there are no plans for.
     Plan::<F>::named("scan", distance)?;
-    Join { ranks: Ranks::new(fingerprints), distance, designs: Designs::new(distance), visitor }.run();
-    Ok(())
+    let stopped = AtomicBool::new(false);
+    let join =
+        Join { ranks: Ranks::new(fingerprints), distance, designs: Designs::new(distance), visitor, stopped };
+    join.run();
+    if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
 }

@@ -1,7 +1,7 @@
 //! Building a segment in one go.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -13,11 +13,11 @@ use crate::codec::SymbolCounts;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
-use crate::fs::NewFile;
-use crate::manifest::SegmentEntry;
+use crate::fs::{Fs, NewFile};
+use crate::manifest::{SegmentEntry, is_store_file};
 use crate::options::BuildOptions;
 use crate::plan::{self, BitAssignment, Sample, TablePlan, Workload};
-use crate::progress::Progress;
+use crate::progress::{STEP, Steps};
 use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{TableHeader, TableWriter};
 use crate::threads;
@@ -46,9 +46,9 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         let memory = options.memory() / 2;
         let path = store.join(format!("{number:06}"));
         let records = if options.ids {
-            Records::WithIds(Sorter::new(&options.fs, &path, memory))
+            Records::WithIds(Sorter::new(&options.fs, &path, memory).watched(options.progress.as_ref()))
         } else {
-            Records::Plain(Sorter::new(&options.fs, &path, memory))
+            Records::Plain(Sorter::new(&options.fs, &path, memory).watched(options.progress.as_ref()))
         };
         SegmentBuilder {
             options,
@@ -116,8 +116,13 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         }
     }
 
-    /// Writes the segment's files under their names.
-    pub(crate) fn finish(mut self) -> Result<SegmentEntry> {
+    /// Writes the segment's files under their names; after an error none of them is left.
+    pub(crate) fn finish(self) -> Result<SegmentEntry> {
+        let made = Made::of(&self);
+        self.write_files().inspect_err(|_| made.remove())
+    }
+
+    fn write_files(mut self) -> Result<SegmentEntry> {
         if let Some(names) = self.names.take() {
             names.finish()?.commit()?;
         }
@@ -136,24 +141,45 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             Records::WithIds(sorter) => write(&store, entry, &options, &sorter.finish()?),
         }
     }
-}
 
-impl<F: Fingerprint> SegmentBuilder<F> {
     /// [`SegmentBuilder::finish`] with the fingerprints of a source, without ids, in the place of inserted ones.
     pub(crate) fn finish_sorted(self, source: Source<F>) -> Result<SegmentEntry> {
-        write(&self.store, self.entry(), &self.options, &Sorted::Source(source))
+        let made = Made::of(&self);
+        let written = write(&self.store, self.entry(), &self.options, &Sorted::Source(source));
+        written.inspect_err(|_| made.remove())
     }
 }
 
-/// How often progress is told, in fingerprints.
-const PROGRESS_STEP: u64 = 1 << 20;
+/// The files of a segment that no manifest names yet.
+struct Made {
+    fs: Arc<dyn Fs>,
+    store: PathBuf,
+    number: u64,
+}
+
+impl Made {
+    fn of<F: Fingerprint>(builder: &SegmentBuilder<F>) -> Made {
+        Made { fs: builder.options.fs.clone(), store: builder.store.clone(), number: builder.number }
+    }
+
+    /// What cannot be removed now is removed when the store is opened next.
+    fn remove(&self) {
+        let number = format!("{:06}", self.number);
+        let is_ours = |name: &String| {
+            is_store_file(name) && name.strip_prefix(&number).is_some_and(|rest| rest.starts_with(['.', '-']))
+        };
+        for name in self.fs.list(&self.store).unwrap_or_default().iter().filter(|name| is_ours(name)) {
+            let _ = self.fs.remove(&self.store.join(name));
+        }
+    }
+}
 
 struct TableTask<'a, R> {
     store: &'a Path,
     entry: &'a SegmentEntry,
     options: &'a BuildOptions,
     records: &'a Sorted<R>,
-    done: &'a AtomicU64,
+    steps: &'a Steps<'a>,
 }
 
 fn write<R: Record>(
@@ -164,8 +190,11 @@ fn write<R: Record>(
 ) -> Result<SegmentEntry> {
     let mut counts = SymbolCounts::<R::Fingerprint>::new(options.codec);
     let mut sample = Sample::new();
-    let mut previous = None;
+    let (mut previous, mut seen) = (None, 0);
+    let counting = Steps::new(options.progress.as_ref(), 0);
+    counting.ask()?;
     records.visit(|record| {
+        counting.ask_at(&mut seen)?;
         if previous != Some(record.fingerprint()) {
             previous = Some(record.fingerprint());
             counts.push(record.fingerprint());
@@ -191,8 +220,8 @@ fn write<R: Record>(
     entry.tables = plan.tables().len() as u32;
 
     threads::ensure_pool()?;
-    let done = AtomicU64::new(0);
-    let task = TableTask { store, entry: &entry, options, records, done: &done };
+    let steps = Steps::new(options.progress.as_ref(), entry.fingerprints * u64::from(entry.tables));
+    let task = TableTask { store, entry: &entry, options, records, steps: &steps };
     plan.tables().par_iter().enumerate().try_for_each(|(number, table)| {
         if number == 0 { task.write_first(table, &counts) } else { task.write_other(number as u32, table) }
     })?;
@@ -223,19 +252,9 @@ impl<R: Record> TableTask<'_, R> {
         TableWriter::new(file, &path, header)
     }
 
-    fn step(&self, written: &mut u64) {
+    fn step(&self, written: &mut u64) -> Result<()> {
         *written += 1;
-        if written.is_multiple_of(PROGRESS_STEP) {
-            self.tell(PROGRESS_STEP);
-        }
-    }
-
-    fn tell(&self, more: u64) {
-        let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
-        if let Some(progress) = &self.options.progress {
-            let total = self.entry.fingerprints * u64::from(self.entry.tables);
-            progress(Progress { done, total });
-        }
+        if written.is_multiple_of(STEP) { self.steps.add(STEP) } else { Ok(()) }
     }
 
     /// The first table, which is in the order of the records, and the ids.
@@ -262,7 +281,7 @@ impl<R: Record> TableTask<'_, R> {
                 if let (Some(count), Some(ids)) = (table.push(fingerprint)?, &mut ids) {
                     ids.close_chunk(count)?;
                 }
-                self.step(&mut written);
+                self.step(&mut written)?;
             }
             if let (Some(ids), Some(id)) = (&mut ids, record.id()) {
                 ids.push(id, first);
@@ -278,8 +297,7 @@ impl<R: Record> TableTask<'_, R> {
             ids.finish()?.commit()?;
         }
         table.finish()?.0.commit()?;
-        self.tell(written % PROGRESS_STEP);
-        Ok(())
+        self.steps.add(written % STEP)
     }
 
     /// Another table: the distinct fingerprints permuted and sorted again.
@@ -288,14 +306,19 @@ impl<R: Record> TableTask<'_, R> {
         let at_once = rayon::current_num_threads().min(self.entry.tables as usize) as u64;
         let free = if matches!(self.records, Sorted::Memory(_)) { memory / 2 } else { memory };
         let path = self.store.join(format!("{:06}-{number:02}", self.entry.number));
-        let mut sorter = Sorter::new(&self.options.fs, &path, free / at_once);
-        self.records.visit_fingerprints(|fingerprint| sorter.push(plan.permutation.apply(fingerprint)))?;
+        let sorter = Sorter::new(&self.options.fs, &path, free / at_once);
+        let mut sorter = sorter.watched(self.options.progress.as_ref());
+        let mut seen = 0;
+        self.records.visit_fingerprints(|fingerprint| {
+            self.steps.ask_at(&mut seen)?;
+            sorter.push(plan.permutation.apply(fingerprint))
+        })?;
         let permuted = sorter.finish()?;
         let mut counts = SymbolCounts::new(self.options.codec);
         if self.options.codec.facts().has_code {
             permuted.visit(|fingerprint| {
                 counts.push(fingerprint);
-                Ok(())
+                self.steps.ask_at(&mut seen)
             })?;
         } else {
             counts = SymbolCounts::of(self.options.codec, self.entry.fingerprints);
@@ -303,11 +326,10 @@ impl<R: Record> TableTask<'_, R> {
         let mut table = self.writer(number, plan, &counts)?;
         let mut written = 0;
         permuted.visit(|fingerprint| {
-            self.step(&mut written);
+            self.step(&mut written)?;
             table.push(fingerprint).map(|_| ())
         })?;
         table.finish()?.0.commit()?;
-        self.tell(written % PROGRESS_STEP);
-        Ok(())
+        self.steps.add(written % STEP)
     }
 }

@@ -13,6 +13,9 @@ use crate::error::{Damage, Error, Result};
 use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header, ids_header as header};
 use crate::map::Bytes;
 
+/// What a chunk counts for before a callback is asked whether to go on: it takes about as long as so many fingerprints.
+pub(super) const CHUNK_RECORDS: u64 = 1 << 8;
+
 /// Writes a chunked file: the header last known to be complete, then chunk by chunk.
 pub(super) struct ChunksWriter<W> {
     sink: W,

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::chunks::{Chunks, EntriesWriter, EntryKind};
+use super::chunks::{CHUNK_RECORDS, Chunks, EntriesWriter, EntryKind};
 use crate::error::{Error, Result};
 use crate::format;
 use crate::map::Bytes;
+use crate::progress::Steps;
 
 const KIND: EntryKind = EntryKind {
     magic: format::MARKS_MAGIC,
@@ -125,10 +126,11 @@ impl Marks {
     }
 
     /// Reads everything; calls `damaged` with each error. Returns the number of marks read.
-    pub(super) fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
-        let (mut count, mut last) = (0, None);
+    pub(super) fn verify(&self, steps: &Steps<'_>, mut damaged: impl FnMut(Error)) -> Result<u64> {
+        let (mut count, mut last, mut pending) = (0, None, 0);
         let mut marks = Vec::new();
         for chunk in 0..self.chunks.len() {
+            steps.ask_some(&mut pending, CHUNK_RECORDS)?;
             marks.clear();
             if let Err(error) = self.read(chunk, &mut marks) {
                 damaged(error);
@@ -144,7 +146,7 @@ impl Marks {
         if let Err(error) = self.chunks.verify() {
             damaged(error);
         }
-        count
+        Ok(count)
     }
 
     fn malformed(&self, chunk: usize) -> Error {
@@ -187,7 +189,7 @@ mod tests {
             let marks = open(&encoded(&expected[..len])).unwrap();
             assert!(len < 3 || marks.chunks.len() > 9);
             assert_eq!(all(&marks).unwrap(), &expected[..len]);
-            assert_eq!(marks.verify(|error| panic!("{error}")), len as u64);
+            assert_eq!(marks.verify(&Steps::new(None, 0), |error| panic!("{error}")).unwrap(), len as u64);
             for (i, (key, value)) in expected.iter().enumerate() {
                 assert_eq!(marks.get(key).unwrap().as_ref(), (i < len).then_some(value), "{key}");
                 assert_eq!(marks.get(&format!("{key}!")).unwrap(), None);
@@ -205,7 +207,7 @@ mod tests {
         let read = |bytes: &[u8]| {
             let marks = open(bytes)?;
             let mut found = Ok(());
-            marks.verify(|error| found = Err(error));
+            marks.verify(&Steps::new(None, 0), |error| found = Err(error)).unwrap();
             found
         };
         every_damage_is_found(bytes, read);
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn hostile_chunks_are_refused() {
         let sound = b"\x02\0\0\0\x01\0\0\0a\x01\0\x01\0bX";
-        assert_eq!(file_of(sound).verify(|error| panic!("{error}")), 2);
+        assert_eq!(file_of(sound).verify(&Steps::new(None, 0), |error| panic!("{error}")).unwrap(), 2);
         let unsound: [&[u8]; 8] = [
             b"\0\0\0\0",
             b"\xff\xff\xff\xff",
@@ -238,7 +240,7 @@ mod tests {
             let marks = file_of(content);
             assert!(all(&marks).is_err(), "{content:x?}");
             let mut problems = 0;
-            marks.verify(|_| problems += 1);
+            marks.verify(&Steps::new(None, 0), |_| problems += 1).unwrap();
             assert_eq!(problems, 1, "{content:x?}");
         }
     }

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 
-use super::chunks::{Chunks, EntriesWriter, EntryKind};
+use super::chunks::{CHUNK_RECORDS, Chunks, EntriesWriter, EntryKind};
 use crate::error::{Damage, Error, Result};
 use crate::format;
 use crate::map::Bytes;
+use crate::progress::Steps;
 
 const KIND: EntryKind = EntryKind {
     magic: format::NAMES_MAGIC,
@@ -185,9 +186,10 @@ impl Names {
     }
 
     /// Reads everything; calls `damaged` with each error. Returns the number of names read.
-    pub(super) fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
-        let (mut count, mut previous) = (0, None);
+    pub(super) fn verify(&self, steps: &Steps<'_>, mut damaged: impl FnMut(Error)) -> Result<u64> {
+        let (mut count, mut previous, mut pending) = (0, None, 0);
         for chunk in 0..self.chunks.len() {
+            steps.ask_some(&mut pending, CHUNK_RECORDS)?;
             let mut sound = true;
             let read = self.visit(chunk, |id, name| {
                 sound &= previous.is_none_or(|previous| previous < id) && std::str::from_utf8(name).is_ok();
@@ -204,7 +206,7 @@ impl Names {
         if let Err(error) = self.chunks.verify() {
             damaged(error);
         }
-        count
+        Ok(count)
     }
 
     fn malformed(&self, chunk: usize) -> Error {

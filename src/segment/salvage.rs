@@ -14,6 +14,7 @@ use crate::format::footer_crc;
 use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
 use crate::map::Bytes;
+use crate::progress::Steps;
 use crate::sort::Sorter;
 use crate::table::Table;
 
@@ -140,12 +141,13 @@ impl<F: Fingerprint> SegmentRemains<F> {
         fs: &Arc<dyn Fs>,
         runs: &Path,
         memory: u64,
+        steps: &Steps<'_>,
         damaged: &mut dyn FnMut(Error),
         rescued: Rescued<'_, F>,
     ) -> Result<u64> {
         match self.tables.first() {
-            Some(Some(first)) => self.visit_first(first, damaged, rescued),
-            _ => self.visit_others(fs, runs, memory, damaged, rescued),
+            Some(Some(first)) => self.visit_first(first, steps, damaged, rescued),
+            _ => self.visit_others(fs, runs, memory, steps, damaged, rescued),
         }
     }
 
@@ -153,6 +155,7 @@ impl<F: Fingerprint> SegmentRemains<F> {
     fn visit_first(
         &self,
         first: &Table<F>,
+        steps: &Steps<'_>,
         damaged: &mut dyn FnMut(Error),
         rescued: Rescued<'_, F>,
     ) -> Result<u64> {
@@ -176,7 +179,7 @@ impl<F: Fingerprint> SegmentRemains<F> {
             return Ok(count);
         }
         for table in self.tables().skip(1) {
-            each(table, damaged, |fingerprint| {
+            each(table, steps, damaged, |fingerprint| {
                 let block = first.block_of(fingerprint);
                 if let Ok(i) = lost.binary_search_by_key(&block, |lost| lost.0) {
                     lost[i].1.push(fingerprint);
@@ -222,12 +225,13 @@ impl<F: Fingerprint> SegmentRemains<F> {
         fs: &Arc<dyn Fs>,
         runs: &Path,
         memory: u64,
+        steps: &Steps<'_>,
         damaged: &mut dyn FnMut(Error),
         rescued: Rescued<'_, F>,
     ) -> Result<u64> {
         let mut sorter = Sorter::<F>::new(fs, runs, memory);
         for table in self.tables() {
-            let before_damage = each(table, damaged, |fingerprint| sorter.push(fingerprint))?;
+            let before_damage = each(table, steps, damaged, |fingerprint| sorter.push(fingerprint))?;
             // One whole table has all of them.
             if before_damage {
                 break;
@@ -235,10 +239,7 @@ impl<F: Fingerprint> SegmentRemains<F> {
         }
         let sorted = sorter.finish()?;
         let mut count = 0_u64;
-        sorted.visit(|_| {
-            count += 1;
-            Ok(())
-        })?;
+        sorted.visit(|_| steps.ask_at(&mut count))?;
         let chunks = self.ids.as_ref().map_or(Vec::new(), |ids| ids.chunks_by_position(count, damaged));
         // Of the chunk that is being filled.
         let (mut next, mut position, mut pending) = (0, 0, Vec::new());
@@ -266,12 +267,15 @@ impl<F: Fingerprint> SegmentRemains<F> {
 /// Visits the fingerprints of the sound blocks of a table; says whether all are sound.
 fn each<F: Fingerprint>(
     table: &Table<F>,
+    steps: &Steps<'_>,
     damaged: &mut dyn FnMut(Error),
     mut visit: impl FnMut(F) -> Result<()>,
 ) -> Result<bool> {
     let mut whole = true;
-    let mut decoded = Vec::new();
+    let (mut decoded, mut pending) = (Vec::new(), 0);
+    steps.ask()?;
     for block in 0..table.blocks() {
+        steps.ask_some(&mut pending, decoded.len() as u64)?;
         decoded.clear();
         match table.decode_block(block, &mut decoded) {
             Ok(()) => {

@@ -11,6 +11,7 @@ use crate::codec::Codec;
 use crate::fs::Disk;
 use crate::options::BuildOptions;
 use crate::plan::{BitAssignment, PlanChoice};
+use crate::progress::Steps;
 
 /// No bit of a file can be another one, and no end be missing, without `read` noticing.
 pub(super) fn every_damage_is_found(mut bytes: Vec<u8>, read: impl Fn(&[u8]) -> Result<()>) {
@@ -104,7 +105,7 @@ fn name_of(error: &Error) -> String {
 
 fn problems(segment: &Segment<u64>) -> Vec<Error> {
     let mut problems = Vec::new();
-    segment.verify(|error| problems.push(error));
+    segment.verify(&Steps::new(None, 0), |error| problems.push(error)).unwrap();
     problems
 }
 
@@ -280,10 +281,17 @@ fn rescued(built: &Built) -> (Vec<(u64, Option<u64>)>, Vec<String>) {
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
     let mut pairs = Vec::new();
     let count = remains
-        .visit(&fs, &built.file("run"), 1 << 20, &mut damaged, &mut |fingerprint, id| {
-            pairs.push((fingerprint, id));
-            Ok(())
-        })
+        .visit(
+            &fs,
+            &built.file("run"),
+            1 << 20,
+            &Steps::new(None, 0),
+            &mut damaged,
+            &mut |fingerprint, id| {
+                pairs.push((fingerprint, id));
+                Ok(())
+            },
+        )
         .unwrap();
     let mut distinct: Vec<u64> = pairs.iter().map(|pair| pair.0).collect();
     distinct.sort_unstable();

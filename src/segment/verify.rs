@@ -1,5 +1,6 @@
 //! Reading all of a segment and comparing its parts with one another.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::ids::Ids;
@@ -7,11 +8,12 @@ use super::marks::Marks;
 use super::names::Names;
 use super::tombstones::Tombstones;
 use super::{OTHER_FOOTER, Segment};
-use crate::error::{Damage, Error};
+use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
 use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
+use crate::progress::Steps;
 use crate::table::Table;
 
 /// What two tables of the same fingerprints agree in, whatever their order.
@@ -38,25 +40,30 @@ impl Sum {
 }
 
 impl<F: Fingerprint> Segment<F> {
+    /// How many fingerprints [`Segment::verify`] reads.
+    pub(crate) fn verified_fingerprints(&self) -> u64 {
+        self.entry.fingerprints * (self.tables.len() + usize::from(self.ids.is_some())) as u64
+    }
+
     /// Reads everything; calls `damaged` with each error.
-    pub(crate) fn verify(&self, mut damaged: impl FnMut(Error)) {
+    pub(crate) fn verify(&self, steps: &Steps<'_>, mut damaged: impl FnMut(Error)) -> Result<()> {
         let mut first = None;
         for (number, table) in self.tables.iter().enumerate() {
-            let (sum, whole) = sum(table, &mut damaged);
+            let (sum, whole) = sum(table, steps, &mut damaged)?;
             if !whole {
                 continue;
             }
             if number == 0 {
                 first = Some(sum);
             } else if first.is_some_and(|first| first != sum) {
-                damaged(self.first_difference(table));
+                damaged(self.first_difference(table, steps)?);
             }
         }
         if self.ids.is_some() {
-            self.verify_ids(&mut damaged);
+            self.verify_ids(steps, &mut damaged)?;
         }
         if let Some(names) = &self.names {
-            let count = names.verify(&mut damaged);
+            let count = names.verify(steps, &mut damaged)?;
             if count != self.entry.names {
                 let what = "the number of names and the manifest";
                 damaged(Error::corrupt(names.chunks.path(), 0, Damage::Mismatch { what }));
@@ -64,46 +71,50 @@ impl<F: Fingerprint> Segment<F> {
         }
         if let Some(marks) = &self.marks {
             let mut whole = true;
-            let count = marks.verify(|error| {
+            let count = marks.verify(steps, |error| {
                 whole = false;
                 damaged(error);
-            });
+            })?;
             if whole && count != self.entry.marks {
                 let what = "the number of marks and the manifest";
                 damaged(Error::corrupt(marks.chunks.path(), 0, Damage::Mismatch { what }));
             }
         }
+        Ok(())
     }
 
     /// Where a table first has a fingerprint that the first table lacks.
-    fn first_difference(&self, table: &Table<F>) -> Error {
+    fn first_difference(&self, table: &Table<F>, steps: &Steps<'_>) -> Result<Error> {
         let what = "the fingerprints of the first table and of this one";
         let mut decoded = Vec::new();
         for block in 0..table.blocks() {
+            steps.ask()?;
             decoded.clear();
             let offset = match table.block_info(block).and_then(|info| {
                 table.decode_block(block, &mut decoded)?;
                 Ok(info.offset)
             }) {
                 Ok(offset) => offset,
-                Err(error) => return error,
+                Err(error) => return Ok(error),
             };
             for &permuted in &decoded {
                 match self.find(table.header().plan.permutation.invert(permuted)) {
                     Ok(Some(_)) => {}
-                    Ok(None) => return Error::corrupt(table.path(), offset, Damage::Mismatch { what }),
-                    Err(error) => return error,
+                    Ok(None) => return Ok(Error::corrupt(table.path(), offset, Damage::Mismatch { what })),
+                    Err(error) => return Ok(error),
                 }
             }
         }
-        Error::corrupt(table.path(), 0, Damage::Mismatch { what })
+        Ok(Error::corrupt(table.path(), 0, Damage::Mismatch { what }))
     }
 
-    fn verify_ids(&self, damaged: &mut impl FnMut(Error)) {
-        let Some(ids) = &self.ids else { return };
+    fn verify_ids(&self, steps: &Steps<'_>, damaged: &mut impl FnMut(Error)) -> Result<()> {
+        let Some(ids) = &self.ids else { return Ok(()) };
         let (mut count, mut whole) = (0, true);
         let mut entries = Vec::new();
-        for block in 0..self.tables[0].blocks() {
+        let (blocks, mut pending) = (self.tables[0].blocks(), 0);
+        for block in 0..blocks {
+            steps.add_some(&mut pending, self.entry.fingerprints / blocks as u64)?;
             entries.clear();
             match self.entries(block, &mut entries) {
                 Ok(()) if entries.windows(2).all(|pair| pair[0] < pair[1]) => count += entries.len() as u64,
@@ -126,6 +137,7 @@ impl<F: Fingerprint> Segment<F> {
             let what = "the number of ids, the header and the manifest";
             damaged(Error::corrupt(ids.chunks.path(), 0, Damage::Mismatch { what }));
         }
+        Ok(())
     }
 }
 
@@ -160,15 +172,28 @@ impl<F: Fingerprint> Segment<F> {
 }
 
 /// The sum of a table's original fingerprints, and whether all of it could be read.
-fn sum<F: Fingerprint>(table: &Table<F>, damaged: &mut impl FnMut(Error)) -> (Sum, bool) {
+fn sum<F: Fingerprint>(
+    table: &Table<F>,
+    steps: &Steps<'_>,
+    damaged: &mut impl FnMut(Error),
+) -> Result<(Sum, bool)> {
     let mut sum = Sum::default();
     let mut whole = true;
-    table.verify(
-        |permuted| sum.add(table.header().plan.permutation.invert(permuted)),
+    let (mut pending, mut cancelled) = (0, Ok(()));
+    steps.ask()?;
+    let read = table.verify(
+        |block| {
+            block.iter().for_each(|&permuted| sum.add(table.header().plan.permutation.invert(permuted)));
+            cancelled = steps.add_some(&mut pending, block.len() as u64);
+            if cancelled.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        },
         |error| {
             whole = false;
             damaged(error);
         },
     );
-    (sum, whole)
+    cancelled?;
+    read?;
+    steps.add(pending)?;
+    Ok((sum, whole))
 }

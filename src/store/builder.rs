@@ -11,6 +11,7 @@ use crate::fs::{Fs, Lock};
 use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file, log_number};
 use crate::options::BuildOptions;
 use crate::segment::SegmentBuilder;
+use crate::threads::Process;
 
 /// Builds a store from fingerprints in any order.
 ///
@@ -29,6 +30,7 @@ pub struct Builder<F: Fingerprint> {
     keep: Vec<String>,
     folder_is_new: bool,
     lock: Option<Lock>,
+    process: Process,
 }
 
 impl<F: Fingerprint> Builder<F> {
@@ -59,6 +61,7 @@ impl<F: Fingerprint> Builder<F> {
             keep: Vec::new(),
             folder_is_new,
             lock: None,
+            process: Process::this(),
         };
         builder.number = builder.take_folder(&*fs)?;
         builder.segment = Some(SegmentBuilder::new(path, builder.number, options));
@@ -272,6 +275,9 @@ impl<F: Fingerprint> Drop for Builder<F> {
     fn drop(&mut self) {
         // Files being written remove themselves.
         self.segment = None;
+        if !self.process.is_here() {
+            return;
+        }
         let fs = &self.options.fs;
         if self.lock.is_some() {
             let _ = remove_litter(&**fs, &self.store, &self.keep);

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
 use super::load::Load;
+use super::merge::Way;
 use super::open;
 use super::shared::{Shared, Written, lock};
 use super::snapshot::Snapshot;
@@ -13,12 +14,24 @@ use super::{flush, merge};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::options::StoreOptions;
+use crate::progress::ProgressCallback;
 use crate::segment::Match;
 use crate::threads::{self, Ready};
 
+/// How segments are merged by [`Store::compact_with`].
+#[derive(Clone, Debug, Default)]
+pub struct CompactOptions {
+    /// The largest distance that queries may ask for from then on, in bits; as before by default.
+    pub distance: Option<u32>,
+    /// Is told how far the merge is, and says whether it goes on.
+    pub progress: Option<ProgressCallback>,
+}
+
 /// A store that takes inserts and deletes, from any number of threads, and answers queries meanwhile.
 ///
-/// One process at a time may open a store like this; any number may read it by [`Snapshot::open`].
+/// One process at a time may open a store like this; any number may read it by [`Snapshot::open`]. A process that is forked
+/// from it has not the threads that a store needs: there, what writes or asks ends with [`Error::Forked`]. A [`Snapshot`] can
+/// be read there.
 ///
 /// ```
 /// use simstore::{Insertion, StoreOptions, Store};
@@ -135,6 +148,7 @@ impl<F: Fingerprint> Store<F> {
     /// # Errors
     /// As [`Snapshot::query`].
     pub fn query(&self, fingerprint: F, distance: u32) -> Result<Vec<Match<F>>> {
+        self.shared.check_process()?;
         self.snapshot().query(fingerprint, distance)
     }
 
@@ -143,6 +157,7 @@ impl<F: Fingerprint> Store<F> {
     /// # Errors
     /// As [`Snapshot::query`].
     pub fn query_into(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) -> Result<()> {
+        self.shared.check_process()?;
         self.snapshot().query_into(fingerprint, distance, matches)
     }
 
@@ -160,7 +175,7 @@ impl<F: Fingerprint> Store<F> {
     /// As [`Store::insert`].
     pub fn flush(&self) -> Result<()> {
         self.writer.freeze()?;
-        self.shared.wait_for_flush()
+        self.shared.wait_for_flush(None)
     }
 
     /// Merges all segments into one, and waits for it: queries look into one set of tables, and what was deleted takes
@@ -169,17 +184,20 @@ impl<F: Fingerprint> Store<F> {
     /// # Errors
     /// As [`Store::insert`], and [`Error::Corrupt`] if a segment is damaged; then the store stays as it was.
     pub fn compact(&self) -> Result<()> {
-        self.compact_to(self.shared.view().manifest.settings.distance)
+        self.compact_with(&CompactOptions::default())
     }
 
-    /// [`Store::compact`], with tables that answer queries up to a larger distance.
+    /// [`Store::compact`], with tables that answer queries up to a larger distance, or until a callback says not to go on.
     ///
     /// # Errors
     /// As [`Store::compact`]; [`Error::BadArgument`] if the distance is smaller than the store's, or larger than
     /// [`Fingerprint::MAX_DISTANCE`]; [`Error::IncompletePlan`] if the store's plan is a named one that would miss
-    /// neighbours at that distance.
-    pub fn compact_to(&self, distance: u32) -> Result<()> {
+    /// neighbours at that distance; [`Error::Cancelled`] if the callback said not to go on: the segments stay as they were.
+    pub fn compact_with(&self, options: &CompactOptions) -> Result<()> {
+        self.shared.check()?;
         let settings = self.shared.view().manifest.settings.clone();
+        let distance = options.distance.unwrap_or(settings.distance);
+        let progress = options.progress.as_ref();
         if distance < settings.distance || distance > F::MAX_DISTANCE {
             return Err(Error::BadArgument(format!(
                 "the store is kept for distance {}; it can be raised up to {}, not changed to {distance}",
@@ -189,22 +207,22 @@ impl<F: Fingerprint> Store<F> {
         }
         settings.plan.check::<F>(distance)?;
         self.writer.raise_distance(distance)?;
-        self.shared.wait_for_flush()?;
+        self.shared.wait_for_flush(progress)?;
         // A merge that is paused would be waited for without end.
         let paused = std::mem::take(&mut lock(&self.shared.work).paused);
         self.shared.changed.notify_all();
-        let merged = self.merge_all(distance, distance > settings.distance);
+        let merged = self.merge_all(distance, distance > settings.distance, progress);
         lock(&self.shared.work).paused |= paused;
         merged
     }
 
-    fn merge_all(&self, distance: u32, raised: bool) -> Result<()> {
-        let _one = lock(&self.shared.merging);
+    fn merge_all(&self, distance: u32, raised: bool, progress: Option<&ProgressCallback>) -> Result<()> {
+        let _one = self.shared.begin_merge(progress)?;
         let view = self.shared.view();
         let segments = view.segments.len();
         let has_tombstones = view.segments.iter().any(|segment| !segment.tombstones().is_empty());
         if segments > 1 || has_tombstones || raised {
-            merge::merge(&self.shared, 0..segments, distance, false)?;
+            merge::merge(&self.shared, 0..segments, distance, Way::Waiting(progress))?;
         }
         Ok(())
     }
@@ -226,7 +244,7 @@ impl<F: Fingerprint> Store<F> {
     /// # Errors
     /// As [`Store::insert`].
     pub fn wait_for_background(&self) -> Result<()> {
-        self.shared.wait_for_flush()?;
+        self.shared.wait_for_flush(None)?;
         let shared = &self.shared;
         let mut work = lock(&shared.work);
         while shared.options.compaction
@@ -245,7 +263,15 @@ impl<F: Fingerprint> Store<F> {
     /// # Errors
     /// As [`Store::insert`].
     pub fn load(&self) -> Result<Load<'_, F>> {
-        Load::new(&self.shared, &self.writer)
+        Load::new(&self.shared, &self.writer, None)
+    }
+
+    /// [`Store::load`], until the callback says not to go on: then nothing was loaded.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn load_with(&self, progress: ProgressCallback) -> Result<Load<'_, F>> {
+        Load::new(&self.shared, &self.writer, Some(progress))
     }
 
     /// What was left out when the store was opened: [`Error::TornEnd`] if the newest log ended in bytes that were no record.
@@ -262,8 +288,14 @@ impl<F: Fingerprint> Store<F> {
 
 impl<F: Fingerprint> Drop for Store<F> {
     /// Stops merges where they are; memtables that are full become segments. What is not in segments is in the log, which
-    /// is synced.
+    /// is synced. In a process that was forked from the one that opened the store it does nothing.
     fn drop(&mut self) {
+        if !self.shared.process.is_here() {
+            // All of it is the other process's: its threads are not here to be joined, and its log is not to be ended.
+            self.workers.drain(..).for_each(std::mem::forget);
+            std::mem::forget(self.shared.clone());
+            return;
+        }
         lock(&self.shared.work).closing = true;
         self.shared.changed.notify_all();
         for worker in self.workers.drain(..) {

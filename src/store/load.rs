@@ -8,6 +8,8 @@ use super::writer::Writer;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{MAX_KEY, MAX_MARK};
+use crate::options::BuildOptions;
+use crate::progress::ProgressCallback;
 use crate::segment::SegmentBuilder;
 
 /// Fingerprints on their way into one segment of a store; made by [`Store::load`](crate::Store::load).
@@ -19,15 +21,21 @@ pub struct Load<'a, F: Fingerprint> {
     builder: SegmentBuilder<F>,
     is_empty: bool,
     highest_id: Option<u64>,
+    progress: Option<ProgressCallback>,
 }
 
 impl<'a, F: Fingerprint> Load<'a, F> {
-    pub(super) fn new(shared: &'a Arc<Shared<F>>, writer: &'a Writer<F>) -> Result<Self> {
+    pub(super) fn new(
+        shared: &'a Arc<Shared<F>>,
+        writer: &'a Writer<F>,
+        progress: Option<ProgressCallback>,
+    ) -> Result<Self> {
         shared.check()?;
         let view = shared.view();
-        let options = shared.build_options(&view, view.manifest.settings.distance);
+        let distance = view.manifest.settings.distance;
+        let options = BuildOptions { progress: progress.clone(), ..shared.build_options(&view, distance) };
         let builder = SegmentBuilder::new(&shared.path, shared.take_number(), options);
-        Ok(Load { shared, writer, builder, is_empty: true, highest_id: None })
+        Ok(Load { shared, writer, builder, is_empty: true, highest_id: None, progress })
     }
 
     /// Adds a fingerprint with an id.
@@ -68,18 +76,21 @@ impl<'a, F: Fingerprint> Load<'a, F> {
     /// Makes all visible and durable. It is newer than everything written before this call.
     ///
     /// # Errors
-    /// As [`Store::insert`](crate::Store::insert); then nothing was loaded.
+    /// As [`Store::insert`](crate::Store::insert), and [`Error::Cancelled`]; then nothing was loaded.
     pub fn finish(self) -> Result<()> {
         if self.is_empty {
             return self.shared.check();
         }
+        self.shared.check_process()?;
         let builder = self.builder;
         let entry = self.shared.in_pool(|| builder.finish())?;
         // Deletes from before must not hide what comes now: they go into a segment first.
         self.writer.freeze_and(|| {
-            self.shared.wait_for_flush()?;
-            let distance = self.shared.view().manifest.settings.distance;
-            let segment = flush::open(self.shared, distance, &entry)?;
+            let opened = self.shared.wait_for_flush(self.progress.as_ref()).and_then(|()| {
+                let distance = self.shared.view().manifest.settings.distance;
+                Ok((distance, flush::open(self.shared, distance, &entry)?))
+            });
+            let (distance, segment) = opened.inspect_err(|_| self.shared.remove(&entry))?;
             self.shared.change(Change {
                 removed: Vec::new(),
                 added: Some((entry.clone(), segment)),

@@ -13,6 +13,7 @@ use crate::compaction::{self, Size};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::Manifest;
+use crate::progress::{ProgressCallback, Steps};
 use crate::segment::SegmentBuilder;
 
 /// Merges segments in the background as they come, until the store is closed or a write fails.
@@ -33,7 +34,7 @@ pub(super) fn work<F: Fingerprint>(shared: &Arc<Shared<F>>) {
         // Another merge may have come first.
         let Some(range) = due(shared) else { continue };
         let distance = shared.view().manifest.settings.distance;
-        if let Err(error) = merge(shared, range, distance, true)
+        if let Err(error) = merge(shared, range, distance, Way::Background)
             && !lock(&shared.work).closing
         {
             shared.fail(&error);
@@ -54,21 +55,30 @@ pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
     compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout.max(2))
 }
 
+/// Who waits for a merge.
+#[derive(Clone, Copy)]
+pub(super) enum Way<'a> {
+    /// Nobody: it gives way to whoever pauses it, and to the end of the store.
+    Background,
+    /// A caller, who may say that it is not to go on.
+    Waiting(Option<&'a ProgressCallback>),
+}
+
 /// Merges segments that follow one another, and makes the result visible. The caller holds the lock for merging.
 pub(super) fn merge<F: Fingerprint>(
     shared: &Arc<Shared<F>>,
     range: Range<usize>,
     distance: u32,
-    in_background: bool,
+    way: Way<'_>,
 ) -> Result<()> {
-    shared.in_pool(|| merge_here(shared, range, distance, in_background))
+    shared.in_pool(|| merge_here(shared, range, distance, way))
 }
 
 fn merge_here<F: Fingerprint>(
     shared: &Arc<Shared<F>>,
     range: Range<usize>,
     distance: u32,
-    in_background: bool,
+    way: Way<'_>,
 ) -> Result<()> {
     let view = shared.view();
     let segments = view.segments[range.clone()].to_vec();
@@ -83,9 +93,13 @@ fn merge_here<F: Fingerprint>(
     let deleted: HashSet<u64> =
         segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id).collect();
     let mut options = shared.build_options(&view, distance);
-    if in_background {
-        options.fs = Arc::new(Throttle::new(shared.clone()));
+    match way {
+        Way::Background => options.fs = Arc::new(Throttle::new(shared.clone())),
+        Way::Waiting(progress) => options.progress = progress.cloned(),
     }
+    let progress = options.progress.clone();
+    let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
+    steps.ask()?;
     let manifest = Manifest { segments: Vec::new(), ..view.manifest.clone() };
     let merged = View { manifest, segments, memtables: Vec::new(), ..View::clone(&view) };
     let merged = Snapshot::new(Arc::new(merged));
@@ -94,6 +108,7 @@ fn merge_here<F: Fingerprint>(
     let mut kept = HashSet::new();
     let mut is_empty = tombstones.is_empty();
     for entry in merged.iter() {
+        steps.ask_at(&mut seen)?;
         let entry = entry?;
         let id = entry.id.unwrap_or(0);
         if deleted.contains(&id) {
@@ -103,6 +118,7 @@ fn merge_here<F: Fingerprint>(
         is_empty = false;
     }
     for named in merged.names() {
+        steps.ask_at(&mut seen)?;
         let (id, name) = named?;
         if !deleted.contains(&id) || kept.contains(&id) {
             builder.name(id, &name)?;
@@ -110,6 +126,7 @@ fn merge_here<F: Fingerprint>(
         }
     }
     for mark in merged.marks() {
+        steps.ask_at(&mut seen)?;
         let (key, value) = mark?;
         builder.mark(&key, &value)?;
         is_empty = false;

@@ -25,7 +25,7 @@ pub use self::builder::Builder;
 pub use self::damage::damage;
 pub use self::finding::Finding;
 pub use self::iter::Iter;
-pub use self::live::Store;
+pub use self::live::{CompactOptions, Store};
 pub use self::load::Load;
 pub use self::pairs::StoredPair;
 pub use self::remains::salvageable_bits;
@@ -35,11 +35,16 @@ pub use self::snapshot::{Snapshot, stored_bits};
 pub use self::view::LogInfo;
 pub use self::writer::{Insertion, Transaction};
 use crate::error::{Error, Result};
-use crate::fs::Fs;
+use crate::fs::{Disk, Fs};
 use crate::manifest::MANIFEST;
 
 /// The file whose lock a writer holds.
 const LOCK: &str = "LOCK";
+
+/// Whether there is a store at a path, sound or not: a folder with a manifest.
+pub fn is_store(path: &Path) -> bool {
+    Disk::default().list(path).is_ok_and(|names| names.iter().any(|name| name == MANIFEST))
+}
 
 /// Removes files that simstore made and that the manifest does not name.
 fn remove_litter(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()> {

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Disk, Fs};
 use crate::options::BuildOptions;
+use crate::progress::{ProgressCallback, Steps};
 use crate::segment::SegmentRemains;
 use crate::sort::Sorter;
 
@@ -24,6 +25,8 @@ pub struct SalvageOptions {
     pub distance: Option<u32>,
     /// Memory for sorting, see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
+    /// Is told how far the building of the new store is, and says whether to go on; if not, nothing of it is left.
+    pub progress: Option<ProgressCallback>,
 }
 
 /// What was rescued of a damaged store.
@@ -78,6 +81,7 @@ pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions
         block_size: settings.block_size,
         span: settings.span,
         memory: options.memory,
+        progress: options.progress.clone(),
         ids: settings.ids,
         profile: settings.profile.clone(),
         ..BuildOptions::default()
@@ -93,8 +97,16 @@ pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions
         other => other,
     })?;
     let without_ids = Sorter::new(&fs, &new.join("000000.without"), memory);
-    let mut rescue =
-        Rescue { fs, new, memory, builder, without_ids, kept: HashSet::new(), result: Salvaged::default() };
+    let mut rescue = Rescue {
+        fs,
+        new,
+        memory,
+        builder,
+        without_ids,
+        kept: HashSet::new(),
+        result: Salvaged::default(),
+        progress: options.progress.clone(),
+    };
     rescue.result.findings.clone_from(&store.findings);
     rescue.result.operations = store.operations;
     rescue.segments(&store)?;
@@ -111,6 +123,7 @@ struct Rescue<'a, F: Fingerprint> {
     /// Ids of deleted pairs that other fingerprints still have.
     kept: HashSet<u64>,
     result: Salvaged,
+    progress: Option<ProgressCallback>,
 }
 
 impl<F: Fingerprint> Rescue<'_, F> {
@@ -118,7 +131,10 @@ impl<F: Fingerprint> Rescue<'_, F> {
     fn segments(&mut self, store: &StoreRemains<F>) -> Result<()> {
         let keeps_ids = store.settings.ids;
         let version = store.memtable.version();
+        let progress = self.progress.clone();
+        let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
         for (i, segment) in store.segments.iter().enumerate() {
+            steps.ask()?;
             let newer = &store.segments[i + 1..];
             let mut damaged = Vec::new();
             let mut without_ids = 0;
@@ -128,8 +144,10 @@ impl<F: Fingerprint> Rescue<'_, F> {
                 &self.fs,
                 &runs,
                 self.memory,
+                &steps,
                 &mut |error| damaged.push(error),
                 &mut |fingerprint, id| {
+                    steps.ask_at(&mut seen)?;
                     let Some(id) = id.or((!keeps_ids).then_some(0)) else {
                         without_ids += 1;
                         return pending.push(fingerprint);
@@ -183,7 +201,10 @@ impl<F: Fingerprint> Rescue<'_, F> {
             .collect();
         cursors.push(Cursor { segment: None, chunk: 0, names: recent });
         let mut previous = None;
+        let progress = self.progress.clone();
+        let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
         loop {
+            steps.ask_at(&mut seen)?;
             let findings = &mut self.result.findings;
             let mut least = None;
             for cursor in &mut cursors {

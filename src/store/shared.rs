@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::time::Duration;
 
 use rayon::ThreadPool;
 
@@ -13,8 +14,12 @@ use crate::fingerprint::Fingerprint;
 use crate::fs::Lock;
 use crate::manifest::{Manifest, SegmentEntry, log_name};
 use crate::options::{BuildOptions, StoreOptions};
+use crate::progress::{ProgressCallback, Steps};
 use crate::segment::Segment;
-use crate::threads;
+use crate::threads::{self, Process};
+
+/// How often a callback is asked whether to go on waiting.
+const ASKED_EVERY: Duration = Duration::from_millis(50);
 
 /// Takes a lock. What it guards is in order even if a thread panicked while it held it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -62,6 +67,7 @@ pub(super) struct Shared<F: Fingerprint> {
     pool: ThreadPool,
     pub(super) next_number: AtomicU64,
     pub(super) written: Mutex<Written>,
+    pub(super) process: Process,
     _lock: Lock,
 }
 
@@ -111,6 +117,7 @@ impl<F: Fingerprint> Shared<F> {
             changed: Condvar::new(),
             next_number: AtomicU64::new(next_number),
             written: Mutex::default(),
+            process: Process::this(),
             _lock: lock,
         }
     }
@@ -139,8 +146,15 @@ impl<F: Fingerprint> Shared<F> {
         self.changed.notify_all();
     }
 
+    /// An error in a process that was forked from the one that opened the store. What another thread had locked when it was
+    /// forked stays so: this comes before any lock.
+    pub(super) fn check_process(&self) -> Result<()> {
+        if self.process.is_here() { Ok(()) } else { Err(Error::Forked { path: self.path.clone() }) }
+    }
+
     /// An error if nothing may be written any more.
     pub(super) fn check(&self) -> Result<()> {
+        self.check_process()?;
         match &lock(&self.work).failure {
             Some(reason) => Err(Error::Poisoned { path: self.path.clone(), reason: reason.clone() }),
             None => Ok(()),
@@ -172,18 +186,54 @@ impl<F: Fingerprint> Shared<F> {
         work();
     }
 
-    /// Waits until all memtables but the last are segments.
-    pub(super) fn wait_for_flush(&self) -> Result<()> {
+    /// Waits until all memtables but the last are segments, or the callback says not to.
+    pub(super) fn wait_for_flush(&self, progress: Option<&ProgressCallback>) -> Result<()> {
+        self.check_process()?;
         let mut work = lock(&self.work);
         while work.failure.is_none() && self.view().memtables.len() > 1 {
-            work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+            work = self.wait(work, progress)?;
         }
         drop(work);
         self.check()
     }
 
+    /// Waits for a change; for a while only where a callback has to be asked whether to wait any longer.
+    pub(super) fn wait<'a>(
+        &'a self,
+        work: MutexGuard<'a, Work>,
+        progress: Option<&ProgressCallback>,
+    ) -> Result<MutexGuard<'a, Work>> {
+        if progress.is_none() {
+            return Ok(self.changed.wait(work).unwrap_or_else(PoisonError::into_inner));
+        }
+        let waited = self.changed.wait_timeout(work, ASKED_EVERY).unwrap_or_else(PoisonError::into_inner);
+        // It may ask something of the store.
+        drop(waited);
+        Steps::new(progress, 0).ask()?;
+        Ok(lock(&self.work))
+    }
+
+    /// Waits until no other merge is under way, or the callback says not to.
+    pub(super) fn begin_merge(&self, progress: Option<&ProgressCallback>) -> Result<MutexGuard<'_, ()>> {
+        if progress.is_none() {
+            return Ok(lock(&self.merging));
+        }
+        loop {
+            match self.merging.try_lock() {
+                Ok(one) => return Ok(one),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => drop(self.wait(lock(&self.work), progress)?),
+            }
+        }
+    }
+
     pub(super) fn take_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Removes the files of a segment that no manifest names; what cannot be removed now is when the store is opened next.
+    pub(super) fn remove(&self, entry: &SegmentEntry) {
+        entry.files().into_iter().for_each(|name| drop(self.options.fs.remove(&self.path.join(name))));
     }
 
     /// How segments of the store are built.

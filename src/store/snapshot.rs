@@ -11,6 +11,7 @@ use crate::fingerprint::Fingerprint;
 use crate::fs::{Disk, Fs};
 use crate::manifest::Manifest;
 use crate::memtable::Memtable;
+use crate::progress::{ProgressCallback, Steps};
 use crate::segment::{Match, Segment, Stats};
 
 /// The width of the fingerprints of a store, 64 or 128 bits; reads the manifest alone.
@@ -387,18 +388,38 @@ impl<F: Fingerprint> Snapshot<F> {
     /// Manifest, logs and tombstones are read whole when a store is opened: [`damage`](super::damage()) is for a store that
     /// cannot be. An end of the newest log that may be damage is a problem, [`Error::TornEnd`]: if another process writes to
     /// the store, it may also be what was being written.
-    pub fn verify(&self, mut damaged: impl FnMut(Error)) -> u64 {
+    pub fn verify(&self, damaged: impl FnMut(Error)) -> u64 {
+        // Nobody says that it is not to go on.
+        self.verify_steps(None, damaged).0
+    }
+
+    /// [`Snapshot::verify`], until a callback says not to go on.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn verify_with(&self, progress: &ProgressCallback, damaged: impl FnMut(Error)) -> Result<u64> {
+        let (problems, verified) = self.verify_steps(Some(progress), damaged);
+        verified.map(|()| problems)
+    }
+
+    fn verify_steps(
+        &self,
+        progress: Option<&ProgressCallback>,
+        mut damaged: impl FnMut(Error),
+    ) -> (u64, Result<()>) {
         let mut problems = 0;
         for torn in self.logs().iter().filter_map(|log| log.torn_end(self.path())) {
             problems += 1;
             damaged(torn);
         }
-        for segment in &self.view.segments {
-            segment.verify(|error| {
+        let total = self.view.segments.iter().map(|segment| segment.verified_fingerprints()).sum();
+        let steps = Steps::new(progress, total);
+        let verified = self.view.segments.iter().try_for_each(|segment| {
+            segment.verify(&steps, |error| {
                 problems += 1;
                 damaged(error);
-            });
-        }
-        problems
+            })
+        });
+        (problems, verified)
     }
 }

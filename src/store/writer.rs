@@ -98,8 +98,9 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         if let Some(error) = self.refused {
             return Err(error);
         }
+        self.writer.shared.check()?;
         if self.payload.is_empty() {
-            return self.writer.shared.check();
+            return Ok(());
         }
         let mut log = self.writer.lock();
         let written = self.writer.write(&mut log, &self.payload)?;
@@ -302,8 +303,8 @@ impl<F: Fingerprint> Writer<F> {
 
     pub(super) fn delete(&self, fingerprint: F, id: u64, durability: Durability) -> Result<bool> {
         let id = self.id(id);
-        let mut log = self.lock();
         self.shared.check()?;
+        let mut log = self.lock();
         if !self.shared.snapshot().contains_pair(fingerprint, id)? {
             return Ok(false);
         }

@@ -1,10 +1,11 @@
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::codec::{Codec, SymbolCounts};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::map::Bytes;
 use crate::plan::{Plan, TablePlan};
@@ -61,7 +62,15 @@ fn check<F: Fingerprint>(
     fingerprints.dedup();
     assert_eq!(table.scan().collect::<Result<Vec<F>>>().unwrap(), fingerprints);
     let mut seen = Vec::new();
-    assert_eq!(table.verify(|x| seen.push(x), |error| panic!("{error}")), fingerprints.len() as u64);
+    let read = |some: &[F]| {
+        seen.extend_from_slice(some);
+        ControlFlow::Continue(())
+    };
+    assert_eq!(table.verify(read, |error| panic!("{error}")).unwrap(), fingerprints.len() as u64);
+    if !fingerprints.is_empty() {
+        let cancelled = table.verify(|_| ControlFlow::Break(()), |error| panic!("{error}"));
+        assert!(matches!(cancelled, Err(Error::Cancelled)));
+    }
     assert_eq!(seen, fingerprints);
 
     let queries: Vec<F> = fingerprints.iter().step_by(7).copied().chain([F::ZERO, F::MAX]).collect();

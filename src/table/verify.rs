@@ -1,20 +1,30 @@
 //! Checking all of a table file.
 
+use std::ops::ControlFlow;
+
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::reader::Table;
 use crate::codec::{BlockCodec, with_codec};
-use crate::error::{Damage, Error};
+use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_footer as footer};
+use crate::progress;
 
 impl<F: Fingerprint> Table<F> {
     /// Checks all that [`Table::open`] does not: every block's checksum and all of them together, the order
     /// of all fingerprints, the block index, and their number. Calls `damaged` with each error and goes on;
     /// returns how many fingerprints could be read.
     ///
-    /// `visitor` gets each permuted fingerprint.
-    pub fn verify(&self, mut visitor: impl FnMut(F), mut damaged: impl FnMut(Error)) -> u64 {
+    /// `visitor` gets the permuted fingerprints of each block, none of one that cannot be read, and says whether to go on.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] if it says no.
+    pub fn verify(
+        &self,
+        mut visitor: impl FnMut(&[F]) -> ControlFlow<()>,
+        mut damaged: impl FnMut(Error),
+    ) -> Result<u64> {
         let mut decoded = Vec::new();
         let (mut count, mut whole) = (0, true);
         let mut previous = None;
@@ -26,6 +36,7 @@ impl<F: Fingerprint> Table<F> {
                 damaged(error);
                 whole = false;
                 previous = Some(self.index.last(block));
+                progress::go_on(visitor(&[]))?;
                 continue;
             }
             let ascending = decoded.windows(2).all(|pair| pair[0] < pair[1]);
@@ -41,7 +52,7 @@ impl<F: Fingerprint> Table<F> {
                 damaged(self.blocks.damaged(block, damage));
             }
             count += decoded.len() as u64;
-            decoded.iter().copied().for_each(&mut visitor);
+            progress::go_on(visitor(&decoded))?;
         }
         if whole && count != self.header().fingerprints {
             let damage =
@@ -54,7 +65,7 @@ impl<F: Fingerprint> Table<F> {
             let damage = Damage::Checksum { part: "checksums of the blocks", expected, found };
             damaged(Error::corrupt(self.path(), at as u64, damage));
         }
-        count
+        Ok(count)
     }
 
     /// Whether the block is coded as its fingerprints are.

@@ -1,10 +1,11 @@
 //! The fingerprints of a corpus: equal ones grouped, near groups joined.
 
+use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
-use simstore::batch::BatchMatch;
+use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::join::{self, Components, Pair};
 use simstore::{Fingerprint, Match, Result, Snapshot};
 
@@ -63,7 +64,7 @@ impl<F: Fingerprint> Groups<F> {
         let near = Mutex::new((Components::new(distinct.len()), Vec::new()));
         join::visit_pairs(&distinct, distance, |batch| {
             if step.add(batch.len() as u64).is_err() {
-                return;
+                return ControlFlow::Break(());
             }
             // A thread that has panicked while it held the lock ends the command anyway.
             let (components, pairs) = &mut *near.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,17 +72,24 @@ impl<F: Fingerprint> Groups<F> {
             if with_pairs {
                 pairs.extend_from_slice(batch);
             }
+            ControlFlow::Continue(())
         })?;
         step.add(0)?;
         let (mut components, mut pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
 
-        let mut stored = match store {
-            Some(store) => store.batch_query(&distinct, distance)?,
-            None => Vec::new(),
-        };
+        let stored = Mutex::new(Vec::new());
+        if let Some(store) = store {
+            store.batch_visit(&distinct, distance, BatchMethod::Auto, |some| {
+                stored.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(some);
+                if step.add(0).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+        }
+        let mut stored = stored.into_inner().unwrap_or_else(PoisonError::into_inner);
         step.add(0)?;
         // Near the same one of the store is connected too.
         stored.sort_unstable_by_key(|near| (near.found.fingerprint, near.found.id, near.query));
+        // What is in several segments.
+        stored.dedup();
         let same = |a: &BatchMatch<F>, b: &BatchMatch<F>| {
             (a.found.fingerprint, a.found.id) == (b.found.fingerprint, b.found.id)
         };

@@ -57,7 +57,7 @@ pub fn read<F: Fingerprint>(mut bytes: Vec<u8>) {
     }
     let scanned = table.scan().filter(Result::is_ok).count();
     assert!(scanned <= table.blocks() * 65535);
-    table.verify(|_| (), |_| ());
+    table.verify(|_| std::ops::ControlFlow::Continue(()), |_| ()).unwrap();
     let step = values.len() / 16 + 1;
     for &value in values.iter().step_by(step) {
         for (low, high) in [(value, value), (value, F::MAX), (value, value | F::suffix_mask(F::BITS / 2))] {

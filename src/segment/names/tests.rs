@@ -31,7 +31,7 @@ fn names_come_back() {
         let mut all = Vec::new();
         (0..names.chunks.len()).for_each(|chunk| names.read(chunk, &mut all).unwrap());
         assert!(all == expected[..len]);
-        assert_eq!(names.verify(|error| panic!("{error}")), len as u64);
+        assert_eq!(names.verify(&Steps::new(None, 0), |error| panic!("{error}")).unwrap(), len as u64);
     }
     let names = open(&encoded(&expected)).unwrap();
     for (id, name) in expected.iter().step_by(97).chain(&expected[3000..]) {
@@ -74,7 +74,7 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     let read = |bytes: &[u8]| {
         let names = open(bytes)?;
         let mut found = Ok(());
-        names.verify(|error| found = Err(error));
+        names.verify(&Steps::new(None, 0), |error| found = Err(error)).unwrap();
         found
     };
     every_damage_is_found(bytes, read);
@@ -116,7 +116,7 @@ fn hostile_chunks_are_refused() {
         let names = file_of(&[(key, content)]).unwrap();
         assert!(names.read(0, &mut Vec::new()).is_err(), "{what}");
         let mut problems = 0;
-        names.verify(|_| problems += 1);
+        names.verify(&Steps::new(None, 0), |_| problems += 1).unwrap();
         assert_eq!(problems, 1, "{what}");
     }
 }
@@ -125,12 +125,21 @@ fn hostile_chunks_are_refused() {
 fn chunks_ascend() {
     let one: &[u8] = b"\x01\0\0\0\0\0\x01a";
     let two: &[u8] = b"\x02\0\0\0\0\0\x01a\x05\0\x01b";
-    assert_eq!(file_of(&[(1, two), (7, one)]).unwrap().verify(|error| panic!("{error}")), 3);
+    assert_eq!(
+        file_of(&[(1, two), (7, one)])
+            .unwrap()
+            .verify(&Steps::new(None, 0), |error| panic!("{error}"))
+            .unwrap(),
+        3
+    );
     for keys in [(7, 7), (7, 6)] {
         assert!(file_of(&[(keys.0, one), (keys.1, one)]).is_err(), "{keys:?}");
     }
     // The last id of a chunk is not before the first one of the next.
     let mut problems = Vec::new();
-    file_of(&[(1, two), (6, one)]).unwrap().verify(|error| problems.push(error));
+    file_of(&[(1, two), (6, one)])
+        .unwrap()
+        .verify(&Steps::new(None, 0), |error| problems.push(error))
+        .unwrap();
     assert!(matches!(&problems[..], [Error::Corrupt { damage: Damage::Order { .. }, .. }]), "{problems:?}");
 }

@@ -1,11 +1,11 @@
 //! What segments become.
 
-use super::super::merge::merge;
+use super::super::merge::{Way, merge};
 use super::*;
 
 impl Idle {
     fn merge(&self, range: std::ops::Range<usize>) {
-        merge(&self.shared, range, self.snapshot().distance(), false).unwrap();
+        merge(&self.shared, range, self.snapshot().distance(), Way::Waiting(None)).unwrap();
     }
 }
 
@@ -100,7 +100,7 @@ fn names_of_deleted_documents_go_and_those_of_others_stay() {
 fn the_distance_rises_with_a_merge_of_all() {
     let store = four();
     assert!(store.snapshot().query(1, 5).is_err());
-    merge(&store.shared, 0..4, 5, false).unwrap();
+    merge(&store.shared, 0..4, 5, Way::Waiting(None)).unwrap();
     assert_eq!((store.snapshot().distance(), store.manifest().settings.distance), (5, 5));
     // 1 is within 2 bits of 2, 3 and 4, and of itself.
     assert_eq!(store.snapshot().query(1, 5).unwrap().len(), 4);

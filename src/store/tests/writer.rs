@@ -74,7 +74,7 @@ fn after_a_failure_nothing_is_written_and_all_is_read() {
         writer.close(),
         writer.raise_distance(9),
         writer.delete(1, 1, Durability::Os).map(drop),
-        store.shared.wait_for_flush(),
+        store.shared.wait_for_flush(None),
     ];
     for error in refused.map(Result::unwrap_err) {
         assert!(matches!(&error, Error::Poisoned { reason, .. } if reason == "first"), "{error}");

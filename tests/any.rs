@@ -1,0 +1,147 @@
+//! Stores of a width that is known only when the program runs.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use simstore::any::{AnyBuilder, AnySnapshot, AnyStore};
+use simstore::batch::BatchMethod;
+use simstore::error::ErrorCode;
+use simstore::progress::ProgressCallback;
+use simstore::store::is_store;
+use simstore::{BuildOptions, Durability, Insertion, Snapshot, Store, StoreOptions};
+
+/// Those of 64 bits in both widths.
+const FINGERPRINTS: [u128; 3] = [0b1111, 0b1110 << 40, u64::MAX as u128];
+
+#[test]
+fn each_width_answers_as_its_own_type_does() {
+    for bits in [64, 128] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        assert!(!is_store(&path));
+        let mut builder = AnyBuilder::create(&path, bits, BuildOptions::default()).unwrap();
+        for (id, &fingerprint) in (0..).zip(&FINGERPRINTS) {
+            builder.insert_named(fingerprint, id, &format!("document {id}")).unwrap();
+        }
+        builder.insert(FINGERPRINTS[0], 9).unwrap();
+        let built = builder.finish().unwrap();
+        assert!(is_store(&path));
+        let opened = AnySnapshot::open(&path).unwrap();
+        for snapshot in [&built, &opened, &opened.refresh().unwrap()] {
+            assert_eq!((snapshot.bits(), snapshot.len(), snapshot.distance()), (bits, 3, 3));
+            let found = snapshot.query(FINGERPRINTS[0] ^ 1, 3).unwrap();
+            assert_eq!(
+                found.iter().map(|m| (m.fingerprint, m.distance, m.id)).collect::<Vec<_>>(),
+                [(FINGERPRINTS[0], 1, Some(0)), (FINGERPRINTS[0], 1, Some(9))]
+            );
+            let entries: Vec<_> = snapshot.iter().map(|entry| entry.unwrap()).collect();
+            assert_eq!(
+                entries.iter().map(|e| (e.fingerprint, e.id.unwrap())).collect::<Vec<_>>(),
+                [(FINGERPRINTS[0], 0), (FINGERPRINTS[0], 9), (FINGERPRINTS[1], 1), (FINGERPRINTS[2], 2)]
+            );
+            let batch = snapshot.batch_query(&[FINGERPRINTS[1], 7 << 50, FINGERPRINTS[2]], 0).unwrap();
+            assert_eq!(
+                batch.iter().map(|m| (m.query, m.found.id)).collect::<Vec<_>>(),
+                [(0, Some(1)), (2, Some(2))]
+            );
+            let stopped =
+                snapshot.batch_visit(&FINGERPRINTS, 3, BatchMethod::Stream, |_| ControlFlow::Break(()));
+            assert_eq!(stopped.unwrap_err().code(), ErrorCode::Cancelled);
+            assert!(snapshot.contains(FINGERPRINTS[2]).unwrap() && !snapshot.contains(0).unwrap());
+            assert!(snapshot.contains_pair(FINGERPRINTS[2], 2).unwrap());
+            assert_eq!(snapshot.name(2).unwrap().as_deref(), Some("document 2"));
+            let pairs = snapshot.pairs_of_names(&HashSet::from(["document 1".to_string()])).unwrap();
+            assert_eq!((pairs.len(), pairs[0].fingerprint, pairs[0].id), (1, FINGERPRINTS[1], 1));
+            let quiet = ProgressCallback::new(|_| ControlFlow::Continue(()));
+            assert_eq!(snapshot.verify_with(&quiet, |error| panic!("{error}")).unwrap(), 0);
+        }
+    }
+}
+
+#[test]
+fn what_is_too_wide_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (narrow, wide) = (folder.path().join("narrow"), folder.path().join("wide"));
+    let too_wide = 1_u128 << 64;
+    let store = AnyStore::open(&narrow, None, StoreOptions::default()).unwrap();
+    let snapshot = store.snapshot();
+    let refused = [
+        store.insert(too_wide, 1).map(drop),
+        store.insert_named(too_wide, 1, "name").map(drop),
+        store.insert_if_new(too_wide, 1).map(drop),
+        store.delete(too_wide, 1).map(drop),
+        store.query(too_wide, 1).map(drop),
+        store.transaction().insert(too_wide, 1),
+        store.transaction().delete(too_wide, 1),
+        snapshot.query(too_wide, 1).map(drop),
+        snapshot.batch_query(&[0, too_wide], 1).map(drop),
+        snapshot.contains(too_wide).map(drop),
+        AnyBuilder::create(&wide, 96, BuildOptions::default()).map(drop),
+        AnyStore::open(&wide, Some(32), StoreOptions::default()).map(drop),
+    ];
+    for result in refused {
+        assert_eq!(result.unwrap_err().code(), ErrorCode::BadArgument);
+    }
+    assert!(!is_store(&wide) && store.snapshot().is_empty());
+    drop(store);
+    let store = AnyStore::open(&wide, Some(128), StoreOptions::default()).unwrap();
+    store.insert(too_wide, 1).unwrap();
+    drop(store);
+    for (path, bits) in [(&narrow, 64), (&wide, 128)] {
+        assert_eq!(AnySnapshot::open(path).unwrap().bits(), bits);
+        assert_eq!(AnyStore::open(path, None, StoreOptions::default()).unwrap().snapshot().bits(), bits);
+        let other = AnyStore::open(path, Some(192 - bits), StoreOptions::default()).unwrap_err();
+        assert_eq!(other.code(), ErrorCode::Width);
+    }
+}
+
+#[test]
+fn writes_of_any_width() {
+    for bits in [64, 128] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let store = AnyStore::open(&path, Some(bits), StoreOptions::default()).unwrap();
+        store.insert(0xff, 1).unwrap();
+        let Insertion::DuplicateOf(found) = store.insert_if_new(0xfe, 2).unwrap() else { panic!() };
+        assert_eq!((found[0].fingerprint, found[0].id), (0xff, Some(1)));
+        let mut transaction = store.transaction();
+        transaction.insert_named(0xff << 32, 3, "three").unwrap();
+        transaction.delete(0xff, 1).unwrap();
+        transaction.mark("key", b"value").unwrap();
+        assert_eq!(transaction.commit_if_new(Durability::Os).unwrap(), Insertion::Inserted);
+        let mut transaction = store.transaction();
+        transaction.insert(0xff << 48, 4).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+        assert!(store.delete(0xff << 48, 4).unwrap());
+        store.flush().unwrap();
+        store.sync().unwrap();
+        store.wait_for_background().unwrap();
+        assert_eq!(store.query(0xff << 32, 0).unwrap().len(), 1);
+        assert_eq!(store.snapshot().mark("key").unwrap().as_deref(), Some(&b"value"[..]));
+        drop(store);
+        let entries = match bits {
+            64 => Snapshot::<u64>::open(&path).unwrap().iter().count(),
+            _ => Snapshot::<u128>::open(&path).unwrap().iter().count(),
+        };
+        assert_eq!(entries, 1);
+    }
+}
+
+/// A transaction of several is stored if none of them is near what is there.
+#[test]
+fn several_if_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::<u64>::open(&folder.path().join("store"), StoreOptions::default()).unwrap();
+    store.insert(0xff << 32, 1).unwrap();
+    let commit = |fingerprints: &[u64]| {
+        let mut transaction = store.transaction();
+        (10..).zip(fingerprints).for_each(|(id, &fingerprint)| transaction.insert(fingerprint, id));
+        transaction.commit_if_new(Durability::Os).unwrap()
+    };
+    let Insertion::DuplicateOf(found) = commit(&[0, 0xff << 32]) else { panic!() };
+    assert_eq!(found.iter().map(|m| m.id).collect::<Vec<_>>(), [Some(1)]);
+    assert_eq!(store.snapshot().len(), 1);
+    assert_eq!(commit(&[0, 0xff << 16]), Insertion::Inserted);
+    assert_eq!(commit(&[]), Insertion::Inserted);
+    assert_eq!(store.snapshot().len(), 3);
+}

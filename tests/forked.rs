@@ -1,0 +1,97 @@
+//! A process that is forked while a store is open: it is told so, and leaves the store alone.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use fork::{Fork, fork, waitpid};
+use simstore::error::ErrorCode;
+use simstore::{BuildOptions, Builder, Durability, Error, Snapshot, Store, StoreOptions};
+
+/// Does something in a child of this process, of which only the calling thread goes on.
+fn in_child(folder: &Path, work: impl FnOnce()) {
+    let report = folder.join("report");
+    match fork().unwrap() {
+        Fork::Child => {
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            fs::write(&report, if outcome.is_ok() { "fine" } else { "not fine" }).unwrap();
+            std::process::exit(0);
+        }
+        Fork::Parent(child) => {
+            waitpid(child).unwrap();
+            assert_eq!(fs::read_to_string(&report).unwrap(), "fine");
+        }
+    }
+}
+
+/// The files of a folder with their bytes.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let file =
+        |entry: fs::DirEntry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| file(entry.unwrap())).collect();
+    files.sort();
+    files
+}
+
+fn is_forked<T>(result: Result<T, Error>) -> bool {
+    result.is_err_and(|error| error.code() == ErrorCode::Forked)
+}
+
+#[test]
+fn a_store_refuses_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut open = Some(Store::<u64>::open(&path, StoreOptions::default()).unwrap());
+    let store = open.as_ref().unwrap();
+    store.insert(1, 1).unwrap();
+    store.flush().unwrap();
+    store.insert(2, 2).unwrap();
+    let before = files(&path);
+    let snapshot = store.snapshot();
+    in_child(folder.path(), || {
+        let store = open.take().unwrap();
+        assert!(is_forked(store.insert(3, 3)));
+        assert!(is_forked(store.insert_named(3, 3, "three")));
+        assert!(is_forked(store.insert_if_new(3 << 40, 3)));
+        assert!(is_forked(store.delete(1, 1)));
+        assert!(is_forked(store.transaction().commit(Durability::Sync)));
+        assert!(is_forked(store.query(1, 0)));
+        assert!(is_forked(store.sync()) && is_forked(store.flush()) && is_forked(store.compact()));
+        assert!(is_forked(store.wait_for_background()));
+        assert!(is_forked(store.load()));
+        assert_eq!(snapshot.query(1, 3).unwrap().len(), 2);
+        drop(store);
+        assert_eq!(Snapshot::<u64>::open(&path).unwrap().len(), 2);
+    });
+    assert_eq!(files(&path), before);
+    let store = open.unwrap();
+    assert!(matches!(Store::<u64>::open(&path, StoreOptions::default()), Err(Error::Locked { .. })));
+    store.insert(4, 4).unwrap();
+    store.compact().unwrap();
+    drop(store);
+    let snapshot = Snapshot::<u64>::open(&path).unwrap();
+    assert_eq!(snapshot.iter().map(|entry| entry.unwrap().fingerprint).collect::<Vec<_>>(), [1, 2, 4]);
+}
+
+/// Files that are being written are removed by whoever began them alone.
+#[test]
+fn a_build_and_a_load_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, built) = (folder.path().join("store"), folder.path().join("built"));
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
+    let mut load = Some(store.load().unwrap());
+    let mut builder = Some(Builder::<u64>::create(&built, BuildOptions::default()).unwrap());
+    for id in 0..10 {
+        load.as_mut().unwrap().insert_named(id << 32, id, "a document").unwrap();
+        builder.as_mut().unwrap().insert_named(id << 32, id, "a document").unwrap();
+    }
+    let before = [files(&path), files(&built)];
+    in_child(folder.path(), || {
+        assert!(is_forked(load.take().unwrap().finish()));
+        drop(builder.take());
+    });
+    assert_eq!([files(&path), files(&built)], before);
+    load.unwrap().finish().unwrap();
+    assert_eq!(builder.unwrap().finish().unwrap().len(), 10);
+    assert_eq!(store.snapshot().name(9).unwrap().as_deref(), Some("a document"));
+}
