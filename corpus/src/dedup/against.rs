@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use simstore::store::Load;
+use simstore::store::{Load, is_store};
 use simstore::{Error, Fingerprint, Result, Snapshot, Store, StoreOptions};
 
 use super::clusters::Cluster;
@@ -41,11 +41,6 @@ impl Run {
     }
 }
 
-/// Whether there is a store.
-pub(super) fn is_there(path: &Path) -> bool {
-    path.join("MANIFEST").exists()
-}
-
 /// A store that documents are compared with.
 pub(super) struct Against<F: Fingerprint> {
     path: PathBuf,
@@ -57,7 +52,7 @@ pub(super) struct Against<F: Fingerprint> {
 
 impl<F: Fingerprint> Against<F> {
     pub(super) fn open(path: &Path, add: bool, watch: &dyn Watch) -> Result<Self> {
-        let exists = is_there(path);
+        let exists = is_store(path);
         let store = if add && exists { Some(Store::<F>::open(path, StoreOptions::default())?) } else { None };
         if let Some(torn_end) = store.as_ref().and_then(Store::torn_end) {
             watch.notice(&Notice::Warning(&torn_end.to_string()));

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, Resources};
 
-use super::against;
 use super::preference::Keep;
 use crate::InputKind;
 
@@ -55,7 +55,7 @@ impl Options {
     /// The width of the fingerprints, in bits.
     pub(super) fn width(&self) -> Result<u32> {
         let stored = match &self.against {
-            Some(store) if against::is_there(store) => Some(simstore::store::stored_bits(store)?),
+            Some(store) if is_store(store) => Some(stored_bits(store)?),
             Some(store) if !self.add => {
                 return Err(Error::Refused(format!("{}: there is no store", store.display())));
             }
