@@ -173,7 +173,7 @@ fn a_salvage() {
         salvage::<u64>(&path, &new, &options).map(drop)
     };
     let calls = cancel_at_each_call(rescue, || {
-        assert_eq!((names(folder.path()).len(), names(&path)), (1, before.clone()))
+        assert_eq!((names(folder.path()).len(), names(&path)), (1, before.clone()));
     });
     assert!(calls > 5, "{calls}");
     assert_eq!(Snapshot::<u64>::open(&new).unwrap().len(), COUNT);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use simstore::store::is_store;
 use simstore::{Codec, Fingerprint, PlanChoice, Snapshot, StoreOptions};
 use simstore_corpus::InputKind;
 use simstore_text::Profile;
@@ -114,7 +115,7 @@ pub(crate) struct AddArgs {
 }
 
 pub(crate) fn run(args: &AddArgs, progress: &Progress) -> Outcome {
-    let bits = if args.store.join("MANIFEST").exists() { Bits::of_store(&args.store)? } else { Bits::Narrow };
+    let bits = if is_store(&args.store) { Bits::of_store(&args.store)? } else { Bits::Narrow };
     let bits = args.bits.unwrap_or(bits);
     by_width!(bits, add(args, progress))
 }
@@ -122,7 +123,7 @@ pub(crate) fn run(args: &AddArgs, progress: &Progress) -> Outcome {
 fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs)?;
     let kind = inputs::kind(&inputs)?;
-    let exists = args.store.join("MANIFEST").exists();
+    let exists = is_store(&args.store);
     let profile = profile_of::<F>(args, kind, exists)?;
     let store = crate::live::open::<F>(&args.store, options::<F>(args, profile.as_ref())?)?;
     let profile = profile.unwrap_or_default();
