@@ -235,9 +235,11 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
             if pairs.len() >= BATCH {
                 self.give(pairs);
                 pairs.clear();
+                if !self.goes_on() {
+                    return;
+                }
             }
-            let is_due = values.len() > SMALL && i.is_multiple_of(ASKED_AFTER);
-            if is_due && !self.ask() || !self.goes_on() {
+            if values.len() > SMALL && i.is_multiple_of(ASKED_AFTER) && !self.ask() {
                 return;
             }
         }
