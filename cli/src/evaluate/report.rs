@@ -96,6 +96,8 @@ fn print_json(evaluation: &Evaluation, output: &mut Output) -> Outcome {
                 recommended: point.k == curve.recommended,
             })?;
         }
+    }
+    for curve in &evaluation.profiles {
         output.json(&CurveObject {
             profile: &curve.profile,
             bits: evaluation.bits,
