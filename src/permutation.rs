@@ -6,7 +6,7 @@ use crate::fingerprint::Fingerprint;
 /// A reordering of the bits of a fingerprint that brings a table's prefix bits to the front.
 ///
 /// ```
-/// use simstore::Permutation;
+/// use simstore::raw::Permutation;
 ///
 /// let halves = Permutation::<u64>::new((32..64).chain(0..32))?;
 /// assert_eq!(halves.apply(0x0123_4567_89ab_cdef), 0x89ab_cdef_0123_4567);
