@@ -70,8 +70,12 @@ fn module(file: &str) -> &str {
 
 /// The first names after each `crate::`, `{a, b::c}` too.
 fn imports(source: &str) -> Vec<String> {
+    imports_from("crate::", source)
+}
+
+fn imports_from(start: &str, source: &str) -> Vec<String> {
     let mut names = Vec::new();
-    for import in source.split("crate::").skip(1) {
+    for import in source.split(start).skip(1) {
         let (list, mut depth) = (import.strip_prefix('{'), 1);
         let Some(list) = list else {
             names.push(name(import));
@@ -153,6 +157,29 @@ fn modules_import_downwards() {
     let layers: Vec<Vec<String>> =
         table("| module of the corpus |").iter().map(|row| words(&row[0])).collect();
     check_modules(&root().join("corpus/src"), &layers, true);
+}
+
+/// Files of one folder import one another in one direction: whoever reads one needs not read all. `mod.rs` is above them.
+#[test]
+fn no_folder_imports_in_a_ring() {
+    let mut folders: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+    for (file, source) in sources(&root().join("src")) {
+        let (folder, name) = file.rsplit_once('/').unwrap_or(("", &file));
+        let name = name.trim_end_matches(".rs").to_owned();
+        if !folder.is_empty() && name != "mod" {
+            folders.entry(folder.to_owned()).or_default().insert(name, imports_from("super::", &source));
+        }
+    }
+    assert!(folders.len() > 5, "few folders");
+    for (folder, files) in &folders {
+        // Whoever imports nothing of the folder that is left is not in a ring.
+        let mut left: BTreeSet<&String> = files.keys().collect();
+        while let Some(free) = left.iter().find(|file| !files[**file].iter().any(|name| left.contains(name)))
+        {
+            left.remove(*free);
+        }
+        assert!(left.is_empty(), "{folder}: a ring among {left:?}");
+    }
 }
 
 #[test]

@@ -231,9 +231,9 @@ impl<F: Fingerprint> SegmentRemains<F> {
     ) -> Result<u64> {
         let mut sorter = Sorter::<F>::new(fs, runs, memory);
         for table in self.tables() {
-            let before_damage = each(table, steps, damaged, |fingerprint| sorter.push(fingerprint))?;
+            let is_whole = each(table, steps, damaged, |fingerprint| sorter.push(fingerprint))?;
             // One whole table has all of them.
-            if before_damage {
+            if is_whole {
                 break;
             }
         }

@@ -323,6 +323,19 @@ fn one_table_is_enough_to_rescue_all() {
     assert_eq!(rescued(&built), (all_pairs(), vec!["000001-01.table".to_string()]));
 }
 
+/// Without the first table, what a damaged one lacks comes from the one after it.
+#[test]
+fn damaged_tables_complete_one_another() {
+    let plan = PlanChoice::Named("probe-3".to_string());
+    let built = build(1, 0, BuildOptions { plan, ..options() });
+    fs::remove_file(built.file("000001-00.table")).unwrap();
+    for damaged in ["000001-01.table", "000001-02.table"] {
+        built.damage(damaged, 300);
+        assert_eq!(rescued(&built).0, all_pairs(), "{damaged}");
+        built.damage(damaged, 300);
+    }
+}
+
 #[test]
 fn what_no_table_has_is_lost_and_nothing_else() {
     let built = build(1, 0, options());

@@ -44,7 +44,15 @@ fn probe_alike<F: Fingerprint, C: BlockCodec<F>>(
     distance: u32,
     visitor: impl FnMut(usize, F),
 ) -> Result<usize> {
-    let mut typed = [(&tables[0], first); MAX_TABLES];
+    // Most plans have few tables: to fill the long list is a hundredth of a query.
+    let (mut few, mut many);
+    let typed = if tables.len() <= 8 {
+        few = [(&tables[0], first); 8];
+        &mut few[..]
+    } else {
+        many = [(&tables[0], first); MAX_TABLES];
+        &mut many[..]
+    };
     let mut alike = 0;
     for (place, table) in typed.iter_mut().zip(tables) {
         let Some(codec) = C::of(&table.codec) else { break };
