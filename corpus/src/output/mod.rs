@@ -14,7 +14,7 @@ use simstore::{Error, Result};
 use self::temporary::TemporaryFile;
 use crate::{Compression, Compressor};
 
-pub mod name;
+pub(crate) mod name;
 mod temporary;
 mod unfinished;
 
@@ -251,7 +251,7 @@ impl SetAside {
 }
 
 /// Where a path leads to, also if there is nothing yet: two paths of one file are equal then.
-pub fn place_of(path: &Path) -> PathBuf {
+pub(crate) fn place_of(path: &Path) -> PathBuf {
     let Some(name) = path.file_name() else { return path.to_path_buf() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf()).join(name)

@@ -8,7 +8,7 @@ use crate::{Compression, DocumentFormat};
 
 /// The format that a name asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamedFormat {
+pub(crate) enum NamedFormat {
     /// Documents, or a table of results where there is one of this format.
     Documents(DocumentFormat),
     /// Lines of fingerprints.
@@ -30,7 +30,7 @@ fn extension(path: &Path) -> Option<String> {
 }
 
 /// What a name asks for, below its compression; standard output asks for nothing.
-pub fn format(path: &Path) -> NamedFormat {
+pub(crate) fn format(path: &Path) -> NamedFormat {
     let inner = match Compression::of_name(path) {
         Compression::None => path,
         _ => Path::new(path.file_stem().unwrap_or_default()),
@@ -54,7 +54,7 @@ pub fn format(path: &Path) -> NamedFormat {
 ///
 /// # Errors
 /// [`Error::BadArgument`], which says what can be written.
-pub fn check(path: &Path) -> Result<()> {
+pub(crate) fn check(path: &Path) -> Result<()> {
     let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
     let compression = Compression::of_name(path);
     if format(path) == NamedFormat::Documents(DocumentFormat::Parquet) {
