@@ -95,7 +95,7 @@ pub(crate) struct BuildArgs {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct BuildObject<'a> {
     store: &'a str,
     bits: u32,
     distance: u32,
@@ -194,7 +194,7 @@ fn report<F: Fingerprint>(
     let bits_per_fingerprint = rounded(bits_each(stats.bytes, stats.fingerprints));
     if args.json {
         let mut output = Output::stdout();
-        output.json(&Summary {
+        output.json(&BuildObject {
             store: &args.store.to_string_lossy(),
             bits: F::BITS,
             distance: store.distance(),

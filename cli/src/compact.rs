@@ -38,7 +38,7 @@ pub(crate) struct CompactArgs {
 }
 
 #[derive(Serialize)]
-struct Compacted<'a> {
+struct CompactObject<'a> {
     store: &'a str,
     segments: usize,
     fingerprints: u64,
@@ -57,7 +57,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
     if let Some(distance) = args.distance {
         crate::width::check_distance::<F>(distance)?;
     }
-    let store = crate::live::open::<F>(
+    let store = crate::writing::open::<F>(
         &args.store,
         StoreOptions { create: false, compaction: false, ..StoreOptions::default() },
     )?;
@@ -76,7 +76,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
     let stats = snapshot.stats();
     if args.json {
         let mut output = Output::stdout();
-        output.json(&Compacted {
+        output.json(&CompactObject {
             store: &args.store.to_string_lossy(),
             segments: stats.segments,
             fingerprints: stats.fingerprints,

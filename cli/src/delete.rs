@@ -1,23 +1,23 @@
 //! `simstore delete`: documents or fingerprints out of a store.
 
-use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Durability, Fingerprint, Snapshot, Store, StoreOptions};
-use simstore_corpus::{DocumentId, InputKind};
+use simstore::{Error, Fingerprint, Snapshot, StoreOptions};
+use simstore_corpus::InputKind;
+use simstore_corpus::delete::{Deleted, DeletedIds, Deletion, delete_ids};
 use simstore_text::Profile;
 
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
-use crate::live;
 use crate::numbers::rounded;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
+use crate::writing;
 
 const EXAMPLES: &str = "\
 With --id and --ids, all pairs of these documents are deleted, whatever their fingerprints are. An id is what `dump` and \
@@ -69,7 +69,7 @@ pub(crate) struct DeleteArgs {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct DeleteObject<'a> {
     store: &'a str,
     read: u64,
     deleted: u64,
@@ -78,29 +78,17 @@ struct Summary<'a> {
 }
 
 #[derive(Serialize)]
-struct MissingId<'a> {
+struct MissingIdObject<'a> {
     missing_id: &'a str,
 }
-
-/// Items that are looked up in the store together.
-const AT_ONCE: usize = 1 << 16;
-/// A batch is committed when it takes so many bytes of the log.
-const BATCH_BYTES: usize = 1 << 20;
 
 pub(crate) fn run(args: &DeleteArgs, progress: &Progress) -> Outcome {
     let bits = Bits::of_store(&args.store)?;
     if args.inputs.is_empty() {
-        by_width!(bits, delete_ids(args, progress))
+        by_width!(bits, delete_named(args, progress))
     } else {
         by_width!(bits, delete_inputs(args, progress))
     }
-}
-
-/// How many were stored, and how many were not.
-#[derive(Default)]
-struct Deleted {
-    deleted: u64,
-    missing: u64,
 }
 
 fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
@@ -118,118 +106,33 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
         // Texts become other fingerprints by another profile: nothing would be found, or something else.
         options.profile = Some(profile.to_string());
     }
-    let store = live::open::<F>(&args.store, options)?;
-    let mut deleted = Deleted::default();
-    let mut items = Vec::new();
+    let store = writing::open::<F>(&args.store, options)?;
+    let mut deletion = Deletion::new(&store, args.all_ids);
     let counts = inputs::visit::<F>(&inputs, &profile, progress, |item| {
-        items.extend(item.fingerprint.map(|fingerprint| (fingerprint, item.id)));
-        if items.len() == AT_ONCE {
-            delete_items(&store, &items, args.all_ids, &mut deleted)?;
-            items.clear();
-        }
-        Ok(())
+        Ok(item.fingerprint.map_or(Ok(()), |fingerprint| deletion.push(fingerprint, item.id))?)
     })?;
-    delete_items(&store, &items, args.all_ids, &mut deleted)?;
-    store.sync()?;
+    let deleted = deletion.finish()?;
     warn(&counts, kind, progress);
-    report(args, Output::stdout(), counts.read, &deleted, "document", progress)
+    report(args, Output::stdout(), counts.read, deleted, "document", progress)
 }
 
-/// Deletes what some items mean. The store is asked once for each fingerprint, and no name is read twice.
-fn delete_items<F: Fingerprint>(
-    store: &Store<F>,
-    items: &[(F, DocumentId)],
-    all_ids: bool,
-    deleted: &mut Deleted,
-) -> Outcome {
-    let snapshot = store.snapshot();
-    let mut fingerprints: Vec<F> = items.iter().map(|&(fingerprint, _)| fingerprint).collect();
-    fingerprints.sort_unstable();
-    fingerprints.dedup();
-    let found = snapshot.batch_query(&fingerprints, 0)?;
-    let mut ids: Vec<u64> = found.iter().filter_map(|found| found.found.id).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let all = all_ids || !snapshot.keeps_ids();
-    let names = if all { vec![None; ids.len()] } else { snapshot.names_of(&ids)? };
-    // What each fingerprint is stored with; where only some ids are meant, by what these are called.
-    let mut stored: HashMap<(F, Option<DocumentId>), Vec<u64>> = HashMap::new();
-    for found in found.iter().map(|found| found.found) {
-        let id = found.id.unwrap_or(0);
-        let called = ids.binary_search(&id).ok().and_then(|at| names[at].clone()).map(DocumentId::Name);
-        let called = if all { None } else { Some(called.unwrap_or(DocumentId::Number(id))) };
-        stored.entry((found.fingerprint, called)).or_default().push(id);
-    }
-    let mut pairs = Vec::new();
-    for (fingerprint, id) in items {
-        let mut take = |called| stored.remove(&(*fingerprint, called));
-        let meant = match id {
-            _ if all => take(None),
-            // In a store of names a number is one, too.
-            DocumentId::Number(number) => {
-                let named = take(Some(DocumentId::Name(number.to_string())));
-                let numbered = take(Some(id.clone()));
-                named.into_iter().chain(numbered).reduce(|named, numbered| [named, numbered].concat())
-            }
-            DocumentId::Name(_) => take(Some(id.clone())),
-        };
-        *(if meant.is_some() { &mut deleted.deleted } else { &mut deleted.missing }) += 1;
-        pairs.extend(meant.into_iter().flatten().map(|id| (*fingerprint, id)));
-    }
-    delete_pairs(store, pairs)
-}
-
-/// Deletes pairs that are stored.
-fn delete_pairs<F: Fingerprint>(store: &Store<F>, pairs: impl IntoIterator<Item = (F, u64)>) -> Outcome {
-    let mut batch = store.transaction();
-    for (fingerprint, id) in pairs {
-        batch.delete(fingerprint, id);
-        if batch.bytes() >= BATCH_BYTES {
-            std::mem::replace(&mut batch, store.transaction()).commit(Durability::Os)?;
-        }
-    }
-    Ok(batch.commit(Durability::Os)?)
-}
-
-fn delete_ids<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
+fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
     let mut wanted = args.id.clone();
     if let Some(file) = &args.ids {
         wanted.extend(lines(file)?);
     }
-    let mut names = HashSet::new();
-    wanted.retain(|id| names.insert(id.clone()));
-    let numbers: HashMap<u64, &String> = (wanted.iter())
-        .filter_map(|id| id.parse::<u64>().ok().filter(|number| number.to_string() == *id).zip(Some(id)))
-        .collect();
-
-    let store = live::open::<F>(&args.store, StoreOptions { create: false, ..StoreOptions::default() })?;
-    let snapshot = store.snapshot();
-    if !snapshot.keeps_ids() {
-        let store = args.store.display();
-        return Err(Failure::Usage(format!("{store} keeps no ids: name fingerprints to delete")));
-    }
-    let mut found: HashSet<String> = HashSet::new();
-    let mut pairs = Vec::new();
-    for pair in snapshot.pairs_of_names(&names)? {
-        found.extend(pair.name);
-        pairs.push((pair.fingerprint, pair.id));
-    }
-    // What has a name is called by it alone.
-    for pair in snapshot.pairs_of_ids(&numbers.keys().copied().collect())? {
-        if pair.name.is_none() {
-            found.insert(numbers[&pair.id].clone());
-            pairs.push((pair.fingerprint, pair.id));
-        }
-    }
-    delete_pairs(&store, pairs)?;
-    store.sync()?;
+    let store = writing::open::<F>(&args.store, StoreOptions { create: false, ..StoreOptions::default() })?;
+    let DeletedIds { asked, deleted, missing } =
+        delete_ids(&store, &wanted).map_err(|error| match error {
+            Error::BadArgument(reason) => Failure::Usage(reason),
+            other => other.into(),
+        })?;
     let mut output = Output::stdout();
-    for id in wanted.iter().filter(|&id| !found.contains(id)) {
-        if args.json { output.json(&MissingId { missing_id: id })? } else { output.line(id)? }
+    for id in &missing {
+        if args.json { output.json(&MissingIdObject { missing_id: id })? } else { output.line(id)? }
     }
-    let missing = (wanted.len() - found.len()) as u64;
-    let deleted = Deleted { deleted: found.len() as u64, missing };
-    report(args, output, wanted.len() as u64, &deleted, "id", progress)?;
+    let missing = missing.len() as u64;
+    report(args, output, asked, Deleted { deleted, missing }, "id", progress)?;
     if missing == 0 {
         return Ok(());
     }
@@ -257,23 +160,23 @@ fn report(
     args: &DeleteArgs,
     mut output: Output,
     read: u64,
-    Deleted { deleted, missing }: &Deleted,
+    Deleted { deleted, missing }: Deleted,
     what: &str,
     progress: &Progress,
 ) -> Outcome {
     if args.json {
-        output.json(&Summary {
+        output.json(&DeleteObject {
             store: &args.store.to_string_lossy(),
             read,
-            deleted: *deleted,
-            missing: *missing,
+            deleted,
+            missing,
             seconds: rounded(progress.seconds()),
         })?;
     } else {
         progress.say(&format!(
             "{}: {} deleted, {missing} not there, {:.1} s",
             args.store.display(),
-            count_of(*deleted, what),
+            count_of(deleted, what),
             progress.seconds()
         ));
     }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use simstore::raw::Table;
 use simstore::{Entry, Fingerprint, Snapshot};
 
-use crate::contents::{segment_of, table_of};
 use crate::failure::Outcome;
+use crate::inspect::table::{segment_of, table_of};
 use crate::output::{Output, column};
 use crate::width::{Bits, by_width};
 
@@ -54,7 +54,7 @@ pub(crate) struct DumpArgs {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct EntryObject {
     fingerprint: String,
     id: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ fn print<F: Fingerprint>(
     }
     let fingerprint = fingerprint.to_hex();
     if args.json {
-        return output.json(&Line { fingerprint, id, name });
+        return output.json(&EntryObject { fingerprint, id, name });
     }
     match (name, id) {
         (Some(name), _) => output.line(format_args!("{fingerprint}\t{}", column(&name))),

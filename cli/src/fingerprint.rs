@@ -47,7 +47,7 @@ pub(crate) struct FingerprintArgs {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct FingerprintObject<'a> {
     fingerprint: String,
     id: Id<'a>,
     features: Option<u32>,
@@ -68,7 +68,7 @@ fn print<F: Fingerprint>(args: &FingerprintArgs, inputs: &Inputs, progress: &Pro
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         if args.json {
             let (fingerprint, id) = (fingerprint.to_hex(), Id::from(&item.id));
-            return output.json(&Line { fingerprint, id, features: item.features });
+            return output.json(&FingerprintObject { fingerprint, id, features: item.features });
         }
         let id = item.id.to_string();
         if id.contains(['\t', '\n', '\r']) {

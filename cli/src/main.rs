@@ -13,7 +13,6 @@ mod add;
 mod build;
 mod compact;
 mod compression;
-mod contents;
 mod counts;
 mod dedup;
 mod delete;
@@ -26,7 +25,6 @@ mod idf;
 mod inputs;
 mod inspect;
 mod interrupt;
-mod live;
 mod numbers;
 mod output;
 mod plan;
@@ -37,6 +35,7 @@ mod salvage;
 mod synth;
 mod verify;
 mod width;
+mod writing;
 
 /// More threads help nowhere, and can exhaust the machine.
 const MAX_THREADS: usize = 1024;

@@ -59,7 +59,7 @@ pub(crate) struct PlanArgs {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct PlanObject<'a> {
     plan: &'a str,
     tables: usize,
     prefix_bits_min: u32,
@@ -115,15 +115,20 @@ fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {
         ))?;
     }
     for (plan, estimate) in &plans {
-        let line = line(plan, estimate, args.count, plan.name() == chosen.name());
-        if args.json { output.json(&line)? } else { print_row(&mut output, &line)? }
+        let object = object(plan, estimate, args.count, plan.name() == chosen.name());
+        if args.json { output.json(&object)? } else { print_row(&mut output, &object)? }
     }
     output.finish()
 }
 
-fn line<'a, F: Fingerprint>(plan: &'a Plan<F>, estimate: &Estimate, count: u64, auto: bool) -> Line<'a> {
+fn object<'a, F: Fingerprint>(
+    plan: &'a Plan<F>,
+    estimate: &Estimate,
+    count: u64,
+    auto: bool,
+) -> PlanObject<'a> {
     let prefixes = || plan.tables().iter().map(|table| table.prefix_bits);
-    Line {
+    PlanObject {
         plan: plan.name(),
         tables: plan.tables().len(),
         prefix_bits_min: prefixes().min().unwrap_or(0),
@@ -140,7 +145,7 @@ fn line<'a, F: Fingerprint>(plan: &'a Plan<F>, estimate: &Estimate, count: u64, 
     }
 }
 
-fn print_row(output: &mut Output, line: &Line<'_>) -> Outcome {
+fn print_row(output: &mut Output, line: &PlanObject<'_>) -> Outcome {
     let prefix = if line.prefix_bits_min == line.prefix_bits_max {
         line.prefix_bits_min.to_string()
     } else {

@@ -81,7 +81,7 @@ pub(crate) struct QueryArgs {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct MatchObject<'a> {
     query: String,
     fingerprint: String,
     distance: u32,
@@ -235,7 +235,13 @@ impl<F: Fingerprint> Answers<'_, F> {
         };
         if self.json {
             let (query, fingerprint) = (query.to_hex(), fingerprint.to_hex());
-            return self.output.json(&Line { query, fingerprint, distance, id, name: name.as_deref() });
+            return self.output.json(&MatchObject {
+                query,
+                fingerprint,
+                distance,
+                id,
+                name: name.as_deref(),
+            });
         }
         if self.show_query {
             self.output.write(query.to_hex().as_bytes())?;

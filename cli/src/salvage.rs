@@ -78,7 +78,7 @@ struct FindingObject<'a> {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct SalvageObject<'a> {
     store: &'a str,
     new: &'a str,
     whole: bool,
@@ -113,7 +113,7 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         print(&mut output, finding, args.json)?;
     }
     if args.json {
-        output.json(&Summary {
+        output.json(&SalvageObject {
             store: &args.store.to_string_lossy(),
             new: &args.new.to_string_lossy(),
             whole,

@@ -1,16 +1,15 @@
 //! `simstore verify`: is a store intact.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use simstore::store::LogInfo;
 use simstore::{Error, Fingerprint, Snapshot};
+use simstore_corpus::describe::{StoreDescription, describe_store};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
-use crate::inspect::ids_of;
 use crate::output::Output;
 use crate::width::{Bits, by_width};
 
@@ -48,13 +47,13 @@ pub(crate) struct VerifyArgs {
 }
 
 #[derive(Serialize)]
-struct Problem {
+struct ProblemObject {
     problem: String,
     file: Option<String>,
     offset: Option<u64>,
 }
 
-impl From<&Error> for Problem {
+impl From<&Error> for ProblemObject {
     fn from(error: &Error) -> Self {
         let (file, offset) = match error {
             Error::Corrupt { path, offset, .. } | Error::TornEnd { path, offset, .. } => {
@@ -64,19 +63,19 @@ impl From<&Error> for Problem {
             _ => (None, None),
         };
         let file = file.map(|path| path.to_string_lossy().into_owned());
-        Problem { problem: error.to_string(), file, offset }
+        ProblemObject { problem: error.to_string(), file, offset }
     }
 }
 
 #[derive(Serialize)]
-struct Note {
+struct NoteObject {
     note: String,
     file: String,
     offset: u64,
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct VerifyObject {
     ok: bool,
     problems: u64,
     fingerprints: Option<u64>,
@@ -98,21 +97,9 @@ pub(crate) fn run(args: &VerifyArgs) -> Outcome {
     }
 }
 
-/// Opens a store. What looks torn because another process is writing it is whole a moment later.
-fn open<F: Fingerprint>(path: &Path) -> simstore::Result<Snapshot<F>> {
-    let mut store = Snapshot::open(path)?;
-    for _ in 0..10 {
-        if store.logs().iter().all(|log| log.torn_bytes == 0 || log.ended) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-        store = store.refresh()?;
-    }
-    Ok(store)
-}
-
 fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
-    let opened = open::<F>(&args.store);
+    // What looks torn because another process is writing it is whole a moment later.
+    let opened = Snapshot::<F>::open_settled(&args.store);
     let mut output = Output::stdout();
     let mut printed = Ok(());
     let damaged = |error: Error| {
@@ -135,7 +122,7 @@ fn verify<F: Fingerprint>(args: &VerifyArgs) -> Outcome {
             print_note(&mut output, store.path(), log, args.json)?;
         }
     }
-    report(args, output, problems, opened.ok().map(|store| Held::by(&store)))
+    report(args, output, problems, opened.ok().map(|store| describe_store(&store)))
 }
 
 /// Tells what a crash has left at the end of a log.
@@ -146,46 +133,31 @@ fn print_note(output: &mut Output, store: &Path, log: &LogInfo, json: bool) -> O
         "{file}: note: {} from offset {offset} on were cut off by a crash",
         count_of(log.torn_bytes, "byte")
     );
-    if json { output.json(&Note { note, file, offset }) } else { output.line(note) }
+    if json { output.json(&NoteObject { note, file, offset }) } else { output.line(note) }
 }
 
 fn print(output: &mut Output, error: &Error, json: bool) -> Outcome {
-    if json { output.json(&Problem::from(error)) } else { output.line(error) }
-}
-
-/// What a store holds, in segments and logs.
-struct Held {
-    fingerprints: u64,
-    ids: u64,
-    tables: usize,
-    logs: usize,
-}
-
-impl Held {
-    fn by<F: Fingerprint>(store: &Snapshot<F>) -> Held {
-        let (fingerprints, ids) = (store.len(), ids_of(store));
-        Held { fingerprints, ids, tables: store.stats().tables, logs: store.logs().len() }
-    }
+    if json { output.json(&ProblemObject::from(error)) } else { output.line(error) }
 }
 
 /// Prints the summary; `held` by a store that could be opened.
-fn report(args: &VerifyArgs, mut output: Output, problems: u64, held: Option<Held>) -> Outcome {
+fn report(args: &VerifyArgs, mut output: Output, problems: u64, held: Option<StoreDescription>) -> Outcome {
     let ok = problems == 0;
     if args.json {
-        output.json(&Summary {
+        output.json(&VerifyObject {
             ok,
             problems,
             fingerprints: held.as_ref().map(|held| held.fingerprints),
             ids: held.as_ref().map(|held| held.ids),
             tables: held.as_ref().map(|held| held.tables),
-            logs: held.as_ref().map(|held| held.logs),
+            logs: held.as_ref().map(|held| held.logs.len()),
         })?;
     } else if let (true, Some(held)) = (ok, held) {
         output.line(format_args!(
             "ok: {} in {} and {}, {}",
             count_of(held.fingerprints, "fingerprint"),
             count_of(held.tables as u64, "table"),
-            count_of(held.logs as u64, "log"),
+            count_of(held.logs.len() as u64, "log"),
             count_of(held.ids, "id")
         ))?;
     }

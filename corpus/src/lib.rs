@@ -1,4 +1,17 @@
-//! Reading documents and fingerprints from files.
+//! What is done with whole corpora: reading documents and fingerprints from files, and the jobs on them.
+//!
+//! In the order to read: [`Inputs`] is what a job reads, [`Document`] and [`Item`] what it holds, [`DocumentOptions`] how it
+//! is read. [`DocumentWriter`] writes documents again as they stand; [`output`] and [`rows`] write results. A job is a
+//! function with plain options and a plain result, and a [`Watch`] that is told how far it has come and can stop it:
+//!
+//! - [`dedup`](mod@dedup): the near-duplicates of a corpus, and the corpus without them;
+//! - [`evaluate`](mod@evaluate): which distance finds the near-duplicates of labelled pairs, and what else it finds;
+//! - [`delete`]: documents out of a store, by what they are called;
+//! - [`describe`]: what is in a store, as plain data;
+//! - [`ratio`]: how small fingerprints become, by each codec and by other methods;
+//! - [`synth`]: random fingerprints, to measure with.
+//!
+//! # Inputs
 //!
 //! Inputs are lists of paths: files, folders, and patterns such as `corpus/**/*.csv`, which match as in a shell and
 //! must match something. `-` is standard input.
@@ -65,6 +78,8 @@ mod compression;
 mod compressor;
 mod csv;
 pub mod dedup;
+pub mod delete;
+pub mod describe;
 mod encoding;
 pub mod evaluate;
 mod field_names;

@@ -8,7 +8,7 @@ use crate::item::Malformed;
 use crate::progress::ReadProgress;
 use crate::watch::{Notice, Step};
 use crate::{Counts, InputKind, Inputs, Item, Watch};
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Fingerprint, Result};
 use simstore_text::Profile;
 
 /// Items that are counted together: to count each takes time.
@@ -43,8 +43,8 @@ impl Inputs {
     /// of "documents" or "fingerprints".
     ///
     /// # Errors
-    /// [`Error::Cancelled`] if the watch says so; [`Error::BadInput`] for what is malformed, unless that is
-    /// [skipped](Inputs::skip_bad); [`Error::BadArgument`] if the profile makes fingerprints of another width; and the errors of
+    /// [`simstore::Error::Cancelled`] if the watch says so; [`simstore::Error::BadInput`] for what is malformed, unless that is
+    /// [skipped](Inputs::skip_bad); [`simstore::Error::BadArgument`] if the profile makes fingerprints of another width; and the errors of
     /// [`Inputs::kind`] and of the visitor.
     pub fn visit<F: Fingerprint>(
         &self,
@@ -98,7 +98,7 @@ impl Inputs {
         watch: &dyn Watch,
         visitor: impl FnMut(Item<F>) -> Result<()>,
     ) -> Result<Counts> {
-        check_width::<F>(profile)?;
+        profile.check_bits(F::BITS)?;
         let read = documents.progress();
         let step = Step::new(watch, "documents").reading(Arc::clone(&read), || self.total_bytes());
         let next = |step: &Step<'_>| Some(documents.next_while(|| step.add(0))?.map(Item::of_document));
@@ -198,15 +198,4 @@ fn visit_each<F: Fingerprint>(
 /// Tells what there is to say of a reading that has ended.
 pub(crate) fn tell_notes(read: &ReadProgress, watch: &dyn Watch) {
     read.notes().into_iter().for_each(|(note, count)| watch.notice(&Notice::Read(note, count)));
-}
-
-/// Refuses a profile that makes fingerprints of another width.
-fn check_width<F: Fingerprint>(profile: &Profile) -> Result<()> {
-    match profile.bits() {
-        Some(bits) if bits != F::BITS => Err(Error::BadArgument(format!(
-            "profile {profile} makes fingerprints of {bits} bits, not {}",
-            F::BITS
-        ))),
-        _ => Ok(()),
-    }
 }

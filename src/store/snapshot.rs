@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::recovery;
 use super::view::{LogInfo, Recent, View};
@@ -13,6 +14,10 @@ use crate::manifest::Manifest;
 use crate::memtable::Memtable;
 use crate::progress::{ProgressCallback, Steps};
 use crate::segment::{Match, Segment, Stats};
+
+/// How often, and after which pauses, a log that is being written is read again.
+const SETTLING_TRIES: u32 = 10;
+const SETTLING_PAUSE: Duration = Duration::from_millis(20);
 
 /// The width of the fingerprints of a store, 64 or 128 bits; reads the manifest alone.
 ///
@@ -59,6 +64,23 @@ impl<F: Fingerprint> Snapshot<F> {
     /// damaged, [`Error::IncompletePlan`] if its tables would miss neighbours, [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         Snapshot::open_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
+    }
+
+    /// As [`Snapshot::open`], but with logs that are whole: what is torn because another process is writing it is whole a
+    /// moment later. What is still torn after a fifth of a second has been torn by a crash, or is damaged.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open_settled(path: &Path) -> Result<Self> {
+        let mut store = Snapshot::open(path)?;
+        for _ in 0..SETTLING_TRIES {
+            if store.logs().iter().all(|log| log.torn_bytes == 0 || log.ended) {
+                break;
+            }
+            std::thread::sleep(SETTLING_PAUSE);
+            store = store.refresh()?;
+        }
+        Ok(store)
     }
 
     /// [`Snapshot::open`] on another file system than the real disk.

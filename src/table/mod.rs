@@ -4,6 +4,7 @@ mod block_index;
 mod blocks;
 mod flips;
 mod header;
+mod neighbours;
 mod probe;
 mod reader;
 mod verify;

@@ -8,6 +8,7 @@ use crate::codec::{Codec, SymbolCounts};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::map::Bytes;
+use crate::permutation::Permutation;
 use crate::plan::{Plan, TablePlan};
 
 /// The bytes of a table of these fingerprints, permuted and sorted here.
@@ -201,4 +202,20 @@ fn unsorted_fingerprints_are_refused() {
     let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header).unwrap();
     writer.push(7).unwrap();
     assert!(writer.finish().is_err(), "fewer than announced");
+}
+
+#[test]
+fn neighbours_differ_where_the_codec_looks() {
+    let plan = TablePlan { permutation: Permutation::identity(), prefix_bits: 0, flips: 0 };
+    // Xor gives 1, 2, 7 and 12, minus 1, 2, 1 and 4.
+    let fingerprints = [0_u64, 1, 3, 4, 8];
+    let (by_xor, by_minus) = ([1, 1, 1, 1], [0, 1, 1, 2]);
+    for (codec, expected) in
+        [(Codec::FirstDifference, by_xor), (Codec::EliasFano, by_xor), (Codec::Gap, by_minus)]
+    {
+        let table = open::<u64>(&write(&fingerprints, &plan, codec, 256, 64)).unwrap();
+        let counts = table.differing_bits(1).unwrap();
+        assert_eq!((counts.len(), counts.iter().sum::<u64>()), (64, 4), "{codec}");
+        assert_eq!(counts[60..], expected, "{codec}");
+    }
 }

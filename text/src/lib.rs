@@ -20,6 +20,10 @@
 //! Some profiles use files beside their name, such as a dictionary: these are [`Resources`].
 //! [`DocumentFrequencies`] learns one of them, a table of inverse document frequencies, from a
 //! corpus.
+//!
+//! In the order to read: [`Profile`] is the front door; `clean`, `tokenize`, `weights` and `hash` are its steps, each a
+//! folder or file of that name; [`simhash`](fn@simhash) adds up what they give. [`Preset`] does as other tools do, bit for bit.
+//! [`Documents`] is a live store that takes texts.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;

@@ -125,7 +125,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let kind = inputs::kind(&inputs)?;
     let exists = is_store(&args.store);
     let profile = profile_of::<F>(args, kind, exists)?;
-    let store = crate::live::open::<F>(&args.store, options::<F>(args, profile.as_ref())?)?;
+    let store = crate::writing::open::<F>(&args.store, options::<F>(args, profile.as_ref())?)?;
     let profile = profile.unwrap_or_default();
 
     let mut bad = BadLines::new(args.documents.skip_bad, progress);

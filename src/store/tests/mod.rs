@@ -2,6 +2,7 @@ mod flush;
 mod merge;
 mod recovery;
 mod remains;
+mod settling;
 mod throttle;
 mod writer;
 

@@ -1,8 +1,7 @@
-//! What tables and blocks hold: for `simstore inspect`.
+//! What one table holds, and one block.
 
 use serde::Serialize;
-use simstore::plan::TablePlan;
-use simstore::plan::floor_bits_per_fingerprint;
+use simstore::plan::{TablePlan, floor_bits_per_fingerprint};
 use simstore::raw::{BlockInfo, Segment, Table};
 use simstore::{Codec, Fingerprint, Snapshot};
 
@@ -16,7 +15,7 @@ use crate::output::Output;
 const SAMPLED_BLOCKS: usize = 1 << 16;
 
 #[derive(Serialize)]
-struct BlockLine {
+struct BlockObject {
     segment: usize,
     table: usize,
     block: usize,
@@ -26,11 +25,11 @@ struct BlockLine {
     width: u32,
     first: String,
     last: String,
-    values: Vec<Value>,
+    values: Vec<ValueObject>,
 }
 
 #[derive(Serialize)]
-struct Value {
+struct ValueObject {
     permuted: String,
     original: String,
 }
@@ -51,30 +50,6 @@ pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Ou
     })
 }
 
-/// How often each symbol comes in all blocks.
-pub(crate) fn histogram<F: Fingerprint>(table: &Table<F>) -> Outcome<Vec<u64>> {
-    count_symbols(table, 1)
-}
-
-/// The symbols of every `step`-th block.
-fn count_symbols<F: Fingerprint>(table: &Table<F>, step: usize) -> Outcome<Vec<u64>> {
-    let is_gap = table.header().codec == Codec::Gap;
-    let mut counts = vec![0; F::BITS as usize];
-    let mut decoded: Vec<F> = Vec::new();
-    for block in (0..table.blocks()).step_by(step) {
-        decoded.clear();
-        table.decode_block(block, &mut decoded)?;
-        for pair in decoded.windows(2) {
-            let difference = if is_gap { pair[1].wrapping_sub(pair[0]) } else { pair[1] ^ pair[0] };
-            // Ascending as the blocks of a sound table are, no two are equal.
-            if let Some(count) = counts.get_mut(difference.leading_zeros() as usize) {
-                *count += 1;
-            }
-        }
-    }
-    Ok(counts)
-}
-
 /// Draws how often each symbol comes.
 pub(crate) fn print_histogram<F: Fingerprint>(
     output: &mut Output,
@@ -82,7 +57,7 @@ pub(crate) fn print_histogram<F: Fingerprint>(
     number: usize,
 ) -> Outcome {
     let step = table.blocks().div_ceil(SAMPLED_BLOCKS).max(1);
-    let counts = count_symbols(table, step)?;
+    let counts = table.differing_bits(step)?;
     let what = match table.header().codec {
         Codec::Gap => "top bit of the gap to the fingerprint before",
         _ => "first bit that differs from the fingerprint before",
@@ -145,12 +120,12 @@ pub(crate) fn print_block<F: Fingerprint>(
     let mut decoded = Vec::new();
     table.decode_block(block, &mut decoded)?;
     let permutation = &table.header().plan.permutation;
-    let values = decoded.iter().map(|&permuted| Value {
+    let values = decoded.iter().map(|&permuted| ValueObject {
         permuted: permuted.to_hex(),
         original: permutation.invert(permuted).to_hex(),
     });
     if json {
-        return output.json(&BlockLine {
+        return output.json(&BlockObject {
             segment,
             table: number,
             block,
@@ -174,13 +149,11 @@ pub(crate) fn print_block<F: Fingerprint>(
     output.line(format_args!("  first {}, last {}, permuted", info.first.to_hex(), info.last.to_hex()))?;
     let digits = F::BYTES * 2;
     output.line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  symbol", "", "permuted", "original"))?;
-    let is_gap = table.header().codec == Codec::Gap;
     let mut previous: Option<F> = None;
     for ((at, value), &permuted) in values.enumerate().zip(&decoded) {
         let symbol = match previous.replace(permuted) {
             None => "-".to_owned(),
-            Some(previous) if is_gap => permuted.wrapping_sub(previous).leading_zeros().to_string(),
-            Some(previous) => (permuted ^ previous).leading_zeros().to_string(),
+            Some(previous) => table.differing_bit(previous, permuted).to_string(),
         };
         output.line(format_args!("  {at:>5}  {}  {}  {symbol:>6}", value.permuted, value.original))?;
     }

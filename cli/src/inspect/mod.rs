@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 use simstore::plan::floor_bits_per_fingerprint;
-use simstore::raw::{Segment, Table};
+use simstore::raw::Table;
 use simstore::{Fingerprint, Snapshot};
+use simstore_corpus::describe::{TableDescription, describe_store, describe_table};
 
-use crate::contents;
 use crate::failure::Outcome;
 use crate::inputs::count_of;
-use crate::live::{self, LogObject, SegmentObject};
-use crate::numbers::{bits_each, bytes, grouped, rounded};
+use crate::numbers::{bits_each, bytes, grouped};
 use crate::output::Output;
 use crate::width::{Bits, by_width};
+
+mod parts;
+pub(crate) mod table;
 
 const EXAMPLES: &str = "\
 With --json, a line is an object: the store, then one for each table. Of the store:
@@ -79,58 +80,6 @@ pub(crate) struct InspectArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct StoreLine<'a> {
-    fingerprints: u64,
-    ids: u64,
-    names: u64,
-    bytes: u64,
-    bits_per_fingerprint: f64,
-    floor_bits_per_fingerprint: f64,
-    table_bytes: u64,
-    id_bytes: u64,
-    name_bytes: u64,
-    memory: u64,
-    distance: u32,
-    bits: u32,
-    codec: &'static str,
-    profile: &'a str,
-    segments: usize,
-    tables: usize,
-    tombstones: u64,
-    tombstone_bytes: u64,
-    marks: u64,
-    mark_bytes: u64,
-    memtable_entries: u64,
-    keeps_ids: bool,
-    plan: &'a str,
-    block_size: Option<u32>,
-    span: Option<u16>,
-    by_age: Vec<SegmentObject<'a>>,
-    logs: Vec<LogObject>,
-}
-
-#[derive(Serialize)]
-struct TableLine<'a> {
-    segment: usize,
-    table: usize,
-    plan: &'a str,
-    prefix_bits: u32,
-    flips: u32,
-    codec: &'static str,
-    fingerprints: u64,
-    block_size: u32,
-    span: u16,
-    blocks: usize,
-    bytes: u64,
-    bits_per_fingerprint: f64,
-    floor_bits_per_fingerprint: f64,
-    memory: usize,
-    permutation: &'a [u8],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    histogram: Option<Vec<u64>>,
-}
-
 pub(crate) fn run(args: &InspectArgs) -> Outcome {
     by_width!(Bits::of_store(&args.store)?, inspect(args))
 }
@@ -139,17 +88,18 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
     let store = Snapshot::<F>::open(&args.store)?;
     let mut output = Output::stdout();
     if let Some(number) = args.table {
-        let segment = contents::segment_of(&store, args.segment)?;
-        let table = contents::table_of(segment, number)?;
+        let segment = table::segment_of(&store, args.segment)?;
+        let table = table::table_of(segment, number)?;
         match args.block {
             Some(block) => {
-                contents::print_block(&mut output, table, [args.segment, number, block], args.json)?;
+                table::print_block(&mut output, table, [args.segment, number, block], args.json)?;
             }
             None if args.json => {
-                let histogram = Some(contents::histogram(table)?);
-                output.json(&table_line(segment, table, [args.segment, number], histogram))?;
+                let histogram = Some(table.differing_bits(1)?);
+                let described = describe_table(segment, table, [args.segment, number]);
+                output.json(&TableDescription { histogram, ..described })?;
             }
-            None => contents::print_table(&mut output, segment, table, number)?,
+            None => table::print_table(&mut output, segment, table, number)?,
         }
         return output.finish();
     }
@@ -162,130 +112,64 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
 }
 
 fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
-    let stats = store.stats();
-    output.json(&StoreLine {
-        fingerprints: store.len(),
-        ids: ids_of(store),
-        names: stats.names,
-        bytes: stats.bytes,
-        bits_per_fingerprint: rounded(bits_each(stats.bytes, stats.fingerprints)),
-        floor_bits_per_fingerprint: rounded(floor_bits_per_fingerprint(F::BITS, stats.fingerprints)),
-        table_bytes: stats.table_bytes,
-        id_bytes: stats.id_bytes,
-        name_bytes: stats.name_bytes,
-        memory: stats.memory,
-        distance: store.distance(),
-        bits: F::BITS,
-        codec: store.codec().name(),
-        profile: store.profile(),
-        segments: stats.segments,
-        tables: stats.tables,
-        tombstones: stats.tombstones,
-        tombstone_bytes: stats.tombstone_bytes,
-        marks: stats.marks,
-        mark_bytes: stats.mark_bytes,
-        memtable_entries: stats.memtable_entries,
-        keeps_ids: store.keeps_ids(),
-        plan: store.plan_policy(),
-        block_size: store.block_size(),
-        span: store.span(),
-        by_age: live::segments(store),
-        logs: live::logs(store),
-    })?;
+    output.json(&describe_store(store))?;
     for (number, segment) in store.segments().iter().enumerate() {
         for (i, table) in segment.tables().iter().enumerate() {
-            output.json(&table_line(segment, table, [number, i], None))?;
+            output.json(&describe_table(segment, table, [number, i]))?;
         }
     }
     Ok(())
 }
 
-/// Pairs in segments and logs; none where ids are not kept.
-pub(crate) fn ids_of<F: Fingerprint>(store: &Snapshot<F>) -> u64 {
-    let stats = store.stats();
-    if store.keeps_ids() { stats.ids.saturating_add(stats.memtable_entries) } else { 0 }
-}
-
-fn table_line<'a, F: Fingerprint>(
-    segment: &'a Segment<F>,
-    table: &'a Table<F>,
-    [segment_number, table_number]: [usize; 2],
-    histogram: Option<Vec<u64>>,
-) -> TableLine<'a> {
-    let header = table.header();
-    TableLine {
-        segment: segment_number,
-        table: table_number,
-        plan: segment.plan().name(),
-        prefix_bits: header.plan.prefix_bits,
-        flips: header.plan.flips,
-        codec: header.codec.name(),
-        fingerprints: header.fingerprints,
-        block_size: header.block_size,
-        span: header.span,
-        blocks: table.blocks(),
-        bytes: table.file_len(),
-        bits_per_fingerprint: rounded(bits_each(table.file_len(), header.fingerprints)),
-        floor_bits_per_fingerprint: rounded(floor_bits_per_fingerprint(F::BITS, header.fingerprints)),
-        memory: table.memory(),
-        permutation: header.plan.permutation.sources(),
-        histogram,
-    }
-}
-
 fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
-    let stats = store.stats();
-    let floor = floor_bits_per_fingerprint(F::BITS, stats.fingerprints);
+    let described = describe_store(store);
+    let (floor, in_segments) = (described.floor_bits_per_fingerprint, store.stats().fingerprints);
     let part = |name: &str, size: u64| {
-        format!(
-            "  {name:<8} {:>12}  {:>6.2} bits a fingerprint",
-            bytes(size),
-            bits_each(size, stats.fingerprints)
-        )
+        format!("  {name:<8} {:>12}  {:>6.2} bits a fingerprint", bytes(size), bits_each(size, in_segments))
     };
-    let profile = if store.profile().is_empty() { "not told" } else { store.profile() };
+    let profile = if described.profile.is_empty() { "not told" } else { &described.profile };
     output.line(format_args!(
         "{}: {} of {} bits, {}, {}",
         store.path().display(),
-        count_of(store.len(), "fingerprint"),
+        count_of(described.fingerprints, "fingerprint"),
         F::BITS,
-        count_of(ids_of(store), "id"),
-        count_of(stats.names, "name")
+        count_of(described.ids, "id"),
+        count_of(described.names, "name")
     ))?;
     output.line(format_args!(
         "  distance {}, codec {}, plan {}, block size {}, span {}, {}, text profile {profile}",
-        store.distance(),
-        store.codec(),
-        store.plan_policy(),
-        store.block_size().map_or("default".into(), |size| size.to_string()),
-        store.span().map_or("default".into(), |span| span.to_string()),
-        if store.keeps_ids() { "ids" } else { "no ids" }
+        described.distance,
+        described.codec,
+        described.plan,
+        described.block_size.map_or("default".into(), |size| size.to_string()),
+        described.span.map_or("default".into(), |span| span.to_string()),
+        if described.keeps_ids { "ids" } else { "no ids" }
     ))?;
-    output.line(part("tables", stats.table_bytes))?;
-    output.line(part("ids", stats.id_bytes))?;
-    output.line(part("names", stats.name_bytes))?;
-    if stats.tombstones > 0 {
+    output.line(part("tables", described.table_bytes))?;
+    output.line(part("ids", described.id_bytes))?;
+    output.line(part("names", described.name_bytes))?;
+    if described.tombstones > 0 {
         output.line(format_args!(
             "  {:<8} {:>12}  {} of older segments",
             "deleted",
-            bytes(stats.tombstone_bytes),
-            count_of(stats.tombstones, "pair")
+            bytes(described.tombstone_bytes),
+            count_of(described.tombstones, "pair")
         ))?;
     }
-    if stats.marks > 0 {
+    if described.marks > 0 {
         output.line(format_args!(
             "  {:<8} {:>12}  {}",
             "marks",
-            bytes(stats.mark_bytes),
-            count_of(stats.marks, "mark")
+            bytes(described.mark_bytes),
+            count_of(described.marks, "mark")
         ))?;
     }
-    output.line(part("in all", stats.bytes))?;
+    output.line(part("in all", described.bytes))?;
     output.line(format_args!(
         "  memory   {:>12}  beside the files; one copy of as many random fingerprints: at least {floor:.2} bits each",
-        bytes(stats.memory)
+        bytes(described.memory)
     ))?;
-    live::print(output, store)?;
+    parts::print(output, store, &described)?;
     for (number, segment) in store.segments().iter().enumerate() {
         output.line(format_args!(
             "segment {number}: {}, plan {}",
@@ -301,7 +185,7 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
         }
     }
     match store.segments().first().and_then(|segment| segment.tables().first()) {
-        Some(table) => contents::print_histogram(output, table, 0),
+        Some(table) => table::print_histogram(output, table, 0),
         None => Ok(()),
     }
 }
@@ -319,6 +203,6 @@ fn print_row<F: Fingerprint>(output: &mut Output, table: &Table<F>, number: usiz
         grouped(table.file_len()),
         if floor > 0.0 { each / floor } else { 0.0 },
         bytes(table.memory() as u64),
-        contents::order_of_bits(&header.plan)
+        table::order_of_bits(&header.plan)
     ))
 }

@@ -1,0 +1,57 @@
+//! The segments of a store, by age, and its logs.
+
+use simstore::store::LogInfo;
+use simstore::{Fingerprint, Snapshot};
+use simstore_corpus::describe::StoreDescription;
+
+use crate::failure::Outcome;
+use crate::inputs::count_of;
+use crate::numbers::{bytes, grouped};
+use crate::output::Output;
+
+/// Prints segments by age, and logs.
+pub(super) fn print<F: Fingerprint>(
+    output: &mut Output,
+    store: &Snapshot<F>,
+    described: &StoreDescription,
+) -> Outcome {
+    let segments = &described.by_age;
+    if !segments.is_empty() {
+        let columns = ["age", "number", "pairs", "deleted", "bytes"];
+        let [age, number, pairs, deleted, size] = columns;
+        output.line(format_args!("  {age:>5} {number:>8} {pairs:>14} {deleted:>9} {size:>14}  plan"))?;
+    }
+    for segment in segments {
+        output.line(format_args!(
+            "  {:>5} {:>8} {:>14} {:>9} {:>14}  {}",
+            segment.segment,
+            segment.number,
+            grouped(segment.pairs),
+            grouped(segment.tombstones),
+            grouped(segment.bytes),
+            segment.plan
+        ))?;
+    }
+    let logs = store.logs();
+    if let (Some(first), Some(last)) = (logs.first(), logs.last()) {
+        let sum = |of: fn(&LogInfo) -> u64| logs.iter().map(of).sum::<u64>();
+        let names = match logs.len() {
+            1 => first.file_name(),
+            _ => format!("{} to {}", first.file_name(), last.file_name()),
+        };
+        output.line(format_args!(
+            "{}, {names}: {}, {} in {} not in segments yet",
+            count_of(logs.len() as u64, "log"),
+            bytes(sum(|log| log.bytes)),
+            count_of(sum(|log| log.operations), "operation"),
+            count_of(sum(|log| log.records), "record")
+        ))?;
+    }
+    for log in logs.iter().filter(|log| log.torn_bytes > 0) {
+        let (name, torn) = (log.file_name(), count_of(log.torn_bytes, "byte"));
+        let why = if log.ended { "" } else { ", being written, or damaged: that cannot be told" };
+        output.line(format_args!("  {name}: the last {torn} cut off by a crash{why}"))?;
+    }
+    let entries = described.memtable_entries;
+    if entries > 0 { output.line(format_args!("in memory: {}", count_of(entries, "pair"))) } else { Ok(()) }
+}

@@ -1,0 +1,223 @@
+//! Deleting documents from a store, by what they are called.
+//!
+//! What is deleted is a fingerprint with an id: a document as it was added, or all that is stored with an id or name.
+//!
+//! ```
+//! use simstore::{Store, StoreOptions};
+//! use simstore_corpus::DocumentId;
+//! use simstore_corpus::delete::{Deletion, delete_ids};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! let store = Store::<u64>::open(&folder.path().join("pages"), StoreOptions::default())?;
+//! store.insert_named(0x0123_4567_89ab_cdef, 0, "a.html")?;
+//! store.insert_named(0x0123_4567_89ab_cdef, 1, "b.html")?;
+//! let mut deletion = Deletion::new(&store, false);
+//! deletion.push(0x0123_4567_89ab_cdef, DocumentId::Name("a.html".to_owned()))?;
+//! assert_eq!(deletion.finish()?.deleted, 1);
+//! let ids = delete_ids(&store, &["b.html".to_owned(), "c.html".to_owned()])?;
+//! assert_eq!((ids.deleted, ids.missing), (1, vec!["c.html".to_owned()]));
+//! # Ok::<(), simstore::Error>(())
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use simstore::{Durability, Error, Fingerprint, Result, Store};
+
+use crate::DocumentId;
+
+/// Documents that are looked up in the store together.
+const AT_ONCE: usize = 1 << 16;
+/// A transaction is committed when it takes so many bytes of the log.
+const TRANSACTION_BYTES: usize = 1 << 20;
+
+/// How many documents were stored, and are not any more, and how many were not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// Documents that were stored.
+    pub deleted: u64,
+    /// Documents that were not.
+    pub missing: u64,
+}
+
+/// A deletion of documents by their fingerprints and what they are called, some ten thousand at a time.
+#[derive(Debug)]
+pub struct Deletion<'a, F: Fingerprint> {
+    store: &'a Store<F>,
+    all_ids: bool,
+    documents: Vec<(F, DocumentId)>,
+    deleted: Deleted,
+}
+
+impl<'a, F: Fingerprint> Deletion<'a, F> {
+    /// Nothing is deleted yet. With `all_ids`, each fingerprint goes with all of its ids.
+    pub fn new(store: &'a Store<F>, all_ids: bool) -> Self {
+        Deletion { store, all_ids, documents: Vec::new(), deleted: Deleted::default() }
+    }
+
+    /// One more document to delete.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn push(&mut self, fingerprint: F, id: DocumentId) -> Result<()> {
+        self.documents.push((fingerprint, id));
+        if self.documents.len() == AT_ONCE { self.delete() } else { Ok(()) }
+    }
+
+    /// Deletes what is left to delete, and waits until all is on the disk.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn finish(mut self) -> Result<Deleted> {
+        self.delete()?;
+        self.store.sync()?;
+        Ok(self.deleted)
+    }
+
+    /// The store is asked once for each fingerprint, and no name is read twice.
+    fn delete(&mut self) -> Result<()> {
+        let documents = std::mem::take(&mut self.documents);
+        let snapshot = self.store.snapshot();
+        let mut fingerprints: Vec<F> = documents.iter().map(|&(fingerprint, _)| fingerprint).collect();
+        fingerprints.sort_unstable();
+        fingerprints.dedup();
+        let found = snapshot.batch_query(&fingerprints, 0)?;
+        let mut ids: Vec<u64> = found.iter().filter_map(|found| found.found.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let all = self.all_ids || !snapshot.keeps_ids();
+        let names = if all { vec![None; ids.len()] } else { snapshot.names_of(&ids)? };
+        // What each fingerprint is stored with; where only some ids are meant, by what these are called.
+        let mut stored: HashMap<(F, Option<DocumentId>), Vec<u64>> = HashMap::new();
+        for found in found.iter().map(|found| found.found) {
+            let id = found.id.unwrap_or(0);
+            let called = ids.binary_search(&id).ok().and_then(|at| names[at].clone()).map(DocumentId::Name);
+            let called = if all { None } else { Some(called.unwrap_or(DocumentId::Number(id))) };
+            stored.entry((found.fingerprint, called)).or_default().push(id);
+        }
+        let mut pairs = Vec::new();
+        for (fingerprint, id) in &documents {
+            let mut take = |called| stored.remove(&(*fingerprint, called));
+            let meant = match id {
+                _ if all => take(None),
+                // In a store of names a number is one, too.
+                DocumentId::Number(number) => {
+                    let named = take(Some(DocumentId::Name(number.to_string())));
+                    let numbered = take(Some(id.clone()));
+                    named.into_iter().chain(numbered).reduce(|named, numbered| [named, numbered].concat())
+                }
+                DocumentId::Name(_) => take(Some(id.clone())),
+            };
+            *(if meant.is_some() { &mut self.deleted.deleted } else { &mut self.deleted.missing }) += 1;
+            pairs.extend(meant.into_iter().flatten().map(|id| (*fingerprint, id)));
+        }
+        delete_pairs(self.store, pairs)
+    }
+}
+
+/// Deletes pairs that are stored.
+fn delete_pairs<F: Fingerprint>(store: &Store<F>, pairs: impl IntoIterator<Item = (F, u64)>) -> Result<()> {
+    let mut transaction = store.transaction();
+    for (fingerprint, id) in pairs {
+        transaction.delete(fingerprint, id);
+        if transaction.bytes() >= TRANSACTION_BYTES {
+            std::mem::replace(&mut transaction, store.transaction()).commit(Durability::Os)?;
+        }
+    }
+    transaction.commit(Durability::Os)
+}
+
+/// What became of ids that were to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedIds {
+    /// How many different ones were asked for.
+    pub asked: u64,
+    /// How many of them were stored.
+    pub deleted: u64,
+    /// Those that were not, in their order.
+    pub missing: Vec<String>,
+}
+
+/// Deletes all pairs of documents by their ids or names, whatever their fingerprints are, and waits until that is on the
+/// disk. An id is what is shown of a document: the name where it has one, else the number. Ids have no index: all of them
+/// are read once, however many are asked for.
+///
+/// # Errors
+/// [`Error::BadArgument`] for a store that keeps no ids; else those of the store.
+pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<DeletedIds> {
+    let snapshot = store.snapshot();
+    if !snapshot.keeps_ids() {
+        let path = snapshot.path().display();
+        return Err(Error::BadArgument(format!("{path} keeps no ids: name fingerprints to delete")));
+    }
+    let mut names = HashSet::new();
+    let asked: Vec<&String> = ids.iter().filter(|&id| names.insert(id.clone())).collect();
+    let numbers: HashMap<u64, &String> = (asked.iter())
+        .filter_map(|&id| id.parse::<u64>().ok().filter(|number| number.to_string() == *id).zip(Some(id)))
+        .collect();
+    let mut found: HashSet<String> = HashSet::new();
+    let mut pairs = Vec::new();
+    for pair in snapshot.pairs_of_names(&names)? {
+        found.extend(pair.name);
+        pairs.push((pair.fingerprint, pair.id));
+    }
+    // What has a name is called by it alone.
+    for pair in snapshot.pairs_of_ids(&numbers.keys().copied().collect())? {
+        if pair.name.is_none() {
+            found.insert(numbers[&pair.id].clone());
+            pairs.push((pair.fingerprint, pair.id));
+        }
+    }
+    delete_pairs(store, pairs)?;
+    store.sync()?;
+    let missing = asked.iter().filter(|&&id| !found.contains(id)).map(|&id| id.clone()).collect();
+    Ok(DeletedIds { asked: asked.len() as u64, deleted: found.len() as u64, missing })
+}
+
+#[cfg(test)]
+mod tests {
+    use simstore::StoreOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_store_without_ids_has_none_to_delete() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = StoreOptions { ids: Some(false), ..StoreOptions::default() };
+        let store = Store::<u64>::open(&folder.path().join("s"), options).unwrap();
+        store.insert(7, 0).unwrap();
+        let error = delete_ids(&store, &["7".to_owned()]).unwrap_err();
+        assert!(matches!(&error, Error::BadArgument(reason) if reason.contains("keeps no ids")), "{error}");
+        let mut deletion = Deletion::new(&store, false);
+        [7, 8].iter().for_each(|&fingerprint| deletion.push(fingerprint, DocumentId::Number(1)).unwrap());
+        assert_eq!(deletion.finish().unwrap(), Deleted { deleted: 1, missing: 1 });
+        assert!(store.snapshot().query(7, 0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn numbers_are_names_too_and_each_id_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::<u64>::open(&folder.path().join("s"), StoreOptions::default()).unwrap();
+        store.insert_named(5, 0, "17").unwrap();
+        store.insert(6, 17).unwrap();
+        store.insert(7, 18).unwrap();
+        let ids = ["17", "017", "17", "18"].map(str::to_owned);
+        let deleted = delete_ids(&store, &ids).unwrap();
+        assert_eq!(deleted, DeletedIds { asked: 3, deleted: 2, missing: vec!["017".to_owned()] });
+        assert!((5..8).all(|fingerprint| store.snapshot().query(fingerprint, 0).unwrap().is_empty()));
+    }
+
+    #[test]
+    fn all_ids_of_a_fingerprint_or_those_that_are_meant() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::<u64>::open(&folder.path().join("s"), StoreOptions::default()).unwrap();
+        (0..4).for_each(|id| store.insert(7, id).unwrap());
+        let mut deletion = Deletion::new(&store, false);
+        [1, 9].iter().for_each(|&id| deletion.push(7, DocumentId::Number(id)).unwrap());
+        assert_eq!(deletion.finish().unwrap(), Deleted { deleted: 1, missing: 1 });
+        assert_eq!(store.snapshot().query(7, 0).unwrap().len(), 3);
+        let mut deletion = Deletion::new(&store, true);
+        deletion.push(7, DocumentId::Number(9)).unwrap();
+        assert_eq!(deletion.finish().unwrap(), Deleted { deleted: 1, missing: 0 });
+        assert!(store.snapshot().query(7, 0).unwrap().is_empty());
+    }
+}
