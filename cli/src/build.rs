@@ -8,7 +8,7 @@ use serde::Serialize;
 use simstore::plan::BitAssignment;
 use simstore::plan::Plan;
 use simstore::progress::ProgressCallback;
-use simstore::{BuildOptions, Builder, Codec, Fingerprint, PlanChoice, Snapshot};
+use simstore::{BuildOptions, Codec, Fingerprint, PlanChoice, Snapshot};
 use simstore_corpus::{Counts, InputKind};
 
 use crate::counts::warn;
@@ -146,38 +146,14 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         })),
         ..BuildOptions::default()
     };
-    let replaces = args.store.exists();
     if let PlanChoice::Named(name) = &args.plan {
         Plan::<F>::named(name, args.distance).map_err(|error| Failure::Usage(error.to_string()))?;
     }
-    let mut builder = Builder::<F>::create(&args.store, options)?;
-    let mut naming = if args.names { Naming::Names } else { Naming::Undecided };
-    let mut is_empty = true;
-    let counts = inputs::visit::<F>(&inputs, &profile, progress, |item| {
-        let (id, position) = (item.id.clone(), item.position);
-        let (id, name) = if args.no_ids {
-            (0, None)
-        } else {
-            naming.assign(id, Some(position)).map_err(|reason| item.bad(reason))?
-        };
-        is_empty &= item.fingerprint.is_none();
-        match (item.fingerprint, name) {
-            (None, _) => {}
-            (Some(fingerprint), None) => builder.insert(fingerprint, id)?,
-            (Some(fingerprint), Some(name)) => builder.insert_named(fingerprint, id, &name)?,
-        }
-        Ok(())
-    })?;
-    if is_empty && replaces {
-        return Err(Failure::Failed(format!(
-            "{}: no fingerprints in the input; the store is left as it is",
-            args.store.display()
-        )));
-    }
-    let store = builder.finish()?;
+    let (store, counts) =
+        simstore_corpus::build::build::<F>(&args.store, options, &inputs, &profile, args.names, progress)?;
     bar.finish_and_clear();
     warn(&counts, kind, progress);
-    if is_empty {
+    if counts.read == counts.empty {
         complain("warning: no fingerprints in the input; the store is empty");
     }
     report(args, &store, counts, progress)

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rayon::prelude::*;
 use serde::Serialize;
-use simstore_corpus::{Counts, InputKind, Inputs};
-use simstore_text::DocumentFrequencies;
+use simstore_corpus::InputKind;
+use simstore_corpus::idf::document_frequencies;
 
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, BadLines, DocumentArgs, count_of};
+use crate::inputs::{self, DocumentArgs, count_of};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -53,15 +52,14 @@ struct Row<'a> {
     idf: f64,
 }
 
-/// Bytes of text that all threads count together.
-const BATCH_BYTES: usize = 8 << 20;
-
 pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
         return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
     }
-    let frequencies = count(args, &inputs, progress)?;
+    let profile = args.documents.profile.profile(None)?;
+    let (frequencies, counts) = document_frequencies(&inputs, &profile, progress)?;
+    warn(&counts, InputKind::Documents, progress);
     let rows = frequencies.rows(args.min_documents);
     let mut output = Output::stdout();
     for row in &rows {
@@ -80,41 +78,4 @@ pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
         progress.seconds()
     ));
     Ok(())
-}
-
-fn count(args: &IdfArgs, inputs: &Inputs, progress: &Progress) -> Outcome<DocumentFrequencies> {
-    let profile = args.documents.profile.profile(None)?;
-    let mut counter = progress.counter("documents");
-    let mut bad = BadLines::new(args.documents.skip_bad, progress);
-    let mut parts = vec![DocumentFrequencies::default(); rayon::current_num_threads()];
-    let mut counts = Counts::default();
-    let mut documents = inputs.documents();
-    loop {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        while bytes < BATCH_BYTES
-            && let Some(document) = documents.next()
-        {
-            match document {
-                Ok(document) => {
-                    bytes += document.text.len();
-                    (counts.read, counts.replaced) = (counts.read + 1, counts.replaced + document.replaced);
-                    batch.push(document.text);
-                }
-                Err(error) => bad.take(error.into())?,
-            }
-        }
-        if batch.is_empty() {
-            break;
-        }
-        let share = batch.len().div_ceil(parts.len());
-        batch.par_chunks(share).zip(&mut parts).for_each(|(texts, part)| {
-            texts.iter().for_each(|text| part.add(&profile, text));
-        });
-        counter.add(batch.len() as u64);
-    }
-    counts.bad = bad.count();
-    warn(&counts, InputKind::Documents, progress);
-    let mut all = DocumentFrequencies::default();
-    parts.into_iter().for_each(|part| all.merge(part));
-    Ok(all)
 }

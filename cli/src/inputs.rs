@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use simstore::{Error, Fingerprint};
-use simstore_corpus::{
-    Counts, DocumentFormat, DocumentOptions, Encoding, InputKind, Inputs, Item, Notice, Watch,
-};
+use simstore_corpus::{Counts, DocumentFormat, DocumentOptions, Encoding, InputKind, Inputs, Item};
 use simstore_text::Profile;
 
 pub(crate) use crate::counts::count_of;
@@ -142,35 +140,4 @@ pub(crate) fn stoppable<A, T>(
         })
     });
     called.map_err(|error| stopped.unwrap_or_else(|| error.into()))
-}
-
-/// Malformed lines: the first one ends the command, or all are counted.
-#[derive(Debug)]
-pub(crate) struct BadLines<'a> {
-    skip: bool,
-    count: u64,
-    progress: &'a Progress,
-}
-
-impl<'a> BadLines<'a> {
-    pub(crate) fn new(skip: bool, progress: &'a Progress) -> Self {
-        BadLines { skip, count: 0, progress }
-    }
-
-    /// How many were skipped.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Counts a malformed line if these are skipped; else, and for other failures, hands the failure back.
-    pub(crate) fn take(&mut self, failure: Failure) -> Outcome {
-        match failure {
-            Failure::Engine(error @ Error::BadInput { .. }) if self.skip => {
-                self.count += 1;
-                self.progress.notice(&Notice::Malformed(&error));
-                Ok(())
-            }
-            other => Err(other),
-        }
-    }
 }

@@ -64,11 +64,6 @@ impl Output {
         Ok(self.0.draw(draw)?)
     }
 
-    /// Hands over what is still in the buffer: for output that someone waits for.
-    pub(crate) fn flush(&mut self) -> Outcome {
-        self.draw(|output| output.flush())
-    }
-
     /// Writes the rest and gives a file its name.
     pub(crate) fn finish(self) -> Outcome {
         Ok(self.0.finish()?)

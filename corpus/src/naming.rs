@@ -1,21 +1,31 @@
 //! From what documents are called to the ids and names of a store.
 
+use crate::DocumentId;
 use simstore::{Fingerprint, Snapshot};
 
-use crate::DocumentId;
-
 /// Why a document cannot be numbered.
-pub const NO_ID_LEFT: &str = "there is a document with the greatest id, 2^64 - 1, and so no id is left for one \
+pub(crate) const NO_ID_LEFT: &str = "there is a document with the greatest id, 2^64 - 1, and so no id is left for one \
                                      that has none: build another store";
 
-/// The rule: the first document decides whether ids are numbers, or names beside positions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the documents of a store are called: the first decides whether ids are numbers, or names beside numbers.
+///
+/// ```
+/// use simstore_corpus::{DocumentId, Naming};
+///
+/// let mut naming = Naming::default();
+/// let url = DocumentId::Name("https://example.org/".into());
+/// assert_eq!(naming.assign(url, Some(0)), Ok((0, Some("https://example.org/".into()))));
+/// assert_eq!(naming, Naming::Names);
+/// assert_eq!(naming.assign(DocumentId::Number(7), Some(1)), Ok((1, Some("7".into()))));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// There is no document yet.
+    #[default]
     Undecided,
-    /// Ids are numbers.
+    /// Ids are numbers, and there are no names.
     Numbers,
-    /// Documents have names; their ids are given.
+    /// All documents have names, and ids that are given to them.
     Names,
 }
 
@@ -32,11 +42,11 @@ impl Naming {
         (naming, store.highest_id().map_or(Some(0), |id| id.checked_add(1)))
     }
 
-    /// The id, and the name if it has one, of a document; a reason if it breaks the rule. `next` is the id of one that
-    /// has a name.
+    /// The id of a document in the store, and its name if it has one. `next` is the id of one that has a name.
     ///
     /// # Errors
-    /// The reason, for a name where ids are numbers, and where no id is left.
+    /// The reason why the document is malformed: its id is a name where ids are numbers, or it needs an id and `next` is
+    /// `None`.
     pub fn assign(&mut self, id: DocumentId, next: Option<u64>) -> Result<(u64, Option<String>), String> {
         if *self == Naming::Undecided {
             *self = if matches!(id, DocumentId::Number(_)) { Naming::Numbers } else { Naming::Names };
@@ -64,7 +74,7 @@ mod tests {
     fn the_first_decides() {
         let mut numbers = Naming::Undecided;
         assert_eq!(numbers.assign(DocumentId::Number(7), Some(0)), Ok((7, None)));
-        assert!(numbers.assign(name("a"), Some(1)).unwrap_err().contains("`names`"));
+        assert!(numbers.assign(name("a"), Some(1)).unwrap_err().contains("option `names`"));
         let mut names = Naming::Undecided;
         assert_eq!(names.assign(name("a"), Some(0)), Ok((0, Some("a".to_owned()))));
         assert_eq!(names.assign(DocumentId::Number(7), Some(1)), Ok((1, Some("7".to_owned()))));

@@ -1,12 +1,15 @@
 //! Reading documents and fingerprints from files, and writing them. CONTRIBUTING.md says which file tests what.
 
+mod add;
 mod archives;
 mod bad_input;
+mod build;
 mod dedup;
 mod documents;
 mod encodings;
 mod files;
 mod fingerprints;
+mod idf;
 mod inputs;
 #[cfg(feature = "parquet")]
 mod parquet;

@@ -1,31 +1,25 @@
 //! `simstore add`: documents or fingerprints into a store that may be there already.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use simstore::store::is_store;
-use simstore::{Codec, Fingerprint, PlanChoice, Snapshot, StoreOptions};
+use simstore::{Codec, Durability, Fingerprint, PlanChoice, Snapshot, StoreOptions};
 use simstore_corpus::InputKind;
+use simstore_corpus::add::{self, AddOptions};
 use simstore_text::Profile;
 
-use self::adding::Adding;
-use self::same_id::SameId;
-use self::sources::Sources;
+use self::report::Report;
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, BadLines, DocumentArgs, INPUTS_HELP};
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
 use crate::numbers::parse_bytes;
 use crate::profile::check_bits;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width};
 
-mod adding;
-mod known;
 mod report;
-mod same_id;
-mod sources;
-mod trail;
 
 const EXAMPLES: &str = "\
 With --if-new, a line of output is a document that was not added: ID<TAB>EARLIER<TAB>DISTANCE, the nearest earlier
@@ -55,6 +49,17 @@ enum DurabilityArg {
     Os,
     /// It is on the disk: it survives a loss of power
     Sync,
+}
+
+/// What becomes of a document whose id is stored with another fingerprint
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SameId {
+    /// Both are kept: an id may have any number of fingerprints
+    Both,
+    /// It takes the place of what was stored with its id
+    Replace,
+    /// It is malformed: it ends the command, or is skipped by --skip-bad
+    Refuse,
 }
 
 /// Add documents or fingerprints to a store
@@ -128,32 +133,27 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let store = crate::writing::open::<F>(&args.store, options::<F>(args, profile.as_ref())?)?;
     let profile = profile.unwrap_or_default();
 
-    let mut bad = BadLines::new(args.documents.skip_bad, progress);
-    let sources = Arc::new(Sources::find(args, &inputs, &store.snapshot(), &mut bad, progress)?);
-    let mut adding = Adding::new(&store, args, &sources, bad);
-    let to_read = inputs.of_files(sources.to_read.iter().map(|source| source.path.clone()).collect());
-    let of_files = Arc::clone(&sources);
-    let wanted = move |path: &Path, line: u64| of_files.start_line(path).is_none_or(|start| line > start);
     if kind == InputKind::Documents {
         check_bits::<F>(&profile)?;
     }
-    let visited = inputs::stoppable(
-        |item| adding.take(item),
-        |visitor| to_read.visit_wanted(&profile, progress, wanted, visitor),
-    );
-    let counts = match visited {
-        Ok(visited) => adding.finish(visited.bad)?,
-        Err(failure) => {
-            adding.keep()?;
-            store.sync()?;
-            return Err(failure);
-        }
+    let options = AddOptions {
+        if_new: args.if_new,
+        same_id: match args.same_id {
+            SameId::Both => add::SameId::Both,
+            SameId::Replace => add::SameId::Replace,
+            SameId::Refuse => add::SameId::Refuse,
+        },
+        durability: match args.durability {
+            DurabilityArg::Os => Durability::Os,
+            DurabilityArg::Sync => Durability::Group(Duration::ZERO),
+        },
+        again: args.again,
+        names: args.names,
     };
-    store.sync()?;
-    // Whoever adds a little, often, would else never merge.
-    store.wait_for_background()?;
-    warn(&counts, kind, progress);
-    adding.report(progress)
+    let mut report = Report::new(args);
+    let added = add::add(&store, &inputs, &profile, &options, &mut report, progress)?;
+    warn(&added.counts, kind, progress);
+    report.finish(&added, progress)
 }
 
 /// The settings that are asked for.

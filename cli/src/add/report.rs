@@ -1,20 +1,24 @@
 //! What `simstore add` says of what it did.
 
-use serde::Serialize;
-use simstore::{Fingerprint, Match};
-use simstore_corpus::Item;
+use std::io::ErrorKind;
 
-use super::adding::Adding;
-use crate::failure::{Failure, Outcome};
+use serde::Serialize;
+use simstore::{Error, Fingerprint, Match, Result, Snapshot};
+use simstore_corpus::add::{Added, Listener};
+use simstore_corpus::output::Output;
+use simstore_corpus::{IdRef, Item};
+
+use super::AddArgs;
+use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::rounded;
-use crate::output::{Output, column};
+use crate::output::{self, column};
 use crate::progress::Progress;
 use simstore_corpus::IdRef as Id;
 
 #[derive(Serialize)]
 struct Duplicate<'a> {
-    id: Id<'a>,
+    id: IdRef<'a>,
     duplicate_of: Vec<Earlier>,
 }
 
@@ -41,11 +45,59 @@ struct Summary<'a> {
     seconds: f64,
 }
 
-impl<F: Fingerprint> Adding<'_, F> {
+/// What is said of documents as they are added, and in the end.
+pub(super) struct Report<'a> {
+    args: &'a AddArgs,
+    /// None when whoever read it has had enough.
+    output: Option<Output>,
+}
+
+impl<F: Fingerprint> Listener<F> for Report<'_> {
+    fn duplicate(&mut self, item: &Item<F>, earlier: &[Match<F>], store: &Snapshot<F>) -> Result<()> {
+        let Some(output) = &mut self.output else { return Ok(()) };
+        let printed = print(output, self.args.json, item, earlier, store);
+        self.unless_closed(printed)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let flushed = self.output.as_mut().map_or(Ok(()), |output| output.draw(|output| output.flush()));
+        self.unless_closed(flushed)
+    }
+}
+
+fn print<F: Fingerprint>(
+    output: &mut Output,
+    json: bool,
+    item: &Item<F>,
+    earlier: &[Match<F>],
+    store: &Snapshot<F>,
+) -> Result<()> {
+    let name = |found: &Match<F>| found.id.map_or(Ok(None), |id| store.name(id));
+    if json {
+        let earlier = earlier
+            .iter()
+            .map(|found| Ok(Earlier { id: found.id, name: name(found)?, distance: found.distance }));
+        let duplicate_of = earlier.collect::<Result<_>>()?;
+        return output.json(&Duplicate { id: IdRef::from(&item.id), duplicate_of });
+    }
+    for found in earlier {
+        let id = found.id.map_or_else(|| found.fingerprint.to_hex(), |id| id.to_string());
+        let earlier = name(found)?.unwrap_or(id);
+        let id = item.id.to_string();
+        output.line(format_args!("{}\t{}\t{}", column(&id), column(&earlier), found.distance))?;
+    }
+    Ok(())
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(args: &'a AddArgs) -> Self {
+        Report { args, output: Some(output::Output::stdout().0) }
+    }
+
     /// A store comes before what is said of it: it is written on when nobody listens any more.
-    pub(super) fn unless_closed(&mut self, printed: Outcome) -> Outcome {
+    fn unless_closed(&mut self, printed: Result<()>) -> Result<()> {
         match printed {
-            Err(Failure::Closed) => {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
                 self.output = None;
                 Ok(())
             }
@@ -53,48 +105,21 @@ impl<F: Fingerprint> Adding<'_, F> {
         }
     }
 
-    pub(super) fn print(&mut self, item: &Item<F>, earlier: &[Match<F>]) -> Outcome {
-        let Some(mut output) = self.output.take() else { return Ok(()) };
-        let printed = self.print_to(&mut output, item, earlier);
-        self.output = Some(output);
-        self.unless_closed(printed)
-    }
-
-    fn print_to(&self, output: &mut Output, item: &Item<F>, earlier: &[Match<F>]) -> Outcome {
-        let snapshot = self.store.snapshot();
-        let name = |found: &Match<F>| found.id.map_or(Ok(None), |id| snapshot.name(id));
-        if self.args.json {
-            let earlier = earlier
-                .iter()
-                .map(|found| Ok(Earlier { id: found.id, name: name(found)?, distance: found.distance }));
-            let duplicate_of = earlier.collect::<Result<_, simstore::Error>>()?;
-            return output.json(&Duplicate { id: Id::from(&item.id), duplicate_of });
-        }
-        for found in earlier {
-            let id = found.id.map_or_else(|| found.fingerprint.to_hex(), |id| id.to_string());
-            let earlier = name(found)?.unwrap_or(id);
-            let id = item.id.to_string();
-            output.line(format_args!("{}\t{}\t{}", column(&id), column(&earlier), found.distance))?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn report(mut self, progress: &Progress) -> Outcome {
-        let changed = self.sources.changed;
+    pub(super) fn finish(mut self, added: &Added, progress: &Progress) -> Outcome {
+        let Added { counts, added, duplicates, replaced, known, carried_on, changed } = *added;
         if !self.args.json {
-            let mut line =
-                format!("{}: {} added", self.args.store.display(), count_of(self.added, "document"));
+            let mut line = format!("{}: {} added", self.args.store.display(), count_of(added, "document"));
             if self.args.if_new {
-                line += &format!(", {} not", count_of(self.duplicates, "duplicate"));
+                line += &format!(", {} not", count_of(duplicates, "duplicate"));
             }
-            if self.replaced > 0 {
-                line += &format!(", {} replaced", count_of(self.replaced, "other"));
+            if replaced > 0 {
+                line += &format!(", {} replaced", count_of(replaced, "other"));
             }
-            if self.stored_before > 0 {
-                line += &format!(", {} there before", count_of(self.stored_before, "document"));
+            if known > 0 {
+                line += &format!(", {} there before", count_of(known, "document"));
             }
-            if self.carried_on > 0 {
-                line += &format!(", {} read before", count_of(self.carried_on, "document"));
+            if carried_on > 0 {
+                line += &format!(", {} read before", count_of(carried_on, "document"));
             }
             if changed > 0 {
                 line += &format!(", {} changed since", count_of(changed, "file"));
@@ -105,19 +130,19 @@ impl<F: Fingerprint> Adding<'_, F> {
         if self.args.json {
             output.json(&Summary {
                 store: &self.args.store.to_string_lossy(),
-                documents: self.counts.read,
-                added: self.added,
-                duplicates: self.duplicates,
-                known: self.stored_before,
-                replaced: self.replaced,
-                carried_on: self.carried_on,
+                documents: counts.read,
+                added,
+                duplicates,
+                known,
+                replaced,
+                carried_on,
                 changed,
-                empty: self.counts.empty,
-                short: self.counts.short,
-                bad: self.counts.bad,
+                empty: counts.empty,
+                short: counts.short,
+                bad: counts.bad,
                 seconds: rounded(progress.seconds()),
             })?;
         }
-        output.finish()
+        Ok(output.finish()?)
     }
 }

@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use simstore::{Fingerprint, Snapshot};
+use simstore::{Fingerprint, Result, Snapshot};
 use xxhash_rust::xxh3::xxh3_128;
-
-use crate::failure::Outcome;
 
 /// Names that are held at most.
 const MOST_NAMES: usize = 1 << 20;
@@ -26,7 +24,7 @@ impl<F: Fingerprint> Known<F> {
     }
 
     /// Takes note of a document; says whether it was there already.
-    pub(super) fn enter(&mut self, fingerprint: F, name: &str) -> Outcome<bool> {
+    pub(super) fn enter(&mut self, fingerprint: F, name: &str) -> Result<bool> {
         if !self.names.contains_key(&fingerprint) {
             let mut names = HashSet::new();
             if self.store.contains(fingerprint)? {

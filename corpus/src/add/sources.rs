@@ -1,18 +1,19 @@
 //! The files that are added from, and what of each was read before.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use simstore::{Fingerprint, Snapshot};
-use simstore_corpus::{DocumentOptions, InputKind, Inputs, fingerprints, records};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::AddArgs;
 use super::trail::{Point, Trail};
-use crate::failure::{Failure, Outcome};
-use crate::inputs::BadLines;
-use crate::progress::Progress;
+use crate::item::Malformed;
+use crate::pipes::is_read_once;
+use crate::visit::tell_notes;
+use crate::watch::Step;
+use crate::{InputKind, Inputs, Watch};
+use simstore::{Error, Fingerprint, Result, Snapshot};
 
 /// The longest path that is kept as it is; of a longer one, and one that is no Unicode, a hash is.
 const LONGEST_PATH: usize = 4000;
@@ -42,62 +43,84 @@ pub(super) struct Sources {
     pub(super) changed: u64,
 }
 
+/// What was read of a file before, and what stands there now.
+struct Comparison<'a> {
+    before: &'a Trail,
+    now: Trail,
+    /// Up to where both are the same, and all that stands before it can be left out.
+    start: Point,
+    /// Whether there is something that was not read before.
+    has_more: bool,
+}
+
+impl Comparison<'_> {
+    /// Takes the line and the checksum of the next document, or something malformed.
+    fn take(&mut self, document: Option<(u64, u64)>) -> ControlFlow<()> {
+        // What is malformed is told by reading it once more.
+        let Some((line, checksum)) = document else {
+            self.has_more = true;
+            return ControlFlow::Continue(());
+        };
+        if self.now.end.documents == self.before.end.documents {
+            self.has_more = true;
+            return ControlFlow::Break(());
+        }
+        self.now.push(line, checksum);
+        if self.now.end == self.before.before_last {
+            self.start = self.now.end;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl Source {
     /// Compares what stands in the file with what was read before; how many documents that are, if there is nothing
     /// else in it.
     fn compare<F: Fingerprint>(
         mut self,
         before: &Trail,
-        kind: InputKind,
-        options: &DocumentOptions,
-    ) -> (Source, Option<u64>) {
-        let (mut now, mut has_more) = (Trail::default(), false);
-        let mut start = Point::default();
-        let mut take = |document: Option<(u64, u64)>| {
-            // What is malformed is told by reading it once more.
-            let Some((line, checksum)) = document else {
-                has_more = true;
-                return true;
-            };
-            if now.end.documents == before.end.documents {
-                has_more = true;
-                return false;
-            }
-            now.push(line, checksum);
-            if now.end == before.before_last {
-                start = now.end;
-            }
-            true
-        };
-        let path = std::slice::from_ref(&self.path);
-        match kind {
+        inputs: &Inputs,
+        step: &Step<'_>,
+    ) -> Result<(Source, Option<u64>)> {
+        let mut comparison =
+            Comparison { before, now: Trail::default(), start: Point::default(), has_more: false };
+        let file = inputs.of_files(vec![self.path.clone()]);
+        match inputs.kind()? {
             InputKind::Documents => {
-                let mut records = records(path, options);
-                records.all(|record| {
+                for record in file.records() {
+                    step.add(1)?;
                     let document = record.and_then(|record| {
-                        let (line, checksum) = (record.line(), record.checksum(options));
-                        record.document(options).map(|_| (line, checksum))
+                        let (line, checksum) = (record.line(), record.checksum(inputs.options()));
+                        record.document(inputs.options()).map(|_| (line, checksum))
                     });
-                    take(document.ok())
-                });
+                    if comparison.take(document.ok()).is_break() {
+                        break;
+                    }
+                }
             }
             InputKind::Fingerprints => {
-                let mut records = fingerprints::<F>(path);
-                records.all(|record| take(record.ok().map(|record| (record.line, record.checksum()))));
+                for record in file.fingerprints::<F>() {
+                    step.add(1)?;
+                    if comparison.take(record.ok().map(|record| (record.line, record.checksum()))).is_break()
+                    {
+                        break;
+                    }
+                }
             }
         }
+        let Comparison { now, start, has_more, .. } = comparison;
         if now.end == before.end {
             self.start = now.end;
-            return (self, (!has_more).then_some(now.end.documents));
+            return Ok((self, (!has_more).then_some(now.end.documents)));
         }
         self.start = start;
         self.has_changed = true;
-        (self, None)
+        Ok((self, None))
     }
 
-    /// The failure when the file is no more what it was a moment ago.
-    pub(super) fn changed_meanwhile(&self) -> Failure {
-        Failure::Failed(format!(
+    /// The error when the file is no more what it was a moment ago.
+    pub(super) fn changed_meanwhile(&self) -> Error {
+        Error::Refused(format!(
             "{}: has changed while it was read; what was added stays, run this again when nothing writes to the file",
             self.path.display()
         ))
@@ -106,7 +129,7 @@ impl Source {
 
 /// The key under which it is kept how far a file has been read.
 fn key_of(path: &Path) -> Option<String> {
-    if path.as_os_str() == "-" || path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+    if is_read_once(path).unwrap_or(true) {
         return None;
     }
     let path = path.canonicalize().ok()?;
@@ -117,17 +140,16 @@ fn key_of(path: &Path) -> Option<String> {
 }
 
 impl Sources {
-    /// Finds the files of the inputs, and reads those that were read before as far as they were. What is no more the
-    /// same is read from its start; where only the last document is another, from that one.
+    /// Finds the files of the inputs, and reads those that were read before as far as they were, unless all are read `again`.
+    /// What is no more the same is read from its start; where only the last document is another, from that one.
     pub(super) fn find<F: Fingerprint>(
-        args: &AddArgs,
         inputs: &Inputs,
         store: &Snapshot<F>,
-        bad: &mut BadLines<'_>,
-        progress: &Progress,
-    ) -> Outcome<Sources> {
-        let (kind, options) = (inputs.kind()?, inputs.options());
-        let paths = match kind {
+        again: bool,
+        malformed: &mut Malformed<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Sources> {
+        let paths = match inputs.kind()? {
             InputKind::Fingerprints => inputs.files_of_fingerprints()?,
             InputKind::Documents => {
                 let mut paths = Vec::new();
@@ -135,28 +157,29 @@ impl Sources {
                 for file in files.by_ref() {
                     match file {
                         Ok(file) => paths.push(file.path),
-                        Err(error) => bad.take(error.into())?,
+                        Err(error) => malformed.take(error)?,
                     }
                 }
-                progress.note(&files.progress());
+                tell_notes(&files.progress(), watch);
                 paths
             }
         };
-        let trail_of = |key: &Option<String>| -> Outcome<Option<Trail>> {
-            let key = key.as_deref().filter(|_| !args.again);
+        let trail_of = |key: &Option<String>| -> Result<Option<Trail>> {
+            let key = key.as_deref().filter(|_| !again);
             let bytes = key.map_or(Ok(None), |key| store.mark(key))?;
             Ok(bytes.and_then(|bytes| Trail::from_bytes(&bytes)))
         };
+        let step = Step::new(watch, "documents compared");
         let compared: Vec<(Source, Option<u64>)> = paths
             .into_par_iter()
             .map(|path| {
                 let source = Source { key: key_of(&path), path, start: Point::default(), has_changed: false };
                 Ok(match trail_of(&source.key)? {
-                    Some(trail) => source.compare::<F>(&trail, kind, options),
+                    Some(trail) => source.compare::<F>(&trail, inputs, &step)?,
                     None => (source, None),
                 })
             })
-            .collect::<Outcome<_>>()?;
+            .collect::<Result<_>>()?;
         let mut sources = Sources::default();
         for (source, all_read) in compared {
             sources.changed += u64::from(source.has_changed);

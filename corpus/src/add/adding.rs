@@ -1,20 +1,17 @@
 //! Documents into the store, in batches, with how far their files have been read.
 
 use std::collections::{BTreeMap, HashSet};
-use std::time::Duration;
-
-use simstore::{Durability, Fingerprint, Insertion, Match, Store, Transaction};
-use simstore_corpus::{Counts, DocumentId, Item};
 
 use super::known::Known;
 use super::same_id::{SameId, Stored};
 use super::sources::Sources;
 use super::trail::Trail;
-use super::{AddArgs, DurabilityArg};
-use crate::failure::{Failure, Outcome};
-use crate::inputs::BadLines;
-use crate::output::{Output, column};
-use simstore_corpus::naming::{NO_ID_LEFT, Naming};
+use super::{AddOptions, Added, Listener};
+use crate::item::Malformed;
+use crate::naming::{NO_ID_LEFT, Naming};
+use crate::output::column;
+use crate::{DocumentId, Item};
+use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
 
 /// Documents after which what was taken is written, where nobody waits for each; and files.
 const BATCH: usize = 1024;
@@ -32,10 +29,11 @@ struct Reading {
 }
 
 /// Takes documents, and stores those that are new.
-pub(super) struct Adding<'a, F: Fingerprint> {
-    pub(super) store: &'a Store<F>,
-    pub(super) args: &'a AddArgs,
-    pub(super) sources: &'a Sources,
+pub(super) struct Adding<'a, F: Fingerprint, L> {
+    store: &'a Store<F>,
+    options: &'a AddOptions,
+    sources: &'a Sources,
+    listener: &'a mut L,
     reading: Option<Reading>,
     batch: Transaction<'a, F>,
     /// Documents since something was written.
@@ -52,30 +50,28 @@ pub(super) struct Adding<'a, F: Fingerprint> {
     naming: Naming,
     /// For a document that has a name; none is left after 2^64 - 1.
     next_id: Option<u64>,
-    /// None when whoever read it has had enough.
-    pub(super) output: Option<Output>,
-    pub(super) counts: Counts,
     /// Malformed ones that are found here.
-    bad: BadLines<'a>,
-    pub(super) added: u64,
-    pub(super) replaced: u64,
-    pub(super) stored_before: u64,
-    pub(super) duplicates: u64,
-    pub(super) carried_on: u64,
+    malformed: Malformed<'a>,
+    added: Added,
 }
 
-impl<'a, F: Fingerprint> Adding<'a, F> {
+impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
     pub(super) fn new(
         store: &'a Store<F>,
-        args: &'a AddArgs,
+        options: &'a AddOptions,
         sources: &'a Sources,
-        bad: BadLines<'a>,
+        listener: &'a mut L,
+        malformed: Malformed<'a>,
     ) -> Self {
         let (of_store, next_id) = Naming::of_store(&store.snapshot());
+        let mut added =
+            Added { carried_on: sources.read_before, changed: sources.changed, ..Added::default() };
+        added.counts.read = sources.read_before;
         Adding {
             store,
-            args,
+            options,
             sources,
+            listener,
             reading: None,
             batch: store.transaction(),
             waiting: 0,
@@ -84,46 +80,33 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
             known: Known::new(store.snapshot()),
             queue: Vec::new(),
             has_failed: false,
-            naming: if args.names { Naming::Names } else { of_store },
+            naming: if options.names { Naming::Names } else { of_store },
             next_id,
-            output: Some(Output::stdout()),
-            counts: Counts { read: sources.read_before, ..Counts::default() },
-            bad,
-            added: 0,
-            replaced: 0,
-            stored_before: 0,
-            duplicates: 0,
-            carried_on: sources.read_before,
-        }
-    }
-
-    fn durability(&self) -> Durability {
-        match self.args.durability {
-            DurabilityArg::Os => Durability::Os,
-            DurabilityArg::Sync => Durability::Group(Duration::ZERO),
+            malformed,
+            added,
         }
     }
 
     /// Takes a document: each comes with all those before it in its file.
-    pub(super) fn take(&mut self, item: Item<F>) -> Outcome {
+    pub(super) fn take(&mut self, item: Item<F>) -> Result<()> {
         self.has_failed = true;
         self.take_whole(item)?;
         self.has_failed = false;
         Ok(())
     }
 
-    fn take_whole(&mut self, item: Item<F>) -> Outcome {
+    fn take_whole(&mut self, item: Item<F>) -> Result<()> {
         if !self.is_new(&item)? {
-            self.counts.read += 1;
-            self.carried_on += 1;
+            self.added.counts.read += 1;
+            self.added.carried_on += 1;
             return Ok(());
         }
-        let is_full = if self.args.same_id == SameId::Both {
+        let is_full = if self.options.same_id == SameId::Both {
             self.store(&item)?;
-            self.counts.count(&item);
+            self.added.counts.count(&item);
             self.waiting + 1 >= BATCH || self.trails.len() >= BATCH_FILES
         } else {
-            self.counts.count(&item);
+            self.added.counts.count(&item);
             self.queue.push(item);
             self.queue.len() >= BATCH_OF_IDS
         };
@@ -132,7 +115,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     /// Whether a document was not read before; takes note of it.
-    fn is_new(&mut self, item: &Item<F>) -> Outcome<bool> {
+    fn is_new(&mut self, item: &Item<F>) -> Result<bool> {
         let Some(place) = self.sources.place_of(&item.path) else { return Ok(true) };
         if self.reading.as_ref().is_none_or(|reading| reading.place != place) {
             self.end_file()?;
@@ -155,7 +138,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     /// Nothing more comes of the file that was being read.
-    fn end_file(&mut self) -> Outcome {
+    fn end_file(&mut self) -> Result<()> {
         let Some(Reading { place, trail }) = self.reading.take() else { return Ok(()) };
         let source = &self.sources.to_read[place];
         if trail.end.documents <= source.start.documents && trail.end != source.start {
@@ -167,7 +150,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
         Ok(())
     }
 
-    fn store(&mut self, item: &Item<F>) -> Outcome {
+    fn store(&mut self, item: &Item<F>) -> Result<()> {
         let (id, name) = self.identify(item)?;
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
         let is_known = match &name {
@@ -177,18 +160,18 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
             None => false,
         };
         if is_known {
-            self.stored_before += 1;
+            self.added.known += 1;
             return Ok(());
         }
         self.insert(fingerprint, id, name.as_deref())?;
-        if self.args.if_new {
+        if self.options.if_new {
             let earlier = self.write_if_new()?;
             if !earlier.is_empty() {
-                self.duplicates += 1;
+                self.added.duplicates += 1;
                 if let Some(name) = &name {
                     self.known.forget(fingerprint, name);
                 }
-                return self.print(item, &earlier);
+                return self.listener.duplicate(item, &earlier, &self.store.snapshot());
             }
         }
         self.take_id(id);
@@ -196,16 +179,16 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     /// The id of a document, and its name if it has one.
-    fn identify(&mut self, item: &Item<F>) -> Outcome<(u64, Option<String>)> {
+    fn identify(&mut self, item: &Item<F>) -> Result<(u64, Option<String>)> {
         let id = match self.next_id {
             _ if item.has_id => item.id.clone(),
             Some(next) => DocumentId::Number(next),
-            None => return Err(item.bad(NO_ID_LEFT.to_owned()).into()),
+            None => return Err(item.bad(NO_ID_LEFT.to_owned())),
         };
-        Ok(self.naming.assign(id, self.next_id).map_err(|reason| item.bad(reason))?)
+        self.naming.assign(id, self.next_id).map_err(|reason| item.bad(reason))
     }
 
-    fn insert(&mut self, fingerprint: F, id: u64, name: Option<&str>) -> Outcome {
+    fn insert(&mut self, fingerprint: F, id: u64, name: Option<&str>) -> Result<()> {
         match name {
             Some(name) => self.batch.insert_named(fingerprint, id, name)?,
             None => self.batch.insert(fingerprint, id),
@@ -222,7 +205,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     /// Stores the documents that were waiting for what is stored under their ids.
-    fn store_queued(&mut self) -> Outcome {
+    fn store_queued(&mut self) -> Result<()> {
         let mut queued = Vec::new();
         for item in std::mem::take(&mut self.queue) {
             match self.identify(&item) {
@@ -230,7 +213,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
                     self.take_id(id);
                     queued.push((item, id, name));
                 }
-                Err(failure) => self.refuse(failure)?,
+                Err(error) => self.refuse(error)?,
             }
         }
         let called =
@@ -241,22 +224,22 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
             let called = called(id, &name);
             let others = stored.others(&called, item.fingerprint);
             let is_stored = stored.len(&called) > others.len();
-            if self.args.same_id == SameId::Refuse && !others.is_empty() && !is_stored {
+            if self.options.same_id == SameId::Refuse && !others.is_empty() && !is_stored {
                 let refused = item.bad(format!(
                     "the id `{}` is stored with another fingerprint",
                     column(&called.to_string().chars().take(100).collect::<String>())
                 ));
-                self.refuse(refused.into())?;
+                self.refuse(refused)?;
                 continue;
             }
-            if self.args.same_id == SameId::Replace && !others.is_empty() {
+            if self.options.same_id == SameId::Replace && !others.is_empty() {
                 others.iter().for_each(|&(fingerprint, id)| self.batch.delete(fingerprint, id));
                 stored.forget(&called, &others);
-                self.replaced += 1;
+                self.added.replaced += 1;
             }
             let Some(fingerprint) = item.fingerprint else { continue };
             if is_stored {
-                self.stored_before += 1;
+                self.added.known += 1;
                 continue;
             }
             self.insert(fingerprint, id, name.as_deref())?;
@@ -268,23 +251,22 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
         Ok(())
     }
 
-    /// Ends the command for a document that was counted, or skips it.
-    fn refuse(&mut self, failure: Failure) -> Outcome {
-        self.bad.take(failure)?;
-        self.counts.read -= 1;
+    /// Ends the work for a document that was counted, or skips it.
+    fn refuse(&mut self, error: Error) -> Result<()> {
+        self.malformed.take(error)?;
+        self.added.counts.read -= 1;
         Ok(())
     }
 
     /// Whether the documents that come now may have been read before.
     fn is_read_again(&self) -> bool {
         let has_changed = |reading: &Reading| self.sources.to_read[reading.place].has_changed;
-        self.args.again || self.reading.as_ref().is_some_and(has_changed)
+        self.options.again || self.reading.as_ref().is_some_and(has_changed)
     }
 
-    /// Puts how far files have been read into the batch. What was printed of what was read has to be out before.
-    fn mark(&mut self) -> Outcome {
-        let flushed = self.output.as_mut().map_or(Ok(()), Output::flush);
-        self.unless_closed(flushed)?;
+    /// Puts how far files have been read into the batch. What was told of what was read has to be out before.
+    fn mark(&mut self) -> Result<()> {
+        self.listener.flush()?;
         for (key, trail) in std::mem::take(&mut self.trails) {
             self.batch.mark(key, &trail.to_bytes())?;
         }
@@ -292,14 +274,14 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     /// Writes what is in the batch unless something stored is near; what that is.
-    fn write_if_new(&mut self) -> Outcome<Vec<Match<F>>> {
+    fn write_if_new(&mut self) -> Result<Vec<Match<F>>> {
         let trails = self.trails.clone();
         self.mark()?;
         let batch = std::mem::replace(&mut self.batch, self.store.transaction());
-        match batch.commit_if_new(self.durability())? {
+        match batch.commit_if_new(self.options.durability)? {
             Insertion::Inserted => {
                 self.waiting = 0;
-                self.added += std::mem::take(&mut self.in_batch);
+                self.added.added += std::mem::take(&mut self.in_batch);
                 Ok(Vec::new())
             }
             Insertion::DuplicateOf(matches) => {
@@ -311,7 +293,7 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
     }
 
     /// Writes what was taken.
-    fn write(&mut self) -> Outcome {
+    fn write(&mut self) -> Result<()> {
         self.store_queued()?;
         self.mark()?;
         self.commit()?;
@@ -320,24 +302,24 @@ impl<'a, F: Fingerprint> Adding<'a, F> {
         Ok(())
     }
 
-    fn commit(&mut self) -> Outcome {
+    fn commit(&mut self) -> Result<()> {
         let batch = std::mem::replace(&mut self.batch, self.store.transaction());
-        batch.commit(self.durability())?;
-        self.added += std::mem::take(&mut self.in_batch);
+        batch.commit(self.options.durability)?;
+        self.added.added += std::mem::take(&mut self.in_batch);
         Ok(())
     }
 
     /// Writes what was taken before something could not be read. Where a document could not be taken, nothing is known of
     /// those that came with it.
-    pub(super) fn keep(&mut self) -> Outcome {
+    pub(super) fn keep(&mut self) -> Result<()> {
         if self.has_failed { Ok(()) } else { self.write() }
     }
 
     /// Writes the rest. `bad` malformed documents were found while reading.
-    pub(super) fn finish(&mut self, bad: u64) -> Outcome<Counts> {
+    pub(super) fn finish(&mut self, bad: u64) -> Result<Added> {
         self.end_file()?;
         self.write()?;
-        self.counts.bad = bad + self.bad.count();
-        Ok(self.counts)
+        self.added.counts.bad = bad + self.malformed.count();
+        Ok(self.added)
     }
 }

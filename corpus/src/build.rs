@@ -1,0 +1,50 @@
+//! A store of all that inputs hold.
+
+use std::path::Path;
+
+use crate::{Counts, InputKind, Inputs, Naming, Watch};
+use simstore::{BuildOptions, Builder, Error, Fingerprint, Result, Snapshot};
+use simstore_text::Profile;
+
+/// Builds a store of documents, whose fingerprints are made by a profile, which is kept with it, or of fingerprints. The first
+/// document [decides](Naming) whether ids are numbers; with `names`, all ids are names.
+///
+/// # Errors
+/// As [`Inputs::visit`] and [`Builder`]; [`Error::Refused`] if there is no fingerprint to replace a store with. Nothing is left
+/// half-made then, and a store that was to be replaced is as it was.
+pub fn build<F: Fingerprint>(
+    path: &Path,
+    options: BuildOptions,
+    inputs: &Inputs,
+    profile: &Profile,
+    names: bool,
+    watch: &dyn Watch,
+) -> Result<(Snapshot<F>, Counts)> {
+    // Of fingerprints only whoever gives them can know how they were made.
+    let profile_of_store = match inputs.kind()? {
+        InputKind::Documents => profile.to_string(),
+        InputKind::Fingerprints => options.profile.clone(),
+    };
+    let (keeps_ids, replaces) = (options.ids, path.exists());
+    let mut builder = Builder::<F>::create(path, BuildOptions { profile: profile_of_store, ..options })?;
+    let mut naming = if names { Naming::Names } else { Naming::default() };
+    let counts = inputs.visit(profile, watch, |item| {
+        let (id, name) = if keeps_ids {
+            naming.assign(item.id.clone(), Some(item.position)).map_err(|reason| item.bad(reason))?
+        } else {
+            (0, None)
+        };
+        match (item.fingerprint, name) {
+            (None, _) => Ok(()),
+            (Some(fingerprint), None) => builder.insert(fingerprint, id),
+            (Some(fingerprint), Some(name)) => builder.insert_named(fingerprint, id, &name),
+        }
+    })?;
+    if replaces && counts.read == counts.empty {
+        return Err(Error::Refused(format!(
+            "{}: no fingerprints in the input; the store is left as it is",
+            path.display()
+        )));
+    }
+    Ok((builder.finish()?, counts))
+}

@@ -1,0 +1,160 @@
+//! Documents into a store: what is known of files that were read, and work that is stopped.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use simstore::{Entry, Error, Match, Result, Snapshot, Store, StoreOptions};
+use simstore_corpus::add::{AddOptions, Added, Listener, SameId, add};
+use simstore_corpus::{DocumentOptions, Inputs, Item, Naming, Progress, Watch};
+use simstore_text::Profile;
+
+use crate::Folder;
+
+/// Stops the work when it is told for so many times.
+struct StopsAt(u64, AtomicU64);
+
+impl Watch for StopsAt {
+    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+        if self.1.fetch_add(1, Ordering::Relaxed) + 1 == self.0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+/// Keeps what it is told, and fails when it is told for so many times.
+#[derive(Default)]
+struct Told {
+    fails_at: usize,
+    ids: Vec<String>,
+    flushed: usize,
+}
+
+impl Listener<u64> for Told {
+    fn duplicate(&mut self, item: &Item<u64>, earlier: &[Match<u64>], _: &Snapshot<u64>) -> Result<()> {
+        assert!(!earlier.is_empty());
+        self.ids.push(item.id.to_string());
+        if self.ids.len() == self.fails_at { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.flushed = self.ids.len();
+        Ok(())
+    }
+}
+
+fn inputs(path: &Path) -> Inputs {
+    Inputs::new(&[path.to_path_buf()], DocumentOptions::default()).unwrap()
+}
+
+fn add_to(
+    path: &Path,
+    documents: &Path,
+    options: &AddOptions,
+    told: &mut impl Listener<u64>,
+    watch: &dyn Watch,
+) -> Result<Added> {
+    let store = Store::<u64>::open(path, StoreOptions::default())?;
+    add(&store, &inputs(documents), &Profile::default(), options, told, watch)
+}
+
+/// All that a store holds, which must be sound.
+fn contents(path: &Path) -> Vec<(u64, u64, Option<String>)> {
+    let store = Snapshot::<u64>::open(path).unwrap();
+    store.verify(|damage| panic!("{damage}"));
+    let pair =
+        |entry: Entry<u64>| (entry.fingerprint, entry.id.unwrap(), store.name(entry.id.unwrap()).unwrap());
+    let mut all: Vec<_> = store.iter().map(|entry| pair(entry.unwrap())).collect();
+    all.sort();
+    all
+}
+
+/// Documents with names, fingerprints with ids, and fingerprints without.
+fn files(folder: &Folder) -> [PathBuf; 3] {
+    let lines: String =
+        (0..5000).map(|i| format!("{{\"id\": \"page {i}\", \"text\": \"text {i}\"}}\n")).collect();
+    let pairs: String = (0..5000_u64).map(|i| format!("{:016x}\t{}\n", i * i * i, 7 * i)).collect();
+    let raw: Vec<u8> = (0..5000_u64).flat_map(|i| ((i << 32) | i).to_le_bytes()).collect();
+    [folder.file("a.jsonl", lines), folder.file("b.hex", pairs), folder.file("c.u64", raw)]
+}
+
+#[test]
+fn stopped_anywhere_it_carries_on() {
+    let folder = Folder::new();
+    let same_id = [SameId::Both, SameId::Replace];
+    for (file, same_id) in files(&folder).iter().flat_map(|file| same_id.map(|same_id| (file, same_id))) {
+        let options = AddOptions { same_id, ..AddOptions::default() };
+        let (whole, cut) = (folder.0.path().join("whole"), folder.0.path().join("cut"));
+        let all = add_to(&whole, file, &options, &mut (), &()).unwrap();
+        assert_eq!((all.counts.read, all.carried_on), (5000, 0));
+        let expected = contents(&whole);
+        let mut carried_on = Vec::new();
+        for stops_at in [1, 2, 3, 4] {
+            let stopped = add_to(&cut, file, &options, &mut (), &StopsAt(stops_at, AtomicU64::new(0)));
+            assert!(matches!(stopped, Err(Error::Cancelled)), "{stops_at}: {stopped:?}");
+            let before = contents(&cut);
+            assert!(before.iter().all(|pair| expected.contains(pair)), "{stops_at}");
+            let rest = add_to(&cut, file, &options, &mut (), &()).unwrap();
+            assert_eq!((rest.counts.read, rest.added), (5000, all.added - before.len() as u64), "{stops_at}");
+            assert_eq!(contents(&cut), expected, "{stops_at}");
+            carried_on.push(rest.carried_on);
+            std::fs::remove_dir_all(&cut).unwrap();
+        }
+        // What was taken before is not lost; documents are taken when the first of them have fingerprints.
+        let is_taken = file.extension().unwrap() == "jsonl" || carried_on[3] >= 3 * 64;
+        assert!(carried_on[0] == 0 && is_taken, "{carried_on:?}");
+        std::fs::remove_dir_all(&whole).unwrap();
+    }
+}
+
+#[test]
+fn what_was_not_told_is_told_again() {
+    let folder = Folder::new();
+    // Each fingerprint is there twice, but for one bit.
+    let pairs: String =
+        (0..400_u64).map(|i| format!("{:016x}\t{i}\n", ((i / 2 * 0x0123_4567) << 20) | (i % 2))).collect();
+    let file = folder.file("a.hex", pairs);
+    let path = folder.0.path().join("store");
+    let options = AddOptions { if_new: true, ..AddOptions::default() };
+    let mut all = Told::default();
+    let added = add_to(&path, &file, &options, &mut all, &()).unwrap();
+    assert_eq!((added.added, added.duplicates, all.ids.len(), all.flushed), (200, 200, 200, 200));
+    let expected = contents(&path);
+    for fails_at in [1, 2, 77, 200] {
+        std::fs::remove_dir_all(&path).unwrap();
+        let mut first = Told { fails_at, ..Told::default() };
+        let stopped = add_to(&path, &file, &options, &mut first, &());
+        assert!(matches!(stopped, Err(Error::Cancelled)));
+        let mut second = Told::default();
+        add_to(&path, &file, &options, &mut second, &()).unwrap();
+        first.ids.truncate(first.flushed);
+        assert_eq!([first.ids, second.ids].concat(), all.ids, "{fails_at}");
+        assert_eq!(contents(&path), expected, "{fails_at}");
+    }
+}
+
+#[test]
+fn what_is_stored_is_known() {
+    let folder = Folder::new();
+    let path = folder.0.path().join("store");
+    let options = AddOptions::default();
+    let add = |text: &str, options: &AddOptions| {
+        let file = folder.file("a.hex", text);
+        add_to(&path, &file, options, &mut (), &()).unwrap()
+    };
+    let (one, two, other) = ("0000000000000001\ta\n", "0000000000000002\tb\n", "0000000000000003\ta\n");
+    assert_eq!(add(one, &options).added, 1);
+    let grown = add(&format!("{one}{two}"), &options);
+    assert_eq!((grown.counts.read, grown.added, grown.carried_on, grown.changed), (2, 1, 1, 0));
+    let again = add(&format!("{one}{two}"), &AddOptions { again: true, ..options });
+    assert_eq!((again.added, again.known, again.carried_on), (0, 2, 0));
+    let changed = add(&format!("{other}{two}"), &AddOptions { same_id: SameId::Replace, ..options });
+    assert_eq!((changed.added, changed.replaced, changed.known, changed.changed), (1, 1, 1, 1));
+    let names: Vec<_> =
+        contents(&path).into_iter().map(|(fingerprint, _, name)| (fingerprint, name.unwrap())).collect();
+    assert_eq!(names, [(2, "b".to_owned()), (3, "a".to_owned())]);
+    let store = Snapshot::<u64>::open(&path).unwrap();
+    assert_eq!(Naming::of_store(&store), (Naming::Names, Some(3)));
+}
