@@ -19,7 +19,6 @@ use crate::output::Output;
 use crate::profile::check_bits;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width, check_distance};
-use simstore_corpus::naming::Naming;
 
 const EXAMPLES: &str = "\
 With --json, one object is printed at the end:

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use simstore_corpus::{self, Notice, ReadNote, ReadProgress, Watch};
+use simstore_corpus::{self, Notice, ReadNote, Watch};
 
 use crate::failure::{complain, said_here, with_flags};
 use crate::numbers::{count_of, grouped};
@@ -42,21 +42,12 @@ impl Progress {
         }
     }
 
-    /// Keeps what there is to say of a reading that has ended.
-    pub(crate) fn note(&self, read: &ReadProgress) {
-        read.notes().into_iter().for_each(|(note, count)| self.notice(&Notice::Read(note, count)));
-    }
-
     /// What there is to say, once.
     pub(crate) fn take_notes(&self) -> BTreeMap<ReadNote, u64> {
         std::mem::take(&mut lock(&self.notes))
     }
 
     /// A line that counts up, of something whose end is not known.
-    pub(crate) fn counter(&self, what: &'static str) -> Counter {
-        Counter { bar: self.spinner(), what, count: 0 }
-    }
-
     fn spinner(&self) -> ProgressBar {
         let bar = ProgressBar::with_draw_target(None, self.target());
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} [{elapsed}]").unwrap_or_else(|_| {
@@ -174,29 +165,5 @@ fn tick(bar: &ProgressBar) {
     if let Ok(thread) = std::thread::Builder::new().spawn(|| ()) {
         let _ = thread.join();
         bar.enable_steady_tick(Duration::from_millis(200));
-    }
-}
-
-/// A line that counts up; it is cleared when dropped.
-#[derive(Debug)]
-pub(crate) struct Counter {
-    bar: ProgressBar,
-    what: &'static str,
-    count: u64,
-}
-
-impl Counter {
-    pub(crate) fn add(&mut self, more: u64) {
-        let before = self.count;
-        self.count += more;
-        if before / 1024 != self.count / 1024 {
-            self.bar.set_message(format!("{} {}", grouped(self.count), self.what));
-        }
-    }
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }

@@ -10,7 +10,7 @@ use walkdir::{DirEntry, FilterEntry, WalkDir};
 use crate::compression::Compression;
 use crate::format::{self, Format};
 use crate::input::is_folder;
-use crate::pipes::{Pipes, is_read_once, is_stdin};
+use crate::pipes::Pipes;
 use crate::{DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
 use simstore::{Error, Result};
 
@@ -63,7 +63,7 @@ impl Iterator for InputFiles {
     fn next(&mut self) -> Option<Self::Item> {
         let file = self.files.next()?;
         Some(file.and_then(|Found { path, format, compression }| {
-            let once = is_read_once(&path)?;
+            let once = self.files.pipes.is_read_once(&path)?;
             let bytes = if once { None } else { path.metadata().ok().map(|metadata| metadata.len()) };
             Ok(InputFile { path, format, compression, bytes })
         }))
@@ -143,7 +143,7 @@ impl Files {
                 for path in matches.into_iter().rev() {
                     self.paths.push_front(path);
                 }
-            } else if !is_stdin(&path) && is_folder(&path)? {
+            } else if !self.pipes.is_read_once(&path)? && is_folder(&path)? {
                 let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
                 self.walk = Some(walk.filter_entry(is_shown));
             } else {
@@ -183,7 +183,7 @@ impl Files {
             Some(Format::HexLines | Format::Raw { .. }) => {
                 Err(Error::BadArgument(format!("{}: holds fingerprints, not documents", path.display())))
             }
-            None if is_read_once(path)? => Ok(DocumentFormat::Jsonl),
+            None if self.pipes.is_read_once(path)? => Ok(DocumentFormat::Jsonl),
             None => Ok(DocumentFormat::Text),
         }
     }

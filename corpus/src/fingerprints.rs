@@ -11,6 +11,7 @@ use crate::binary;
 use crate::encoding::{self, Encoding};
 use crate::files::matches_of;
 use crate::format::{self, Format};
+use crate::given::GivenFingerprints;
 use crate::id::MAX_NAME_BYTES;
 use crate::input::Input;
 use crate::pipes::Pipes;
@@ -20,6 +21,12 @@ use simstore::{Error, Fingerprint, Result};
 /// The longest line of fingerprints that is read: room for the longest name, and to tell how
 /// much too long a longer one is.
 const MAX_LINE_BYTES: usize = 16 * MAX_NAME_BYTES;
+
+/// Fingerprints, the position of the first, and what stands for their file.
+type GivenBlock<'a, F> = (&'a [F], u64, &'a Arc<Path>);
+
+/// Fingerprints in memory that are handed out together.
+const GIVEN_BLOCK: usize = 1 << 16;
 
 /// A fingerprint of an input and what its document is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +68,7 @@ impl<F: Fingerprint> FingerprintRecord<F> {
 /// which the next file follows. [`Error::Io`] for a file that is not there, and [`Error::BadArgument`] for a raw
 /// file of another width, or one that by its name holds documents, end the iteration.
 pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
-    Fingerprints::new(paths, &Arc::default())
+    Fingerprints::new(paths, &Arc::default(), None)
 }
 
 /// An iterator over the fingerprints of files: see [`fingerprints`](fn@fingerprints).
@@ -70,6 +77,8 @@ pub struct Fingerprints<F> {
     paths: VecDeque<PathBuf>,
     progress: Arc<ReadProgress>,
     pipes: Arc<Pipes>,
+    /// Fingerprints in memory, instead of files.
+    given: Option<GivenFingerprints>,
     /// The file that is being read, and whether it is raw.
     input: Option<(Arc<Path>, Input, bool)>,
     line: Vec<u8>,
@@ -80,11 +89,12 @@ pub struct Fingerprints<F> {
 }
 
 impl<F: Fingerprint> Fingerprints<F> {
-    pub(crate) fn new(paths: &[PathBuf], pipes: &Arc<Pipes>) -> Self {
+    pub(crate) fn new(paths: &[PathBuf], pipes: &Arc<Pipes>, given: Option<GivenFingerprints>) -> Self {
         Fingerprints {
             paths: paths.iter().cloned().collect(),
             progress: Arc::default(),
             pipes: Arc::clone(pipes),
+            given,
             input: None,
             line: Vec::new(),
             position: 0,
@@ -101,6 +111,34 @@ impl<F: Fingerprint> Fingerprints<F> {
     /// The file that is being read, and the number of the line or fingerprint there that was read last, from 1.
     pub fn place(&self) -> Option<(&Arc<Path>, u64)> {
         self.input.as_ref().map(|(path, input, _)| (path, input.line()))
+    }
+
+    /// Those in memory that have no ids and come next, a block of them, and the position of the first.
+    pub(crate) fn given_block(&mut self) -> Result<Option<GivenBlock<'_, F>>> {
+        let Some(given) = &self.given else { return Ok(None) };
+        let (given, position) = (given.get::<F>()?, self.position as usize);
+        let end = given.fingerprints.len().min(position + GIVEN_BLOCK);
+        if given.ids.is_some() || position >= end {
+            return Ok(None);
+        }
+        self.position = end as u64;
+        Ok(Some((&given.fingerprints[position..end], position as u64, &given.path)))
+    }
+
+    /// The next of those in memory.
+    fn next_given(&mut self) -> Result<Option<FingerprintRecord<F>>> {
+        let Some(given) = &self.given else { return Ok(None) };
+        let (given, at) = (given.get::<F>()?, self.position as usize);
+        let Some(&fingerprint) = given.fingerprints.get(at) else { return Ok(None) };
+        self.position += 1;
+        let id = given.ids.as_ref().map(|ids| ids[at].clone());
+        Ok(Some(FingerprintRecord {
+            has_id: id.is_some(),
+            id: id.unwrap_or(DocumentId::Number(at as u64)),
+            fingerprint,
+            path: Arc::clone(&given.path),
+            line: self.position,
+        }))
     }
 
     /// Appends fingerprints that come next in a raw file, a block of them, which is much faster than one by one;
@@ -139,6 +177,9 @@ impl<F: Fingerprint> Fingerprints<F> {
     }
 
     fn advance(&mut self) -> Result<Option<FingerprintRecord<F>>> {
+        if self.given.is_some() {
+            return self.next_given();
+        }
         loop {
             if let Some((path, input, is_raw)) = &mut self.input {
                 let read = if *is_raw {

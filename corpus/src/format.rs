@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::compression::{Compression, MAGIC_BYTES};
 use crate::encoding::{self, Encoding};
 use crate::input::{BYTE_ORDER_MARK, cannot_open};
-use crate::pipes::{Pipes, is_read_once, is_stdin};
+use crate::pipes::{Pipes, is_stdin};
 use crate::{DocumentFormat, DocumentOptions, archive, binary};
 use simstore::{Error, Result};
 
@@ -122,7 +122,7 @@ pub(crate) fn compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
         (Compression::None, Some(Format::Raw { .. } | Format::Documents(DocumentFormat::Parquet))) => {
             Ok(Compression::None)
         }
-        (Compression::None, _) if is_read_once(path)? => {
+        (Compression::None, _) if pipes.is_read_once(path)? => {
             Ok(Compression::of_head(&pipes.peek(path, MAGIC_BYTES, |head| head.len() >= MAGIC_BYTES)?))
         }
         (Compression::None, _) => Ok(Compression::of_head(&read_head(path, MAGIC_BYTES)?)),
@@ -133,7 +133,7 @@ pub(crate) fn compression(path: &Path, pipes: &Pipes) -> Result<Compression> {
 /// The first bytes of an input, below its compression.
 fn head_of(path: &Path, pipes: &Pipes) -> Result<Vec<u8>> {
     let mut head = Vec::new();
-    if is_read_once(path)? {
+    if pipes.is_read_once(path)? {
         let raw = pipes.peek(path, HEAD_BYTES, holds_first_line)?;
         unpack(compression_of(path, &raw), &*raw, &mut head);
         return Ok(head);

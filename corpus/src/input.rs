@@ -10,7 +10,7 @@ use encoding_rs::UTF_8;
 
 use crate::compression::Compression;
 use crate::encoding::{self, Encoding};
-use crate::pipes::{Pipes, is_read_once};
+use crate::pipes::Pipes;
 use crate::progress::{Counted, ReadNote, ReadProgress};
 use crate::transcode::{self, NotUtf8};
 use simstore::{Error, Result};
@@ -74,7 +74,7 @@ impl Input {
         progress: &Arc<ReadProgress>,
         pipes: &Pipes,
     ) -> Result<Input> {
-        let raw: Box<dyn Read + Send> = if is_read_once(path)? {
+        let raw: Box<dyn Read + Send> = if pipes.is_read_once(path)? {
             Box::new(pipes.open(path)?)
         } else {
             Box::new(File::open(path).map_err(cannot_open(path))?)

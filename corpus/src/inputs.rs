@@ -7,10 +7,11 @@ use crate::batch::FingerprintedDocuments;
 use crate::files::{InputFiles, matches_of, matching_paths};
 use crate::fingerprints::Fingerprints;
 use crate::format::{self, Format};
+use crate::given::{self, GivenFingerprints};
 use crate::input::is_folder;
 use crate::pipes::{Pipes, is_read_once, is_stdin};
 use crate::records::Records;
-use crate::{Document, DocumentOptions, Encoding};
+use crate::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding};
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
@@ -23,7 +24,7 @@ pub enum InputKind {
     Fingerprints,
 }
 
-/// What a job reads: files of documents, or files of fingerprints.
+/// What a job reads: files of documents or of fingerprints, or either of them given in memory.
 ///
 /// It owns what is read of pipes and standard input before their turn, to tell what they hold, and what is
 /// [put aside](Inputs::put_aside) of them; that is gone when the value and its readers are dropped. Two values know nothing of
@@ -53,6 +54,8 @@ pub struct Inputs {
     skip_bad: bool,
     kind: OnceLock<InputKind>,
     pipes: Arc<Pipes>,
+    /// Fingerprints in memory, for which the one path stands.
+    given: Option<GivenFingerprints>,
 }
 
 impl Inputs {
@@ -74,6 +77,61 @@ impl Inputs {
             skip_bad: false,
             kind: OnceLock::new(),
             pipes: Arc::default(),
+            given: None,
+        })
+    }
+
+    /// Documents that are given one after the other: their ids, texts and [extra fields](Document::extra) count. They are read as
+    /// a pipe is, once, unless they are [put aside](Inputs::put_aside), and called `documents` where a file would be named.
+    ///
+    /// Of the options, [`extra_field`](DocumentOptions::extra_field) and [`max_bytes`](DocumentOptions::max_bytes) count.
+    ///
+    /// ```
+    /// use simstore_corpus::{Document, DocumentId, DocumentOptions, Inputs};
+    ///
+    /// let texts = ["To be", "or not to be"].map(str::to_owned);
+    /// let documents = (0..).zip(texts).map(|(i, text)| Document::new(DocumentId::Number(i), text));
+    /// let inputs = Inputs::of_documents(documents, DocumentOptions::default());
+    /// assert_eq!(inputs.documents().nth(1).unwrap()?.text, "or not to be");
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    pub fn of_documents(
+        documents: impl IntoIterator<Item = Document, IntoIter: Send + 'static>,
+        options: DocumentOptions,
+    ) -> Inputs {
+        let lines = given::Lines::new(documents.into_iter(), options.extra_field.clone());
+        Inputs {
+            paths: vec![PathBuf::from(given::DOCUMENTS)],
+            options: DocumentOptions {
+                extra_field: options.extra_field,
+                max_bytes: options.max_bytes,
+                format: Some(DocumentFormat::Jsonl),
+                encoding: Encoding::UTF_8,
+                ..DocumentOptions::default()
+            },
+            skip_bad: false,
+            kind: OnceLock::from(InputKind::Documents),
+            pipes: Arc::new(Pipes::given(given::DOCUMENTS, lines)),
+            given: None,
+        }
+    }
+
+    /// Fingerprints with their ids, or numbered from 0. They are called `fingerprints` where a file would be named.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if there are more or fewer ids than fingerprints.
+    pub fn of_fingerprints<F: Fingerprint>(
+        fingerprints: Vec<F>,
+        ids: Option<Vec<DocumentId>>,
+    ) -> Result<Inputs> {
+        let given = GivenFingerprints::new(fingerprints, ids)?;
+        Ok(Inputs {
+            paths: vec![given.path()],
+            options: DocumentOptions::default(),
+            skip_bad: false,
+            kind: OnceLock::from(InputKind::Fingerprints),
+            pipes: Arc::default(),
+            given: Some(given),
         })
     }
 
@@ -92,6 +150,7 @@ impl Inputs {
             skip_bad: self.skip_bad,
             kind: self.kind.clone(),
             pipes: Arc::clone(&self.pipes),
+            given: self.given.clone(),
         }
     }
 
@@ -119,7 +178,12 @@ impl Inputs {
 
     /// Those that can be read only once, unless they are [put aside](Inputs::put_aside): standard input, pipes, devices.
     pub fn pipes(&self) -> impl Iterator<Item = &Path> {
-        self.paths.iter().map(|path| &**path).filter(|path| is_pipe(path))
+        self.paths.iter().map(|path| &**path).filter(|path| self.pipes.is_read_once(path).unwrap_or(false))
+    }
+
+    /// Whether a path of these inputs, or of a file below them, is that of a file, which can be read again by another call.
+    pub(crate) fn is_file(&self, path: &Path) -> bool {
+        self.given.is_none() && self.pipes.is_read_once(path).is_ok_and(|is_read_once| !is_read_once)
     }
 
     /// What all inputs hold: documents if their format is given; else it is told by their extensions, or where these do not
@@ -245,7 +309,7 @@ impl Inputs {
 
     /// The fingerprints of files of fingerprints: see [`fingerprints`](fn@crate::fingerprints).
     pub fn fingerprints<F: Fingerprint>(&self) -> Fingerprints<F> {
-        Fingerprints::new(&self.paths, &self.pipes)
+        Fingerprints::new(&self.paths, &self.pipes, self.given.clone())
     }
 }
 

@@ -6,6 +6,8 @@
 //!
 //! - [`dedup`](mod@dedup): the near-duplicates of a corpus, and the corpus without them;
 //! - [`evaluate`](mod@evaluate): which distance finds the near-duplicates of labelled pairs, and what else it finds;
+//! - [`add`](mod@add): documents into a store that may hold some already, [`build`](mod@build): into a new one;
+//! - [`idf`]: in how many documents each feature comes;
 //! - [`delete`]: documents out of a store, by what they are called;
 //! - [`describe`]: what is in a store, as plain data;
 //! - [`ratio`]: how small fingerprints become, by each codec and by other methods;
@@ -36,8 +38,8 @@
 //! fingerprints, `{` is JSON lines, a row with the name of a text field is a table, and Parquet and WARC say what they
 //! are; else standard input and a pipe are read as JSON lines and a file as a text. Content comes before names where it
 //! is no text: an archive or Parquet is read as that whatever it is called, and what else is binary is refused by saying
-//! what it looks like. What has been looked at of a
-//! pipe is kept for the reader to come: it is opened once. [`DocumentOptions::format`] comes before all this.
+//! what it looks like. [`DocumentOptions::format`] comes before all this. What has been looked at of a pipe is kept for the
+//! reader to come: it is opened once.
 //!
 //! A member of an archive is called by the path of the archive and its own, `pages.zip/a/b.txt`, and is never written to
 //! disk. Members come in the order of the archive, hidden ones and those with unknown extensions left out.
@@ -90,6 +92,7 @@ mod file;
 mod files;
 mod fingerprints;
 mod format;
+mod given;
 mod http;
 mod id;
 pub mod idf;
@@ -154,6 +157,14 @@ pub struct Document {
     pub extra: Option<String>,
     /// The encoding of a text that is not UTF-8 and does not say what it is: a guess by its bytes.
     pub guessed: Option<Encoding>,
+}
+
+impl Document {
+    /// A document that is in no file, to be [given](Inputs::of_documents).
+    pub fn new(id: DocumentId, text: String) -> Document {
+        let path = Path::new(given::DOCUMENTS).into();
+        Document { id, text, path, line: 0, replaced: 0, extra: None, guessed: None }
+    }
 }
 
 /// The documents of files and folders, in order.

@@ -17,6 +17,8 @@ pub(crate) struct Pipes {
     opened: Mutex<BTreeMap<PathBuf, Opened>>,
     /// Inputs that have been put aside, in temporary files without a name.
     aside: Mutex<BTreeMap<PathBuf, File>>,
+    /// What stands for a reader that was given.
+    given: Option<PathBuf>,
 }
 
 impl fmt::Debug for Pipes {
@@ -49,6 +51,14 @@ impl Opened {
 }
 
 impl Pipes {
+    /// A reader that is read under this name as a pipe is.
+    pub(crate) fn given(name: &str, reader: impl Read + Send + 'static) -> Pipes {
+        let opened = Opened { head: Vec::new(), rest: Box::new(reader) };
+        let path = PathBuf::from(name);
+        let given = Some(path.clone());
+        Pipes { opened: Mutex::new(BTreeMap::from([(path, opened)])), given, ..Pipes::default() }
+    }
+
     fn opened(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Opened>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,12 +77,23 @@ impl Pipes {
             let rest = Box::new(rewound.map_err(Error::io(path, "read"))?);
             return Ok(Opened { head: Vec::new(), rest });
         }
+        if self.given.as_deref() == Some(path) {
+            let path = path.display();
+            return Err(Error::Refused(format!(
+                "{path}: can be read only once, and have been; put them aside first"
+            )));
+        }
         let rest: Box<dyn Read + Send> = if is_stdin(path) {
             Box::new(io::stdin())
         } else {
             Box::new(File::open(path).map_err(cannot_open(path))?)
         };
         Ok(Opened { head: Vec::new(), rest })
+    }
+
+    /// Whether an input can be read only once.
+    pub(crate) fn is_read_once(&self, path: &Path) -> Result<bool> {
+        if self.given.as_deref() == Some(path) { Ok(true) } else { is_read_once(path) }
     }
 
     /// The first bytes of an input: as many as are enough, `max_bytes` or a little more, or all. They are not lost to
@@ -116,7 +137,7 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Whether an input can be read only once.
+/// Whether a path is that of an input that can be read only once.
 pub(crate) fn is_read_once(path: &Path) -> Result<bool> {
     if is_stdin(path) {
         return Ok(true);

@@ -139,6 +139,11 @@ impl Inputs {
         let mut malformed = Malformed::new(self.skips_bad(), watch);
         let mut records = self.fingerprints::<F>();
         let (mut block, mut position) = (Vec::new(), 0);
+        while let Some((fingerprints, first, path)) = records.given_block()? {
+            visitor(Piece::Block(Block { fingerprints, position: first, path, line: first + 1 }))?;
+            position = first + fingerprints.len() as u64;
+            step.add(fingerprints.len() as u64)?;
+        }
         loop {
             block.clear();
             let count = records.read_block(&mut block)?;

@@ -80,15 +80,6 @@ pub trait Watch: Sync {
 
 impl Watch for () {}
 
-/// [`Error::Cancelled`] where a callback said not to go on.
-#[allow(dead_code)]
-pub(crate) fn go_on(answer: ControlFlow<()>) -> Result<()> {
-    match answer {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Cancelled),
-    }
-}
-
 /// A step of long work, counted by any number of threads: the watch is told of it often enough, and of its end when it is
 /// dropped.
 pub(crate) struct Step<'a> {

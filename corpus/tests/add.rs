@@ -95,7 +95,7 @@ fn stopped_anywhere_it_carries_on() {
             let stopped = add_to(&cut, file, &options, &mut (), &StopsAt(stops_at, AtomicU64::new(0)));
             assert!(matches!(stopped, Err(Error::Cancelled)), "{stops_at}: {stopped:?}");
             let before = contents(&cut);
-            assert!(before.iter().all(|pair| expected.contains(pair)), "{stops_at}");
+            assert!(before.iter().all(|pair| expected.binary_search(pair).is_ok()), "{stops_at}");
             let rest = add_to(&cut, file, &options, &mut (), &()).unwrap();
             assert_eq!((rest.counts.read, rest.added), (5000, all.added - before.len() as u64), "{stops_at}");
             assert_eq!(contents(&cut), expected, "{stops_at}");

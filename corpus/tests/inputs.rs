@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::Error;
 use simstore_corpus::{
-    Block, Counts, DocumentOptions, InputKind, Inputs, Item, Notice, Piece, Progress, Watch, input_files,
+    Block, Counts, Document, DocumentId, DocumentOptions, DocumentWriter, InputKind, Inputs, Item, Notice,
+    Piece, Progress, Watch, input_files,
 };
 use simstore_text::Profile;
 
@@ -230,4 +231,70 @@ fn files_are_those_that_are_read() {
     assert_eq!((files.len(), inputs.total_bytes()), (2, Some(4)));
     let only = inputs.of_files(vec![files[1].path.clone()]);
     assert_eq!((only.files().count(), only.total_bytes()), (1, Some(1)));
+}
+
+fn document(id: DocumentId, text: &str, extra: Option<&str>) -> Document {
+    Document { extra: extra.map(str::to_owned), ..Document::new(id, text.to_owned()) }
+}
+
+#[test]
+fn documents_that_are_given() {
+    let name = |name: &str| DocumentId::Name(name.to_owned());
+    let given = [
+        document(DocumentId::Number(7), "to be\n\u{0}\u{feff}\"", Some("1")),
+        document(name("7"), "", None),
+        document(name("a\t\n\u{1f600}"), "或不", Some("x\ny")),
+    ];
+    let options = DocumentOptions { extra_field: Some("date".into()), ..DocumentOptions::default() };
+    let inputs = Inputs::of_documents(given.clone(), options);
+    assert_eq!(inputs.kind().unwrap(), InputKind::Documents);
+    assert_eq!((inputs.pipes().count(), inputs.total_bytes()), (1, None));
+    inputs.put_aside().unwrap();
+    for _ in 0..2 {
+        let read: Vec<Document> = inputs.documents().map(Result::unwrap).collect();
+        let expected = (1..).zip(given.clone()).map(|(line, document)| Document { line, ..document });
+        assert!(read.iter().cloned().eq(expected), "{read:?}");
+    }
+    let mut writer = DocumentWriter::new(Vec::new());
+    inputs.records().take(1).for_each(|record| writer.write(&record.unwrap(), None).unwrap());
+    let written = String::from_utf8(writer.finish().unwrap()).unwrap();
+    assert_eq!(written, "{\"id\":7,\"text\":\"to be\\n\\u0000\u{feff}\\\"\",\"date\":\"1\"}\n");
+
+    // Without being put aside they are there once, and that is no end of file.
+    let many = (0..3000).map(|i| document(DocumentId::Number(i), &"word ".repeat(i as usize % 100), None));
+    let inputs = Inputs::of_documents(many, DocumentOptions::default()).skip_bad(true);
+    assert_eq!(visited(&inputs).len(), 3000);
+    assert!(matches!(inputs.documents().next(), Some(Err(Error::Refused(_)))));
+}
+
+#[test]
+fn fingerprints_that_are_given() {
+    let fingerprints: Vec<u64> = (0..100_000).map(|i| i * i).collect();
+    let inputs = Inputs::of_fingerprints(fingerprints.clone(), None).unwrap();
+    assert_eq!(inputs.kind().unwrap(), InputKind::Fingerprints);
+    let mut all = Vec::new();
+    let counts = inputs.visit_pieces::<u64>(&(), |piece| {
+        let Piece::Block(block) = piece else { panic!("{piece:?}") };
+        assert_eq!((block.position, block.line), (all.len() as u64, all.len() as u64 + 1));
+        all.extend_from_slice(block.fingerprints);
+        Ok(())
+    });
+    assert_eq!((counts.unwrap().read, all), (100_000, fingerprints));
+    assert_eq!(visited(&inputs)[99_999], (99_999, "99999".to_owned()));
+    let wide = inputs.visit::<u128>(&Profile::default(), &(), |_| Ok(()));
+    assert!(
+        matches!(wide, Err(Error::BadArgument(reason)) if reason == "the fingerprints have 64 bits, not 128")
+    );
+
+    let ids = vec![DocumentId::Name("a\t\nb".into()), DocumentId::Number(7)];
+    let named = Inputs::of_fingerprints(vec![1_u128, 2], Some(ids.clone())).unwrap();
+    let mut found = Vec::new();
+    let counts = named.visit_pieces::<u128>(&(), |piece| {
+        let Piece::Item(item) = piece else { panic!("{piece:?}") };
+        found.push((item.fingerprint.unwrap(), item.id, item.has_id));
+        Ok(())
+    });
+    assert_eq!(counts.unwrap().read, 2);
+    assert_eq!(found, [(1, ids[0].clone(), true), (2, ids[1].clone(), true)]);
+    assert!(matches!(Inputs::of_fingerprints(vec![1_u64], Some(ids)), Err(Error::BadArgument(_))));
 }

@@ -14,7 +14,6 @@ use crate::inputs::count_of;
 use crate::numbers::rounded;
 use crate::output::{self, column};
 use crate::progress::Progress;
-use simstore_corpus::IdRef as Id;
 
 #[derive(Serialize)]
 struct Duplicate<'a> {

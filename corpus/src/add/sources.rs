@@ -9,7 +9,6 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::trail::{Point, Trail};
 use crate::item::Malformed;
-use crate::pipes::is_read_once;
 use crate::visit::tell_notes;
 use crate::watch::Step;
 use crate::{InputKind, Inputs, Watch};
@@ -128,8 +127,8 @@ impl Source {
 }
 
 /// The key under which it is kept how far a file has been read.
-fn key_of(path: &Path) -> Option<String> {
-    if is_read_once(path).unwrap_or(true) {
+fn key_of(path: &Path, inputs: &Inputs) -> Option<String> {
+    if !inputs.is_file(path) {
         return None;
     }
     let path = path.canonicalize().ok()?;
@@ -173,7 +172,8 @@ impl Sources {
         let compared: Vec<(Source, Option<u64>)> = paths
             .into_par_iter()
             .map(|path| {
-                let source = Source { key: key_of(&path), path, start: Point::default(), has_changed: false };
+                let source =
+                    Source { key: key_of(&path, inputs), path, start: Point::default(), has_changed: false };
                 Ok(match trail_of(&source.key)? {
                     Some(trail) => source.compare::<F>(&trail, inputs, &step)?,
                     None => (source, None),
