@@ -130,7 +130,7 @@ fn other_settings_are_refused() {
     folder.run(&["add", "hex", "b.hex"]).ok();
     let add = ["add", "hex", "b.hex", "--profile", "words-2"];
     folder.run(&add).fails(1, "the store has profile none, not words-2");
-    folder.run(&["add", "new", "b.hex", "--plan", "nope"]).fails(1, "nope");
+    folder.run(&["add", "new", "b.hex", "--plan", "nope"]).fails(2, "nope");
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
 }
 
