@@ -49,9 +49,6 @@
 //! rest of a damaged row group of Parquet, or a file that cannot be read or read on, is one
 //! [`Error::BadInput`](simstore::Error::BadInput), and the reading goes on after it; any other error is the last item.
 //!
-//! [`dedup`] finds the near-duplicates of a corpus and takes them out. [`DocumentWriter`] writes documents again as they stand, [`rows`] results; [`output`] lets files appear when they are
-//! complete.
-//!
 //! ```
 //! use simstore_corpus::{DocumentOptions, fingerprint_documents};
 //! use simstore_text::Profile;
