@@ -35,6 +35,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::distinct::keep_first;
 use crate::idf::IdfTable;
 use crate::name::Name;
 use crate::simhash::{HashedHasher, Sums};
@@ -43,6 +44,7 @@ use crate::weights::{Levels, Weights};
 use simstore::{Error, Fingerprint, Result};
 
 mod clean;
+mod distinct;
 mod documents;
 mod hash;
 mod idf;
@@ -50,6 +52,8 @@ mod name;
 mod presets;
 mod resources;
 mod simhash;
+mod similarity;
+mod sketch;
 mod tokenize;
 mod weights;
 
@@ -58,9 +62,13 @@ pub use crate::idf::{DocumentFrequencies, IdfRow};
 pub use crate::presets::Preset;
 pub use crate::resources::{Checksum, Resource, Resources};
 pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
+pub use crate::similarity::{SketchSearch, jaccard};
+pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, sketch};
 
 /// The name of the default profile.
 const DEFAULT: &str = "auto,strip-markup";
+/// The name of the profile by which similarity is defined.
+const SHINGLES: &str = "words-3,strip-markup,simplified,weights=none";
 
 /// How a text becomes features, by name: a tokenizer, then options, separated by commas.
 ///
@@ -156,6 +164,26 @@ impl Profile {
         Ok(Profile { name, keywords: Arc::new(keywords), idf: idf.map(Arc::new) })
     }
 
+    /// The profile by which the similarity of two texts is defined: it is the share of all shingles of the two that are in
+    /// both ([`jaccard`] of their [feature sets](Profile::feature_set)).
+    ///
+    /// Shingles are every three successive words, where a character of a script without spaces, such as Han, is a word;
+    /// markup and front matter are left out, letters are lower case, and traditional Chinese characters are as simplified
+    /// ones. Its name is `words-3,strip-markup,simplified,weights=none`.
+    ///
+    /// ```
+    /// use simstore_text::{Profile, jaccard};
+    ///
+    /// let shingles = Profile::shingles();
+    /// let set = |text| shingles.feature_set(text);
+    /// assert_eq!(set("To be, or *not* to be").len(), 4);
+    /// assert_eq!(jaccard(&set("to be or not to be"), &set("to be or not")), 0.5);
+    /// assert_eq!(jaccard(&set("漢語的資料庫"), &set("汉语的资料库")), 1.0);
+    /// ```
+    pub fn shingles() -> Profile {
+        SHINGLES.parse().expect("the name is one of a profile")
+    }
+
     /// The fingerprint of a text; `None` if nothing in it makes a feature that weighs something:
     /// it is empty, or has no letter and no digit.
     ///
@@ -216,12 +244,18 @@ impl Profile {
     /// # Ok::<(), simstore::Error>(())
     /// ```
     pub fn feature_set(&self, text: &str) -> Vec<u64> {
+        let mut features = self.distinct_features(text);
+        features.sort_unstable();
+        features
+    }
+
+    /// The hashes of [`Profile::feature_set`], in the order of the text.
+    pub(crate) fn distinct_features(&self, text: &str) -> Vec<u64> {
         let mut features = Vec::new();
         self.visit_weighted(text, self.name.tokenizer.keywords(), |feature, _| {
             features.push(xxh3_64(feature.as_bytes()));
         });
-        features.sort_unstable();
-        features.dedup();
+        keep_first(&mut features);
         features
     }
 
