@@ -31,3 +31,39 @@ fn a_store_like_any_other() {
     folder.run(&["synth", "other", "--count", "5", "--plan", "nope"]).fails(2, "no plan");
     folder.run(&["synth", "other", "--count", "5", "--distance", "17"]).fails(2, "too large");
 }
+
+#[test]
+fn documents_with_copies_of_known_similarity() {
+    let folder = Folder::new();
+    let args =
+        ["synth", "a.jsonl", "--documents", "2k", "--copies", "0.5", "--similarity", "0.8..1", "--json"];
+    let summary = folder.run(&args).json();
+    let documents =
+        folder.run(&["synth", "-", "--documents", "2000", "--copies", "0.5", "--similarity", "0.8..1"]);
+    let lines = documents.ok();
+    assert_eq!(std::fs::read_to_string(folder.path("a.jsonl")).unwrap(), lines);
+    let documents: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(documents.len(), 2000);
+    let copies = documents.iter().filter(|document| document.get("of").is_some());
+    let copies: Vec<_> = copies.map(|copy| copy["similarity"].as_f64().unwrap()).collect();
+    assert_eq!(summary[0]["copies"], copies.len());
+    assert!((900..1100).contains(&copies.len()), "{}", copies.len());
+    assert!(copies.iter().all(|similarity| (0.78..=1.0).contains(similarity)));
+    folder.run(&["dedup", "a.jsonl"]).ok();
+    folder.run(&["synth", "b.jsonl.gz", "--documents", "2k", "--seed", "2"]).ok();
+    assert_eq!(folder.run(&["fingerprint", "b.jsonl.gz"]).ok().lines().count(), 2000);
+    for (args, message) in [
+        (&["--documents", "0"][..], "no count"),
+        (&["--documents", "5", "--count", "5"], "cannot be used with"),
+        (&["--count", "5", "--words", "9"], "cannot be used with"),
+        (&["--documents", "5", "--words", "7"], "give --words from 8"),
+        (&["--documents", "5", "--copies", "1"], "give --copies from 0 to below 1"),
+        (&["--documents", "5", "--similarity", "0.9..0.8"], "give --similarity from 0 to 1"),
+        (&["--documents", "5", "--similarity", "alike"], "is no range"),
+    ] {
+        folder.run(&[&["synth", "c.jsonl"], args].concat()).fails(2, message);
+        assert!(!folder.path("c.jsonl").exists());
+    }
+    folder.run(&["synth", "-", "--documents", "5", "--json"]).fails(2, "among the documents");
+}

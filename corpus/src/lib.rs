@@ -11,7 +11,7 @@
 //! - [`delete`]: documents out of a store, by what they are called;
 //! - [`describe`]: what is in a store, as plain data;
 //! - [`ratio`]: how small fingerprints become, by each codec and by other methods;
-//! - [`synth`]: random fingerprints, to measure with.
+//! - [`synth`]: random fingerprints and documents, to measure with.
 //!
 //! # Inputs
 //!

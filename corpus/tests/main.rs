@@ -14,6 +14,7 @@ mod inputs;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod support;
+mod synth;
 mod tables;
 mod warc;
 mod writer;

@@ -1,17 +1,4 @@
-//! Random fingerprints, to measure with: drawn in order, by their gaps, so that nothing is sorted and the memory does not grow
-//! with their number.
-//!
-//! ```
-//! use simstore_corpus::synth::RandomFingerprints;
-//!
-//! let mut all = Vec::new();
-//! RandomFingerprints::new(1000, 7).visit(&mut |some| {
-//!     all.extend_from_slice(some);
-//!     Ok(())
-//! })?;
-//! assert!(all.len() == 1000 && all.is_sorted_by(|a, b| a < b));
-//! # Ok::<(), simstore::Error>(())
-//! ```
+//! Random fingerprints: drawn in order, by their gaps, so that nothing is sorted.
 
 use rayon::prelude::*;
 
