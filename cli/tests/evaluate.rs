@@ -34,15 +34,17 @@ fn counts_by_hand() {
         pair("four", "?!", &json!(0)),
     ];
     folder.write("pairs.jsonl", lines.concat());
-    let args = [&["evaluate", "pairs.jsonl", "--random", "2", "--documents", "1001"][..], &WORDS].concat();
+    let args = [&["evaluate", "pairs.jsonl", "--documents", "1001"][..], &WORDS].concat();
     let objects = folder.run(&args).json();
     assert_eq!(objects.len(), 17 + 1);
     assert_eq!(
         fields(&objects[0]),
         [
+            "alike",
             "f1",
             "false_pairs",
             "false_pairs_at_most",
+            "false_share",
             "k",
             "negatives",
             "paper",
@@ -50,7 +52,6 @@ fn counts_by_hand() {
             "precision",
             "profile",
             "random",
-            "random_share",
             "recall",
             "recommended"
         ]
@@ -60,27 +61,26 @@ fn counts_by_hand() {
         assert_eq!((&object["k"], &object["profile"]), (&json!(k), &json!("words-1")));
         assert_eq!((&object["positives"], &object["negatives"]), (&json!(positives), &json!(0)));
         assert_eq!(object["recall"], json!(f64::from(positives) / 2.0));
-        assert_eq!((&object["paper"], &object["recommended"]), (&json!(k == 3), &json!(k == 16)));
+        assert_eq!((&object["paper"], &object["recommended"]), (&json!(k == 3), &json!(false)));
     }
     // Texts are one, two and three, w0 and the one near it, four: in groups of 1, 2, 2 and 1.
     let summary = &objects[17];
     assert_eq!(
         fields(summary),
         [
+            "alike_from",
             "bad",
+            "best",
             "bits",
-            "corpus_best",
-            "corpus_f1",
-            "corpus_f1_of_recommended",
             "documents",
             "empty",
             "excluded",
             "f1",
+            "looked_at",
             "negatives",
             "positives",
             "profile",
             "random",
-            "random_for_each",
             "recommended",
             "too_few_random"
         ]
@@ -91,7 +91,8 @@ fn counts_by_hand() {
         ("random", json!(6 * 5 / 2 - 2)),
         ("excluded", json!(1)),
         ("empty", json!(1)),
-        ("recommended", json!(16)),
+        ("best", json!(16)),
+        ("recommended", Value::Null),
         ("f1", json!(1.0)),
         ("too_few_random", json!(true)),
     ] {
@@ -102,24 +103,125 @@ fn counts_by_hand() {
     assert!((bound - 3.0 / 13.0 * 500_500.0).abs() < 1e-6 && objects[0]["false_pairs"].is_null());
 }
 
-#[test]
-fn random_pairs_within_k_count_as_false() {
-    let folder = Folder::new();
-    // Three pages of one template, each in two versions; one text is in two of the pairs.
+/// Three pages of one template, each in two versions; one text is in two of the pairs.
+fn template(folder: &Folder) {
     let page = |path: &str, old: &str, new: &str| {
         json!({"path": path, "text_old": old, "text_new": new}).to_string() + "\n"
     };
     let lines = [page("a", "same", "same "), page("b", "same  ", "other"), page("b", "more", "same   ")];
     folder.write("pairs.jsonl", lines.concat());
-    let args = [&["evaluate", "pairs.jsonl"][..], &WORDS].concat();
+}
+
+#[test]
+fn random_pairs_within_k_are_false_unless_their_texts_are_alike() {
+    let folder = Folder::new();
+    template(&folder);
+    let args = [&["evaluate", "pairs.jsonl", "--documents", "3"][..], &WORDS].concat();
     let objects = folder.run(&args).json();
     // Of 2 texts of `a` and 4 of `b`, 8 pairs; both of `a` are as two of `b`.
     assert_eq!((&objects[0]["random"], &objects[17]["random"]), (&json!(4), &json!(8)));
-    assert_eq!(objects[0]["random_share"], json!(0.5));
-    // Of three positives one is within 0, beside half of 100 random pairs for each.
-    assert_eq!(objects[0]["precision"], json!(1.0 / 151.0));
+    assert_eq!((&objects[0]["alike"], &objects[17]["looked_at"]), (&json!(4), &json!(4)));
+    assert_eq!((&objects[0]["false_share"], &objects[0]["precision"]), (&json!(0.0), &json!(1.0)));
+    // Of words backwards the fingerprint is the same, and no shingle.
+    let backwards = [("same", "a b c d e"), ("more", "e d c b a"), ("other", "a c e b d")]
+        .iter()
+        .fold(folder.read("pairs.jsonl"), |text, (word, words)| text.replace(word, words));
+    folder.write("pairs.jsonl", &backwards);
+    let objects = folder.run(&args).json();
+    assert_eq!(
+        (&objects[0]["random"], &objects[0]["alike"], &objects[17]["looked_at"]),
+        (&json!(8), &json!(4), &json!(8))
+    );
+    assert_eq!(objects[0]["false_share"], json!(0.5));
+    // All three positive pairs are within 0, and each meets two random ones, half of them false.
+    assert_eq!((&objects[0]["recall"], &objects[0]["precision"]), (&json!(1.0), &json!(0.5)));
+    let unlike = folder.run(&[&args[..], &["--alike-from", "1"]].concat()).json();
+    assert_eq!(unlike[0]["alike"], json!(4));
+    let all = folder.run(&[&args[..], &["--alike-from", "0"]].concat()).json();
+    assert_eq!(all[0]["alike"], json!(8));
     let by_other_path = [&args[..], &["--path-field", "none"]].concat();
     assert_eq!(folder.run(&by_other_path).json()[17]["random"], json!(12));
+}
+
+#[test]
+fn a_recommendation_is_for_the_corpus_and_never_a_bad_one() {
+    let folder = Folder::new();
+    let page = |path: u32, text: String| {
+        json!({"path": path, "text_old": text, "text_new": text}).to_string() + "\n"
+    };
+    let lines: String = (0..40).map(|path| page(path, format!("w{path} x{path} y{path} z{path}"))).collect();
+    folder.write("pairs.jsonl", &lines);
+    let run = |documents: &str| {
+        let args = ["evaluate", "pairs.jsonl", "--profile", "words-1", "--documents", documents];
+        (folder.run(&args).ok(), folder.run(&[&args[..], &["--json"]].concat()).json().pop().unwrap())
+    };
+    // 780 random pairs say enough of 261 documents.
+    let (text, summary) = run("261");
+    let expected = "Recommended for a corpus of 261 documents: k = 0. It finds 100.00% of the near-duplicates, and of what it \
+                    finds 100.00% are some.\n";
+    assert!(text.contains(expected) && text.contains("\n0 * "), "{text}");
+    assert_eq!((&summary["recommended"], &summary["too_few_random"]), (&json!(0), &json!(false)));
+    let (text, summary) = run("262");
+    assert!(
+        text.contains(
+            "For a corpus of 262 documents no distance is recommended: the random pairs are too few"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("or --documents 261 at most") && !text.contains(" * "), "{text}");
+    assert_eq!((&summary["recommended"], &summary["too_few_random"]), (&Value::Null, &json!(true)));
+    // Pages of the same words in other orders: every random pair is within 0, and few are alike.
+    let orders: String = (0..40)
+        .map(|path| {
+            let words: Vec<String> =
+                (0..30).map(|word| format!("w{}", (word * 7 + path) * (path + 1) % 31)).collect();
+            page(path, words.join(" "))
+        })
+        .collect();
+    folder.write("pairs.jsonl", &orders);
+    let (text, summary) = run("100");
+    assert!(
+        text.contains("For a corpus of 100 documents no distance is good enough. The best, k = "),
+        "{text}"
+    );
+    assert!(text.contains("Compare the texts themselves: simstore dedup --similar 0.8.\n"), "{text}");
+    assert!(!text.contains("Recommended") && !text.contains(" * "), "{text}");
+    assert_eq!((&summary["recommended"], &summary["too_few_random"]), (&Value::Null, &json!(false)));
+    let several =
+        ["evaluate", "pairs.jsonl", "--profile", "words-1", "--profile", "words-3", "--documents", "100"];
+    let text = folder.run(&several).ok();
+    assert!(
+        text.contains("words-3 * ")
+            && text.contains("words-3: Recommended for a corpus of 100 documents: k = "),
+        "{text}"
+    );
+}
+
+#[test]
+fn similar_stands_beside_the_distances() {
+    let folder = Folder::new();
+    let pairs = sample("pairs.jsonl");
+    let labelled = ["evaluate", &pairs, "--label-field", "jaccard3", "--positive-from", "0.8", "--similar"];
+    let text = folder.run(&[&labelled[..], &["0.8", "--similar", "0.95"]].concat()).ok();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("similar 0.")).collect();
+    assert!(rows.len() == 2 && rows[0].starts_with("similar 0.8 ") && rows[0].ends_with(" 0"), "{text}");
+    let objects = folder.run(&[&labelled[..], &["0.8", "--json"]].concat()).json();
+    assert_eq!(
+        fields(&objects[17]),
+        ["excluded", "f1", "negatives", "positives", "precision", "recall", "similar"]
+    );
+    // The label is the similarity of words; markup counts here, and did not there.
+    assert!(objects[17]["recall"].as_f64().unwrap() >= 0.9, "{:?}", objects[17]);
+    assert_eq!((&objects[17]["similar"], &objects[18]["alike_from"]), (&json!(0.8), &json!(0.8)));
+    let several =
+        [&labelled[..], &["0.9", "--profile", "words-1", "--profile", "words-2", "--markdown"]].concat();
+    let markdown = folder.run(&several).ok();
+    assert!(markdown.lines().nth(4).unwrap().starts_with("| similar 0.9 | - | "), "{markdown}");
+    folder
+        .run(&[&labelled[..], &["0.7"]].concat())
+        .fails(1, "--similar 0.7 would find pairs that count as false");
+    folder.run(&[&labelled[..], &["0.7", "--alike-from", "0.7"]].concat()).ok();
+    folder.run(&[&labelled[..], &["1.1"]].concat()).fails(1, "a similarity is from 0 to 1: --similar is 1.1");
 }
 
 #[test]
@@ -135,10 +237,14 @@ fn the_pairs_of_the_samples() {
     );
     assert_eq!(text.lines().filter(|line| line.contains("paper")).count(), 1);
     assert!(text.lines().any(|line| line.starts_with("3 ") && line.contains(" paper ")), "{text}");
-    assert!(text.contains("Recommended: k = ") && text.contains("relative to 100 random pairs"), "{text}");
     assert!(text.contains("too few to tell"), "{text}");
     let enough = folder.run(&["evaluate", &pairs, "--documents", "1000"]).ok();
-    assert!(enough.contains("best in a corpus of 1,000 documents"), "{enough}");
+    assert!(enough.contains("Recommended for a corpus of 1,000 documents: k = "), "{enough}");
+    assert!(
+        enough.contains("Precision, F1 and false pairs are those of a corpus of 1,000 documents"),
+        "{enough}"
+    );
+    assert!(enough.contains(" random pairs within 16 bits had their texts compared"), "{enough}");
     let labelled = ["evaluate", &pairs, "--label-field", "jaccard3", "--positive-from", "0.8"];
     let text = folder.run(&labelled).ok();
     assert!(text.contains("30 positive pairs, 10 negative pairs"), "{text}");
@@ -156,7 +262,7 @@ fn markdown_and_comparison() {
     let one = folder.run(&["evaluate", &pairs, "--markdown"]).ok();
     let rows: Vec<&str> = one.lines().filter(|line| line.starts_with('|')).collect();
     assert_eq!(rows.len(), 2 + 17);
-    assert!(rows.iter().all(|row| row.matches('|').count() == 7), "{one}");
+    assert!(rows.iter().all(|row| row.matches('|').count() == 8), "{one}");
     assert!(rows[1].chars().all(|c| "|-:".contains(c)), "{one}");
     let several = ["evaluate", &pairs, "--profile", "words-2", "--profile", "chars-4,strip-markup"];
     let markdown = folder.run(&[&several[..], &["--markdown"]].concat()).ok();

@@ -118,7 +118,7 @@ fn bad_usage() {
         &["plan", "--count", "5", "--block-size", "300"],
         &["fingerprint", "a.hex"],
         &["evaluate"],
-        &["evaluate", "a.hex", "--random", "0"],
+        &["evaluate", "a.hex", "--documents", "0"],
         &["evaluate", "a.hex", "--profile", "letters"],
     ] {
         let run = folder.run(args);

@@ -21,45 +21,49 @@ const EXAMPLES: &str = "\
 PAIRS are lines of JSON: text_a, text_b, label; or text_old, text_new, which are two versions of one document, at \
 `path`, and a positive pair. .gz and .zst are decompressed; `-` is standard input.
 
-Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs among all \
-that are within k: the labelled pairs, and as many random ones as --random says. It tells nothing without that \
-number: in a corpus there are many more. Random pairs are texts of different documents (of no common pair, path or \
-text); they are taken to be no duplicates, and those that are count as false. All there are, up to 2^28, are \
-compared, and their share within k, `random`, is weighed by --random.
+Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs in all that are within \
+k in a corpus of --documents, each of them in one labelled pair: every labelled pair meets as many random ones as there are \
+other documents. F1 is the harmonic mean of both, and `false pairs` are those to be expected there, share x n(n-1)/2; `under` \
+stands where none was seen: with 95% confidence (the rule of three, for independent pairs) the share is not above 3 / pairs. \
+They hold for a corpus whose documents are as much alike as those of the random pairs: pages of one template make many.
 
-`*` marks the recommended k: the one of the largest F1 (the harmonic mean of recall and precision), and of equal \
-ones the smallest. It is then held against the best k of a corpus of --documents, each in one labelled pair: there, \
-each labelled pair meets as many random ones as there are other documents. `false pairs` are those to be expected in \
-such a corpus, share x n(n-1)/2; `under` stands where no random pair was within k: with 95% confidence (the rule of \
-three, for independent pairs) the share is not above 3 / pairs. They hold for a corpus whose documents are as much \
-alike as those of the random pairs: pages of one template make many. `paper` marks what Manku, Jain and Das Sarma use: 64 bits, k = 3.
+Random pairs are texts of different documents (of no common pair, path or text): all there are, up to 2^28. Those within 16 \
+bits have their texts compared, at most some 4,096 at each distance, whose share then stands for all. From a Jaccard \
+similarity of --alike-from on, of their sets of word 3-grams, they are `alike`, neither found nor false; the others are \
+false. The shingles of all texts are meanwhile in a temporary file (TMPDIR), which is about as large as the texts.
+
+`*` marks the k that is recommended for the corpus: the one of the largest F1, and of equal ones the smallest. None is, \
+if that F1 is below 80%, or the random pairs are too few to tell. `paper` marks what Manku, Jain and Das Sarma use: 64 \
+bits, k = 3. `similar` rows, for comparison, are what the similarity of the texts finds at --similar, without fingerprints.
 
 Several --profile give one line each instead of one for each k.
 
 With --json, a line is an object: one for each profile and k, then one summary for each profile.
   profile, k
   recall, precision, f1  from 0 to 1; no precision where nothing is within k
-  positives, negatives, random   number of pairs within k
-  random_share           of all random pairs
-  false_pairs            expected among --documents; null where no random pair was within k
+  positives, negatives, random, alike   number of pairs within k
+  false_share            of all random pairs
+  false_pairs            expected among --documents; null where none was seen
   false_pairs_at_most    null where some were
   paper, recommended     true or false
+one for each --similar
+  similar, recall, precision, f1, positives, negatives
+  excluded               labelled pairs of which a text has no shingles
 and in the summary
-  profile, bits
+  profile, bits, documents, alike_from
   positives, negatives, random   number of all pairs
+  looked_at              random pairs of which the texts were compared
   excluded               labelled pairs of which a text has no features: they are in no other number
   empty                  texts without features
   bad                    malformed lines skipped
-  random_for_each, documents     as given
-  recommended, f1        the recommended k
-  corpus_best, corpus_f1 the best k of the corpus
-  corpus_f1_of_recommended
+  recommended            k; null if none is
+  best, f1               the k of the largest F1
   too_few_random         whether the random pairs are too few to speak of the corpus
 
 Examples:
-  simstore evaluate samples/pairs.jsonl
-  simstore evaluate samples/pairs.jsonl --label-field jaccard3 --positive-from 0.8 --svg curve.svg
-  simstore evaluate samples/pairs.jsonl --profile auto --profile words-3 --profile chars-4 --documents 10M";
+  simstore evaluate samples/pairs.jsonl --documents 1000
+  simstore evaluate samples/pairs.jsonl --label-field jaccard3 --positive-from 0.8 --similar 0.8 --svg curve.svg
+  simstore evaluate samples/pairs.jsonl --profile auto --profile words-3 --profile chars-4 --documents 1000";
 
 /// Find the distance that tells near-duplicates from others, by labelled pairs
 #[derive(Debug, Args)]
@@ -76,12 +80,15 @@ pub(crate) struct EvaluateArgs {
     /// Width of fingerprints
     #[arg(long, value_enum, default_value = "64")]
     bits: Bits,
-    /// Random pairs for each labelled one, in precision and F1
-    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_count)]
-    random: u64,
-    /// The size of a corpus, like 8e9, 100M or 1_000_000
+    /// The size of the corpus for which a distance is wanted, like 8e9, 100M or 1_000_000
     #[arg(long, value_name = "N", default_value = "1M", value_parser = parse_count)]
     documents: u64,
+    /// Random pairs of texts that are so similar (Jaccard of word 3-grams, 0 to 1) are not false
+    #[arg(long, value_name = "S", default_value = "0.8")]
+    alike_from: f64,
+    /// Compare with what is found by a similarity of S and more, as by dedup --similar; repeatable, S from --alike-from on
+    #[arg(long, value_name = "S")]
+    similar: Vec<f64>,
     /// Draw precision, recall and F1 against k; `-` is standard output, nothing else is then printed
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -144,8 +151,9 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
     let options = EvaluateOptions {
         profiles: args.profiles.iter().map(profile).collect::<Outcome<_>>()?,
         bits: args.bits.count(),
-        random_each: args.random,
         documents: args.documents,
+        alike_from: args.alike_from,
+        similar: args.similar.clone(),
         skip_bad: args.pairs.skip_bad,
     };
     // Opened first, so that a folder that is not there costs no work.

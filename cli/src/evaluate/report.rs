@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use simstore_corpus::evaluate::{Evaluation, FalsePairs, PAPER_K, Point, ProfileCurve};
+use simstore_corpus::evaluate::{Evaluation, FalsePairs, MAX_K, PAPER_K, Point, ProfileCurve, SimilarPoint};
 
 use crate::failure::Outcome;
 use crate::histogram::bar;
@@ -10,9 +10,7 @@ use crate::inputs::count_of;
 use crate::numbers::{grouped, short};
 use crate::output::Output;
 
-/// An F1 below this share of the best is far from it.
-const NEAR: f64 = 0.95;
-const BAR_COLUMNS: usize = 6;
+const BAR_COLUMNS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -31,11 +29,23 @@ struct PointObject<'a> {
     positives: u64,
     negatives: u64,
     random: u64,
-    random_share: Option<f64>,
+    alike: u64,
+    false_share: Option<f64>,
     false_pairs: Option<f64>,
     false_pairs_at_most: Option<f64>,
     paper: bool,
     recommended: bool,
+}
+
+#[derive(Serialize)]
+struct SimilarObject {
+    similar: f64,
+    recall: f64,
+    precision: Option<f64>,
+    f1: f64,
+    positives: u64,
+    negatives: u64,
+    excluded: u64,
 }
 
 #[derive(Serialize)]
@@ -45,16 +55,15 @@ struct CurveObject<'a> {
     positives: u64,
     negatives: u64,
     random: u64,
+    looked_at: u64,
+    alike_from: f64,
     excluded: u64,
     empty: u64,
     bad: u64,
-    random_for_each: u64,
     documents: u64,
-    recommended: u32,
+    recommended: Option<u32>,
+    best: u32,
     f1: f64,
-    corpus_best: u32,
-    corpus_f1: f64,
-    corpus_f1_of_recommended: f64,
     too_few_random: bool,
 }
 
@@ -89,13 +98,19 @@ fn print_json(evaluation: &Evaluation, output: &mut Output) -> Outcome {
                 positives: point.positives,
                 negatives: point.negatives,
                 random: point.random,
-                random_share: point.random_share,
+                alike: point.alike,
+                false_share: point.false_share,
                 false_pairs,
                 false_pairs_at_most,
                 paper: is_paper(evaluation, point.k),
-                recommended: point.k == curve.recommended,
+                recommended: is_recommended(curve, point.k),
             })?;
         }
+    }
+    for &SimilarPoint { similar, positives, negatives, recall, precision, f1, excluded } in
+        &evaluation.similar
+    {
+        output.json(&SimilarObject { similar, recall, precision, f1, positives, negatives, excluded })?;
     }
     for curve in &evaluation.profiles {
         output.json(&CurveObject {
@@ -104,20 +119,23 @@ fn print_json(evaluation: &Evaluation, output: &mut Output) -> Outcome {
             positives: curve.positives,
             negatives: curve.negatives,
             random: curve.random,
+            looked_at: curve.looked_at,
+            alike_from: evaluation.alike_from,
             excluded: curve.excluded,
             empty: curve.empty,
             bad: evaluation.bad,
-            random_for_each: evaluation.random_each,
             documents: evaluation.documents,
-            recommended: curve.recommended,
+            recommended: curve.recommended().map(|point| point.k),
+            best: curve.best,
             f1: curve.best().f1,
-            corpus_best: curve.corpus_best,
-            corpus_f1: curve.best_of_corpus().corpus_f1,
-            corpus_f1_of_recommended: curve.best().corpus_f1,
             too_few_random: curve.too_few_random,
         })?;
     }
     Ok(())
+}
+
+fn is_recommended(curve: &ProfileCurve, k: u32) -> bool {
+    curve.recommended().is_some_and(|point| point.k == k)
 }
 
 /// A line for each k.
@@ -133,12 +151,12 @@ fn print_one(evaluation: &Evaluation, curve: &ProfileCurve, output: &mut Output,
     if has_negatives {
         head.push("negatives".to_owned());
     }
-    head.extend(["random", "false pairs"].map(str::to_owned));
+    head.extend(["random", "alike", "false pairs"].map(str::to_owned));
     let mut table = Table { head, rows: Vec::new() };
     for point in &curve.points {
         let &Point { k, recall, precision, f1, .. } = point;
         let mut row = vec![
-            match (is_paper(evaluation, k), k == curve.recommended) {
+            match (is_paper(evaluation, k), is_recommended(curve, k)) {
                 (true, true) => format!("{k} * paper"),
                 (true, false) => format!("{k}   paper"),
                 (false, true) => format!("{k} *"),
@@ -151,16 +169,26 @@ fn print_one(evaluation: &Evaluation, curve: &ProfileCurve, output: &mut Output,
         if has_negatives {
             row.push(grouped(point.negatives));
         }
-        row.push(point.random_share.map_or("-".to_owned(), share));
-        row.push(count_of_false(point.false_pairs));
+        row.extend([grouped(point.random), grouped(point.alike), count_of_false(point.false_pairs)]);
+        table.rows.push(row);
+    }
+    for &SimilarPoint { similar, recall, precision, f1, negatives, .. } in &evaluation.similar {
+        let mut row = vec![format!("similar {similar}")];
+        row.push(with_bar(percent(recall), recall));
+        row.push(with_bar(precision.map_or("-".to_owned(), percent), precision.unwrap_or(0.0)));
+        row.push(with_bar(percent(f1), f1));
+        if has_negatives {
+            row.push(grouped(negatives));
+        }
+        row.extend(["-", "-", "0"].map(str::to_owned));
         table.rows.push(row);
     }
     output.line(format_args!("{}\n", counts(evaluation, curve)))?;
     table.print(output, format)?;
     output.line("")?;
-    output.line(format_args!("Recommended: k = {}, of the largest F1.", curve.recommended))?;
-    output.line(corpus_advice(evaluation, curve))?;
-    output.line(meaning(evaluation))
+    output.line(advice(evaluation, curve, "distance"))?;
+    output.line(meaning(evaluation))?;
+    output.line(looked_at(evaluation, curve))
 }
 
 fn counts(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
@@ -184,29 +212,53 @@ fn counts(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
 /// What precision is relative to.
 fn meaning(evaluation: &Evaluation) -> String {
     format!(
-        "Precision and F1 are relative to {} for each labelled one; false pairs to a corpus of {}.",
-        count_of(evaluation.random_each, "random pair"),
+        "Precision, F1 and false pairs are those of a corpus of {}, each in one labelled pair.",
         count_of(evaluation.documents, "document"),
     )
 }
 
-fn corpus_advice(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
+/// What was found out about the random pairs.
+fn looked_at(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
+    let within = curve.points[MAX_K as usize].random;
+    let compared = match curve.looked_at {
+        count if count == within => format!("All {}", count_of(within, "random pair")),
+        count => {
+            format!("Of {} {}, drawn at each distance,", count_of(within, "random pair"), grouped(count))
+        }
+    };
+    format!(
+        "{compared} within {MAX_K} bits had their texts compared: those at least {} alike are no false pairs.",
+        evaluation.alike_from
+    )
+}
+
+/// The distance for the corpus, or why there is none and what else to do; `of` says what was to be chosen.
+fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
     let corpus = count_of(evaluation.documents, "document");
-    if curve.too_few_random {
-        return format!(
-            "For a corpus of {corpus} the random pairs are too few to tell: give more labelled pairs, or \
-             fewer --documents."
-        );
+    let quality = |point: &Point| {
+        let precision = point.precision.map_or("nothing".to_owned(), percent);
+        format!(
+            "finds {} of the near-duplicates, and of what it finds {precision} are some",
+            percent(point.recall)
+        )
+    };
+    match curve.recommended() {
+        Some(point) => {
+            format!("Recommended for a corpus of {corpus}: k = {}. It {}.", point.k, quality(point))
+        }
+        None if curve.too_few_random => format!(
+            "For a corpus of {corpus} no {of} is recommended: the random pairs are too few to tell what would be false \
+             there. Give more labelled pairs, or --documents {} at most.",
+            curve.most_documents()
+        ),
+        None => format!(
+            "For a corpus of {corpus} no {of} is good enough. The best, k = {}, {}. Compare the texts themselves: \
+             simstore dedup --similar {}.",
+            curve.best,
+            quality(curve.best()),
+            evaluation.alike_from
+        ),
     }
-    let (here, there) = (curve.best(), curve.best_of_corpus());
-    let in_corpus = format!("in a corpus of {corpus}, each in one labelled pair");
-    let of_here = percent(here.corpus_f1);
-    if here.k == there.k {
-        return format!("It is also the best {in_corpus}: F1 {of_here} there.");
-    }
-    let how = if here.corpus_f1 >= NEAR * there.corpus_f1 { "nearly" } else { "far from" };
-    let of_there = percent(there.corpus_f1);
-    format!("It is {how} the best {in_corpus}: F1 {of_here} there, {of_there} for k = {}.", there.k)
 }
 
 /// A line for each profile.
@@ -223,49 +275,58 @@ fn print_comparison(evaluation: &Evaluation, output: &mut Output, format: Format
         "precision",
         "F1",
         "false pairs",
-        "corpus: k",
-        "F1",
     ];
     let mut table = Table { head: head.map(str::to_owned).to_vec(), rows: Vec::new() };
-    let best = evaluation.profiles.iter().map(|curve| curve.best().f1).fold(0.0, f64::max);
+    // What says more goes first; of equal ones the first.
+    let rank = |curve: &ProfileCurve| (curve.recommended().is_some(), curve.best().f1);
+    let better = |a: &'_ ProfileCurve, b: &'_ ProfileCurve| rank(b) > rank(a);
+    let best =
+        evaluation.profiles.iter().reduce(|best, curve| if better(best, curve) { curve } else { best });
     let mut excluded = Vec::new();
     for curve in &evaluation.profiles {
         let (here, profile) = (curve.best(), &curve.profile);
-        let mark = if here.f1 == best { " *" } else { "" };
-        let mut row = vec![format!("{profile}{mark}"), here.k.to_string()];
+        let is_best = best.is_some_and(|best| best.recommended().is_some() && best.profile == *profile);
+        let mut row = vec![format!("{profile}{}", if is_best { " *" } else { "" }), here.k.to_string()];
         for point in [here, &curve.points[PAPER_K as usize]] {
             row.push(percent(point.recall));
             row.push(point.precision.map_or("-".to_owned(), percent));
             row.push(percent(point.f1));
             row.push(count_of_false(point.false_pairs));
         }
-        let there = curve.best_of_corpus();
-        let known = |text: String| if curve.too_few_random { "-".to_owned() } else { text };
-        row.extend([known(there.k.to_string()), known(percent(there.corpus_f1))]);
         table.rows.push(row);
         if curve.excluded > 0 {
             let pairs = count_of(curve.excluded, "labelled pair");
             excluded.push(format!("{profile}: {pairs} left out, with a text without features."));
         }
     }
+    for point in &evaluation.similar {
+        let precision = point.precision.map_or("-".to_owned(), percent);
+        let mut row =
+            vec![format!("similar {}", point.similar), "-".to_owned(), percent(point.recall), precision];
+        row.extend([percent(point.f1), "0".to_owned()]);
+        row.resize(table.head.len(), "-".to_owned());
+        table.rows.push(row);
+    }
     table.print(output, format)?;
     output.line(format_args!(
-        "\nFor each profile, the k of the largest F1; {}; and the best k of a corpus of {}, each in one \
-         labelled pair.",
-        if evaluation.has_paper() { "the paper's, 64 bits and k = 3" } else { "k = 3" },
-        count_of(evaluation.documents, "document"),
+        "\nFor each profile the k of the largest F1, and {}.",
+        if evaluation.has_paper() { "the paper's: 64 bits, k = 3" } else { "k = 3" },
     ))?;
+    if let Some(best) = best {
+        let advice = advice(evaluation, best, "profile");
+        let of_best = if best.too_few_random { String::new() } else { format!("{}: ", best.profile) };
+        output.line(format_args!("{of_best}{advice}"))?;
+    }
     output.line(meaning(evaluation))?;
+    output.line(format_args!(
+        "Random pairs within {MAX_K} bits of which the texts are at least {} alike are no false pairs.",
+        evaluation.alike_from
+    ))?;
     excluded.iter().try_for_each(|sentence| output.line(sentence))
 }
 
 fn percent(share: f64) -> String {
     format!("{:.2}%", share * 100.0)
-}
-
-/// A share that may be tiny.
-fn share(value: f64) -> String {
-    if value == 0.0 { "0".to_owned() } else { format!("{value:.1e}") }
 }
 
 fn count_of_false(count: Option<FalsePairs>) -> String {

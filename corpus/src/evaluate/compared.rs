@@ -1,4 +1,4 @@
-//! Labelled pairs and random ones, compared by their fingerprints.
+//! Labelled pairs and random ones, compared by their fingerprints, and by their texts.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,14 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::evaluate::curve::Compared;
 use crate::evaluate::pairs::LabelledPair;
-use crate::evaluate::random::{self, Grouped};
+use crate::evaluate::random::{MAX_PAIRS, RandomPairs, Text};
+use crate::evaluate::shingles::ShingleSets;
 use crate::watch::{Notice, Step, Watch};
 
 /// Texts are fingerprinted when so many bytes of them have been read.
 const BATCH_BYTES: usize = 8 << 20;
+/// Of the random pairs at each distance, about so many have their texts compared: a share among them is good to two points.
+const MAX_LOOKED_AT: u64 = 4096;
 
 /// Two texts and their label.
 #[derive(Debug)]
@@ -28,13 +31,14 @@ pub(crate) struct Pairs<F> {
     pairs: Vec<Pair>,
     /// For each profile, the fingerprint of each distinct text; `None` for a text without features.
     fingerprints: Vec<Vec<Option<F>>>,
+    sets: ShingleSets,
     groups: Groups,
     /// Malformed ones skipped.
     pub(crate) bad: u64,
 }
 
 impl<F: Fingerprint> Pairs<F> {
-    /// Takes all pairs, and fingerprints each text once by each profile.
+    /// Takes all pairs, and of each text once the fingerprint by each profile, and the shingles.
     pub(crate) fn read(
         pairs: &mut dyn Iterator<Item = Result<LabelledPair>>,
         profiles: &[Profile],
@@ -42,7 +46,8 @@ impl<F: Fingerprint> Pairs<F> {
         watch: &dyn Watch,
     ) -> Result<Pairs<F>> {
         let fingerprints = profiles.iter().map(|_| Vec::new()).collect();
-        let mut read = Pairs { pairs: Vec::new(), fingerprints, groups: Groups::default(), bad: 0 };
+        let sets = ShingleSets::new()?;
+        let mut read = Pairs { pairs: Vec::new(), fingerprints, sets, groups: Groups::default(), bad: 0 };
         let mut unread = Texts::default();
         let step = Step::new(watch, "pairs");
         for pair in pairs {
@@ -84,6 +89,12 @@ impl<F: Fingerprint> Pairs<F> {
             };
             fingerprints.extend(unread.texts.par_iter().map(of_text).collect::<Result<Vec<_>>>()?);
         }
+        let shingles = |text: &String| {
+            step.add(0)?;
+            Ok(self.sets.profile.feature_set(text))
+        };
+        let sets = unread.texts.par_iter().map(shingles).collect::<Result<Vec<_>>>()?;
+        self.sets.append(&sets)?;
         *unread = Texts::default();
         Ok(())
     }
@@ -94,8 +105,9 @@ impl<F: Fingerprint> Pairs<F> {
         (self.pairs.len() as u64, positives as u64)
     }
 
-    /// Compares all labelled pairs, and random ones, by the profile of this number.
-    pub(crate) fn compare(&mut self, profile: usize, step: &Step<'_>) -> Result<Compared> {
+    /// Compares all labelled pairs, and random ones, by the profile of this number; of random pairs that are near, the texts
+    /// too, which are alike from a similarity of `alike_from` on.
+    pub(crate) fn compare(&mut self, profile: usize, alike_from: f64, watch: &dyn Watch) -> Result<Compared> {
         let mut compared = Compared::default();
         let fingerprints = &self.fingerprints[profile];
         for pair in &self.pairs {
@@ -106,15 +118,43 @@ impl<F: Fingerprint> Pairs<F> {
             let counts = if pair.is_positive { &mut compared.positives } else { &mut compared.negatives };
             counts.add(a.distance(b));
         }
-        let mut texts: Vec<Grouped<F>> = Vec::with_capacity(fingerprints.len());
-        for (text, fingerprint) in fingerprints.iter().enumerate() {
-            match fingerprint {
-                Some(fingerprint) => texts.push((*fingerprint, self.groups.of(text))),
+        let mut texts: Vec<Text<F>> = Vec::with_capacity(fingerprints.len());
+        for (number, fingerprint) in fingerprints.iter().enumerate() {
+            match *fingerprint {
+                Some(fingerprint) => texts.push(Text { fingerprint, number, group: self.groups.of(number) }),
                 None => compared.empty += 1,
             }
         }
-        compared.random = random::distances(&texts, random::MAX_PAIRS, step)?;
+        let pairs = RandomPairs { texts: &texts, max_pairs: MAX_PAIRS };
+        let step = Step::new(watch, "random pairs");
+        compared.random = pairs.distances(&step)?;
+        let near = pairs.near(&compared.random, MAX_LOOKED_AT, &step)?;
+        let step = Step::new(watch, "texts compared");
+        step.add(0)?;
+        for pair in near {
+            let [a, b] = pair.texts;
+            compared.looked_at.add(pair.distance);
+            if self.sets.similarity(a, b)?.is_some_and(|similarity| similarity >= alike_from) {
+                compared.alike.add(pair.distance);
+            }
+            step.add(1)?;
+        }
         Ok(compared)
+    }
+
+    /// How similar the texts of each labelled pair are that has shingles in both, and whether it is positive; and how many
+    /// have none.
+    pub(crate) fn similarities(&mut self, watch: &dyn Watch) -> Result<(Vec<(f64, bool)>, u64)> {
+        let step = Step::new(watch, "texts compared");
+        let (mut similarities, mut excluded) = (Vec::with_capacity(self.pairs.len()), 0);
+        for pair in &self.pairs {
+            match self.sets.similarity(pair.texts[0], pair.texts[1])? {
+                Some(similarity) => similarities.push((similarity, pair.is_positive)),
+                None => excluded += 1,
+            }
+            step.add(1)?;
+        }
+        Ok((similarities, excluded))
     }
 }
 

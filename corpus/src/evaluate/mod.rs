@@ -1,8 +1,13 @@
 //! Which distance finds the near-duplicates, and what else it finds: measured on pairs of texts of which that is known.
 //!
-//! Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs among all that are
-//! within k: the labelled pairs, and so many random ones for each. Random pairs are texts of different documents, of no
-//! common pair, path or text; they are taken to be no duplicates. F1 is the harmonic mean of both.
+//! Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs in all that are
+//! within k in a corpus of a given size, each document of it in one labelled pair: every labelled pair meets as many random
+//! ones as there are other documents. F1 is the harmonic mean of both.
+//!
+//! Random pairs are texts of different documents, of no common pair, path or text. Those within [`MAX_K`] have their texts
+//! compared: from a Jaccard similarity of their shingle sets on ([`EvaluateOptions::alike_from`]) they are *alike*, which is
+//! neither found nor false; the others are false. Of very many at one distance some 4,096 are compared, always the same, and
+//! their share stands for all.
 //!
 //! ```
 //! use simstore_corpus::evaluate::{EvaluateOptions, LabelledPair, evaluate};
@@ -17,6 +22,8 @@
 //! let evaluation = evaluate(pairs, &EvaluateOptions::default(), &())?;
 //! let best = evaluation.profiles[0].best();
 //! assert_eq!((best.k, best.recall), (0, 1.0));
+//! // One random pair says nothing of a million documents.
+//! assert!(evaluation.profiles[0].recommended().is_none());
 //! # Ok::<(), simstore::Error>(())
 //! ```
 
@@ -28,16 +35,18 @@ use simstore_text::Profile;
 
 use crate::Watch;
 use crate::evaluate::compared::Pairs;
-use crate::watch::Step;
 
 mod compared;
 mod curve;
 mod pairs;
 mod random;
+mod shingles;
+mod similar;
 mod svg;
 
-pub use crate::evaluate::curve::{FalsePairs, MAX_K, Point, ProfileCurve};
+pub use crate::evaluate::curve::{FalsePairs, GOOD_F1, MAX_K, Point, ProfileCurve};
 pub use crate::evaluate::pairs::{LabelledPair, LabelledPairs, PairOptions, labelled_pairs};
+pub use crate::evaluate::similar::SimilarPoint;
 
 /// The distance of Manku, Jain and Das Sarma, for fingerprints of [`PAPER_BITS`].
 pub const PAPER_K: u32 = 3;
@@ -51,10 +60,12 @@ pub struct EvaluateOptions {
     pub profiles: Vec<Profile>,
     /// The width of fingerprints, in bits: 64 or 128.
     pub bits: u32,
-    /// Random pairs for each labelled one, in precision and F1.
-    pub random_each: u64,
-    /// The size of the corpus of which is told what it would be like.
+    /// The size of the corpus for which a distance is wanted, and of which precision and F1 are told.
     pub documents: u64,
+    /// From this similarity on, 0 to 1, the texts of a random pair are alike.
+    pub alike_from: f64,
+    /// Least similarities to compare with the distances, none of them below `alike_from`.
+    pub similar: Vec<f64>,
     /// Whether malformed pairs are skipped, told to the watch and counted. Else the first one is an error.
     pub skip_bad: bool,
 }
@@ -64,8 +75,9 @@ impl Default for EvaluateOptions {
         EvaluateOptions {
             profiles: Vec::new(),
             bits: 64,
-            random_each: 100,
             documents: 1_000_000,
+            alike_from: 0.8,
+            similar: Vec::new(),
             skip_bad: false,
         }
     }
@@ -76,6 +88,8 @@ impl Default for EvaluateOptions {
 pub struct Evaluation {
     /// One for each profile, in their order.
     pub profiles: Vec<ProfileCurve>,
+    /// One for each least similarity that is compared with the distances, in their order.
+    pub similar: Vec<SimilarPoint>,
     /// The width of the fingerprints, in bits.
     pub bits: u32,
     /// Labelled pairs.
@@ -84,10 +98,10 @@ pub struct Evaluation {
     pub positives: u64,
     /// Malformed pairs skipped.
     pub bad: u64,
-    /// Random pairs for each labelled one.
-    pub random_each: u64,
     /// The size of the corpus.
     pub documents: u64,
+    /// From this similarity on, random pairs are alike.
+    pub alike_from: f64,
 }
 
 impl Evaluation {
@@ -106,11 +120,13 @@ impl Evaluation {
 }
 
 /// Finds out what each distance finds among labelled pairs, and among random ones of their texts: all there are, up to
-/// 2^28. Texts are not kept, only their fingerprints.
+/// 2^28. Texts are not kept, but their fingerprints in memory, and their shingles in a temporary file, 8 bytes each: about
+/// as much as the texts take.
 ///
 /// # Errors
 /// Those of the pairs, malformed ones only if they are not skipped; [`Error::BadArgument`] for a width that there is not, or
-/// that is not a profile's, and where no pair is positive, or none by a profile; [`Error::Cancelled`].
+/// that is not a profile's, for similarities that make no sense, and where no pair is positive, or none by a profile;
+/// [`Error::Refused`] for a temporary file that cannot be kept; [`Error::Cancelled`].
 pub fn evaluate(
     pairs: impl IntoIterator<Item = Result<LabelledPair>>,
     options: &EvaluateOptions,
@@ -122,6 +138,7 @@ pub fn evaluate(
             "a corpus has one document or more: option `documents` is 0".to_owned(),
         ));
     }
+    options.check_similarities()?;
     let by_default = [Profile::default()];
     let profiles = if options.profiles.is_empty() { &by_default[..] } else { &options.profiles };
     profiles.iter().try_for_each(|profile| profile.check_bits(options.bits))?;
@@ -131,6 +148,27 @@ pub fn evaluate(
         128 => evaluate_by::<u128>(pairs, profiles, options, watch),
         bits => {
             Err(Error::BadArgument(format!("there are no fingerprints of {bits} bits: they have 64 or 128")))
+        }
+    }
+}
+
+impl EvaluateOptions {
+    fn check_similarities(&self) -> Result<()> {
+        let bad = |reason| Err(Error::BadArgument(reason));
+        for (option, &value) in
+            std::iter::repeat("similar").zip(&self.similar).chain([("alike_from", &self.alike_from)])
+        {
+            if !(0.0..=1.0).contains(&value) {
+                return bad(format!("a similarity is from 0 to 1: option `{option}` is {value}"));
+            }
+        }
+        let least = self.alike_from;
+        match self.similar.iter().find(|&&similar| similar < least) {
+            Some(similar) => bad(format!(
+                "option `similar` {similar} would find pairs that count as false, as texts are alike from {least} on: give option \
+                 `alike_from` {similar} too"
+            )),
+            None => Ok(()),
         }
     }
 }
@@ -149,25 +187,32 @@ fn evaluate_by<F: Fingerprint>(
             "{count} read, none of them positive: there is nothing to find"
         )));
     }
-    let step = Step::new(watch, "random pairs");
+    let mut similar = Vec::new();
+    if !options.similar.is_empty() {
+        let (similarities, excluded) = pairs.similarities(watch)?;
+        for &least in &options.similar {
+            similar.push(SimilarPoint::new(least, &similarities, excluded)?);
+        }
+    }
     let curve = |(at, profile): (usize, &Profile)| {
-        let compared = pairs.compare(at, &step)?;
+        let compared = pairs.compare(at, options.alike_from, watch)?;
         if compared.positives.all == 0 {
             return Err(Error::BadArgument(format!(
                 "{profile}: no positive pair has features in both texts, so there is nothing to find; give another profile \
                  or other pairs"
             )));
         }
-        Ok(ProfileCurve::new(profile.to_string(), &compared, options.random_each, options.documents))
+        Ok(ProfileCurve::new(profile.to_string(), &compared, options.documents))
     };
     Ok(Evaluation {
         profiles: profiles.iter().enumerate().map(curve).collect::<Result<_>>()?,
+        similar,
         bits: F::BITS,
         pairs: count,
         positives,
         bad: pairs.bad,
-        random_each: options.random_each,
         documents: options.documents,
+        alike_from: options.alike_from,
     })
 }
 
@@ -230,7 +275,35 @@ mod tests {
             assert_eq!((&*words.profile, &*chars.profile), ("words-1", "chars-4"));
             assert_eq!((words.positives, words.negatives, words.excluded, words.empty), (1, 1, 1, 1));
             // Of one, two, three and four all pairs but that of two and three.
-            assert_eq!((words.random, words.recommended, words.best().recall), (5, 0, 1.0));
+            assert_eq!((words.random, words.best, words.best().recall), (5, 0, 1.0));
+        }
+    }
+
+    /// Pages of one template, of which two are one page under two names.
+    #[test]
+    fn random_pairs_are_looked_at_by_their_texts() {
+        let page = |number: u32| {
+            let words: Vec<String> =
+                (0..40).map(|word| format!("w{word}x{}", if word < 4 { number } else { 0 })).collect();
+            words.join(" ")
+        };
+        let moved = page(1).replace("w39x0", "end");
+        let pairs = || {
+            vec![pair(&page(1), &page(1), true), pair(&moved, &moved, true), pair(&page(2), &page(2), true)]
+        };
+        // 38 shingles a page: of these, `moved` has 37 of page 1, page 2 has 34 of it.
+        for (alike_from, alike) in [(0.99, 0), (0.9, 1), (0.75, 3)] {
+            let options = EvaluateOptions { alike_from, similar: vec![1.0], documents: 2, ..options() };
+            let evaluation = evaluate(pairs(), &options, &()).unwrap();
+            let curve = &evaluation.profiles[0];
+            let last = &curve.points[MAX_K as usize];
+            assert_eq!(
+                (curve.random, curve.looked_at, last.random, last.alike),
+                (3, 3, 3, alike),
+                "{alike_from}"
+            );
+            assert_eq!(last.false_share, Some((3 - alike) as f64 / 3.0));
+            assert_eq!((evaluation.alike_from, evaluation.similar[0].recall), (alike_from, 1.0));
         }
     }
 
@@ -246,7 +319,7 @@ mod tests {
 
     #[test]
     fn each_step_can_be_stopped() {
-        for step in ["pairs", "random pairs"] {
+        for step in ["pairs", "random pairs", "texts compared"] {
             let told = Told { stops: Some(step), ..Told::default() };
             assert!(matches!(evaluate(pairs(), &options(), &told), Err(Error::Cancelled)), "{step}");
         }
@@ -266,6 +339,13 @@ mod tests {
             (nothing, options(), "words-1: no positive pair has features"),
             (pairs(), EvaluateOptions { bits: 32, ..options() }, "no fingerprints of 32 bits"),
             (pairs(), EvaluateOptions { documents: 0, ..options() }, "option `documents` is 0"),
+            (pairs(), EvaluateOptions { alike_from: 1.5, ..options() }, "option `alike_from` is 1.5"),
+            (pairs(), EvaluateOptions { similar: vec![f64::NAN], ..options() }, "option `similar` is NaN"),
+            (
+                pairs(),
+                EvaluateOptions { similar: vec![0.9, 0.7], ..options() },
+                "option `similar` 0.7 would find pairs that count as false",
+            ),
             (
                 pairs(),
                 EvaluateOptions { profiles: preset, ..options() },

@@ -130,7 +130,8 @@ fn draw_panel(out: &mut dyn Write, curve: &ProfileCurve, paper: Option<u32>) -> 
     let (x, y, colour) = (x_of(best.k), y_of(best.f1), LINES[2].1);
     writeln!(
         out,
-        r#"<circle class="best" stroke="{colour}" cx="{x}" cy="{y:.1}" r="6"><title>recommended: k = {}</title></circle>"#,
+        r#"<circle class="best" stroke="{colour}" cx="{x}" cy="{y:.1}" r="6"><title>{}: k = {}</title></circle>"#,
+        if curve.recommended().is_some() { "recommended" } else { "the largest F1" },
         best.k
     )
 }
