@@ -3,6 +3,7 @@
 
     python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
     python3 reader.py --marks STORE         KEY<TAB>HEX lines: what a writer keeps by key
+    python3 reader.py --notes STORE         ID<TAB>HEX lines: what is kept with documents, deleted ones too
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
     python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
 
@@ -15,7 +16,7 @@ import struct
 import sys
 import zlib
 
-VERSION = 3
+VERSION, WITH_NOTES = 3, 4
 CODECS = ["first-difference", "gap", "elias-fano"]
 MAX_CODE_LENGTH = 12
 
@@ -64,14 +65,14 @@ class Bits:
 class File:
     """A file of a store: magic bytes and a version at its start, magic bytes at its end."""
 
-    def __init__(self, path, magic, footer_len):
+    def __init__(self, path, magic, footer_len, versions=(VERSION,)):
         self.path = path
         self.data = read_file(path)
         data = self.data
         self.check(len(data) >= 12, "cut short: %d bytes" % len(data))
         self.check(data[:8] == magic, "starts with %r, not with %r" % (data[:8], magic))
-        version = u32(data, 8)
-        self.check(version == VERSION, "format version %d, not %d" % (version, VERSION))
+        self.version = u32(data, 8)
+        self.check(self.version in versions, "format version %d" % self.version)
         self.check(len(data) >= 12 + footer_len, "cut short: %d bytes" % len(data))
         self.check(data[-8:] == magic, "ends with %r, not with %r" % (data[-8:], magic))
         self.footer = len(data) - footer_len
@@ -269,12 +270,12 @@ class Table(File):
         return "%0*x" % (self.bits // 4, value)
 
 
-# Chunked files: README.md, ids.md, names.md, marks.md
+# Chunked files: README.md, ids.md, names.md, notes.md, marks.md
 
 
 class Chunked(File):
-    def __init__(self, path, magic, header_len, keyed):
-        File.__init__(self, path, magic, 32)
+    def __init__(self, path, magic, header_len, keyed, version=VERSION):
+        File.__init__(self, path, magic, 32, (version,))
         data, foot = self.data, self.footer
         count, header_crc, chunks_crc, directory_crc, self.footer_crc = struct.unpack_from("<QIIII", data, foot)
         self.check_crc(self.footer_crc, data[foot : foot + 20], "footer")
@@ -334,33 +335,30 @@ class Ids(Chunked):
         return lists
 
 
-class Names(Chunked):
-    """The names of documents by id."""
+class ById(Chunked):
+    """The names or notes of documents by id: bytes, of at most `longest`, in chunks of at most `longest_chunk`."""
 
-    def __init__(self, path):
-        Chunked.__init__(self, path, b"simnames", 16, True)
-        self.names = {}
+    def __init__(self, path, magic, version, shares, longest, longest_chunk):
+        Chunked.__init__(self, path, magic, 16, True, version)
+        self.values = {}
         previous = -1
         for number, chunk in enumerate(self.chunks):
-            self.check(len(chunk) <= 1 << 17, "chunk %d is too long" % number)
-            at, name, identifier = 8, b"", self.keys[number]
+            self.check(len(chunk) <= longest_chunk, "chunk %d is too long" % number)
+            at, value, identifier = 8, b"", self.keys[number]
             for i in range(u32(chunk, 4)):
                 delta, at = self.varint(chunk, at)
-                shared, at = self.varint(chunk, at)
+                shared, at = self.varint(chunk, at) if shares else (0, at)
                 length, at = self.varint(chunk, at)
                 self.check((i == 0) == (delta == 0), "chunk %d: the ids are not ascending" % number)
-                sound = shared <= len(name) and at + length <= len(chunk) and shared + length <= 1 << 16
-                self.check(sound, "chunk %d: a name is longer than its chunk" % number)
+                sound = shared <= len(value) and at + length <= len(chunk) and shared + length <= longest
+                self.check(sound, "chunk %d: an entry is longer than its chunk" % number)
                 identifier += delta
                 self.check(previous < identifier < 1 << 64, "chunk %d: the ids are not ascending" % number)
                 previous = identifier
-                name = name[:shared] + chunk[at : at + length]
+                value = value[:shared] + chunk[at : at + length]
                 at += length
-                try:
-                    self.names[identifier] = name.decode("utf-8")
-                except UnicodeDecodeError:
-                    self.check(False, "chunk %d: the name of %d is not UTF-8" % (number, identifier))
-            self.check(at == len(chunk) and u32(chunk, 4) > 0, "chunk %d: number of names" % number)
+                self.values[identifier] = value
+            self.check(at == len(chunk) and u32(chunk, 4) > 0, "chunk %d: number of entries" % number)
 
     def varint(self, chunk, at):
         value = 0
@@ -374,12 +372,32 @@ class Names(Chunked):
         self.check(False, "a number of more than 64 bits")
 
 
+class Names(ById):
+    """The names of documents by id."""
+
+    def __init__(self, path):
+        ById.__init__(self, path, b"simnames", VERSION, True, 1 << 16, 1 << 17)
+        self.names = {}
+        for identifier, name in self.values.items():
+            try:
+                self.names[identifier] = name.decode("utf-8")
+            except UnicodeDecodeError:
+                self.check(False, "the name of %d is not UTF-8" % identifier)
+
+
+class Notes(ById):
+    """The notes of documents by id."""
+
+    def __init__(self, path):
+        ById.__init__(self, path, b"simnotes", WITH_NOTES, False, 1 << 14, 1 << 16)
+
+
 # Stores: README.md, manifest.md
 
 
 class Manifest(File):
     def __init__(self, path):
-        File.__init__(self, path, b"simstore", 12)
+        File.__init__(self, path, b"simstore", 12, (VERSION, WITH_NOTES))
         data = self.data
         self.check_crc(u32(data, self.footer), data[: self.footer], "manifest")
         self.at = 12
@@ -425,14 +443,17 @@ class Manifest(File):
         number, fingerprints, ids, names, tombstones, marks, tables, flags = self.take("<QQQQQQII")
         self.check(number < self.next_number, "segment number %d" % number)
         self.check(1 <= tables <= 64, "%d tables" % tables)
-        self.check(flags <= 15, "flags %d" % flags)
+        has_notes = self.version >= WITH_NOTES
+        (notes,) = self.take("<Q") if has_notes else (0,)
+        self.check(flags <= (31 if has_notes else 15), "flags %d" % flags)
         self.check((flags & 1 > 0) == self.has_ids, "flags %d, the store's say otherwise of ids" % flags)
         self.check(ids >= fingerprints if flags & 1 else ids == 0, "%d ids" % ids)
         self.check((names > 0) == (flags & 2 > 0), "%d names" % names)
         files = ["%06d-%02d.table" % (number, table) for table in range(tables)]
         self.check((tombstones > 0) == (flags & 4 > 0), "%d tombstones" % tombstones)
         self.check((marks > 0) == (flags & 8 > 0), "%d marks" % marks)
-        kinds = enumerate(["ids", "names", "tombstones", "marks"])
+        self.check((notes > 0) == (flags & 16 > 0), "%d notes" % notes)
+        kinds = enumerate(["ids", "names", "tombstones", "marks", "notes"])
         kinds = [kind for bit, kind in kinds if flags >> bit & 1]
         files += ["%06d.%s" % (number, kind) for kind in kinds]
         footers = dict(zip(files, self.take("<%dI" % len(files))))
@@ -443,6 +464,7 @@ class Manifest(File):
             "names": names,
             "tombstones": tombstones,
             "marks": marks,
+            "notes": notes,
             "files": files,
             "footers": footers,
             "plan": self.text(),
@@ -500,7 +522,7 @@ class Store:
         self.manifest = Manifest(os.path.join(path, "MANIFEST"))
         entries = set()
         names = {}
-        self.marks = {}
+        self.marks, self.notes = {}, {}
         for segment in self.manifest.segments:
             added, deleted = self.read_segment(segment, names)
             entries.difference_update(deleted)
@@ -533,6 +555,8 @@ class Store:
                 for kind, *fields in operations:
                     if kind == "mark":
                         self.marks[fields[0]] = fields[1]
+                    elif kind == "note":
+                        self.notes[fields[0]] = fields[1]
                     elif kind == "delete":
                         entries.discard(tuple(fields))
                     else:
@@ -567,6 +591,11 @@ class Store:
                 self.marks.update(file.marks)
                 sound = len(file.marks) == segment["marks"]
                 file.check(sound, "%d marks, the manifest says otherwise" % len(file.marks))
+            elif name.endswith(".notes"):
+                file = Notes(path)
+                self.notes.update(file.values)
+                sound = len(file.values) == segment["notes"]
+                file.check(sound, "%d notes, the manifest says otherwise" % len(file.values))
             else:
                 file = names = Names(path)
                 sound = len(names.names) == segment["names"]
@@ -617,7 +646,8 @@ class Log(File):
         """Whether the header is whole."""
         data = self.data
         if data[:8] == b"simstlog" and len(data) >= 12:
-            self.check(u32(data, 8) == VERSION, "format version %d, not %d" % (u32(data, 8), VERSION))
+            self.version = u32(data, 8)
+            self.check(self.version in (VERSION, WITH_NOTES), "format version %d" % self.version)
         if len(data) < 56:
             return False
         torn = data[:8] == b"simstlog" and zlib.crc32(data[:52]) != u32(data, 52)
@@ -699,9 +729,12 @@ class Log(File):
 
     def operation(self):
         (kind,) = self.take(1)
-        self.check(1 <= kind <= 4, "the record at offset %d: an operation of kind %d" % (self.start, kind))
+        last = 5 if self.version >= WITH_NOTES else 4
+        self.check(1 <= kind <= last, "the record at offset %d: an operation of kind %d" % (self.start, kind))
         if kind == 4:
             return "mark", self.text(1 << 12), self.bytes(1 << 12)
+        if kind == 5:
+            return "note", u64(self.take(8), 0), self.bytes(1 << 14)
         fingerprint = int.from_bytes(self.take(self.bits // 8), "little")
         identifier = u64(self.take(8), 0)
         if kind == 3:
@@ -730,6 +763,11 @@ def print_marks(path, out):
         out.write("%s\t%s\n" % (escape(key), value.hex()))
 
 
+def print_notes(path, out):
+    for identifier, note in sorted(Store(path).notes.items()):
+        out.write("%d\t%s\n" % (identifier, note.hex()))
+
+
 def print_table(path, out):
     table = Table(path)
     for field in ["bits", "codec", "prefix_bits", "flips", "block_size", "span", "fingerprints", "permutation"]:
@@ -751,6 +789,8 @@ def print_log(path, out):
             if operation[0] == "mark":
                 # What a mark means is its writer's: in hexadecimal.
                 columns += [escape(operation[1]), operation[2].hex()]
+            elif operation[0] == "note":
+                columns += [str(operation[1]), operation[2].hex()]
             else:
                 columns += ["%0*x" % (log.bits // 4, operation[1]), str(operation[2])]
                 columns += [escape(name) for name in operation[3:] if name is not None]
@@ -762,6 +802,8 @@ def main(arguments):
         command, path = print_store, arguments[0]
     elif len(arguments) == 2 and arguments[0] == "--marks":
         command, path = print_marks, arguments[1]
+    elif len(arguments) == 2 and arguments[0] == "--notes":
+        command, path = print_notes, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--table":
         command, path = print_table, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--log":

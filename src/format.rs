@@ -1,13 +1,18 @@
 //! The constants of the files that a store consists of. What they mean is written in `format-spec/`.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 
-/// The version of the format that this crate reads and writes.
+/// The version of the format that files say which need nothing newer.
 pub(crate) const VERSION: u32 = 3;
+/// The version of the format that files say which have notes, or tell of them.
+pub(crate) const VERSION_WITH_NOTES: u32 = 4;
+/// The versions of manifests and logs that this crate reads.
+pub(crate) const VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_NOTES;
 
 /// First and last bytes of a table file.
 pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
@@ -15,6 +20,8 @@ pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
 pub(crate) const IDS_MAGIC: [u8; 8] = *b"simst-id";
 /// First and last bytes of a name file.
 pub(crate) const NAMES_MAGIC: [u8; 8] = *b"simnames";
+/// First and last bytes of a note file.
+pub(crate) const NOTES_MAGIC: [u8; 8] = *b"simnotes";
 /// First and last bytes of a mark file.
 pub(crate) const MARKS_MAGIC: [u8; 8] = *b"simmarks";
 /// First and last bytes of a tombstone file.
@@ -25,7 +32,7 @@ pub(crate) const MANIFEST_MAGIC: [u8; 8] = *b"simstore";
 pub(crate) const LOG_MAGIC: [u8; 8] = *b"simstlog";
 
 /// Smallest and largest block of a table, in bytes; sizes are powers of two.
-pub(crate) const BLOCK_SIZES: std::ops::RangeInclusive<u32> = 256..=65536;
+pub(crate) const BLOCK_SIZES: RangeInclusive<u32> = 256..=65536;
 /// Offset of the number of fingerprints in a block.
 pub(crate) const BLOCK_COUNT: usize = 4;
 /// Offset of the codec's width in a block.
@@ -99,19 +106,19 @@ pub(crate) mod ids_chunk {
     pub(crate) const LEN: usize = 20;
 }
 
-/// The header of a name file (`format-spec/names.md`) or of a mark file (`format-spec/marks.md`).
+/// The header of a file of names, notes or marks (`format-spec/names.md`, `notes.md`, `marks.md`).
 pub(crate) mod entries_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const LEN: usize = 16;
 }
 
-/// A chunk of a name or mark file starts with its checksum and its number of entries.
+/// A chunk of a name, note or mark file starts with its checksum and its number of entries.
 pub(crate) mod entries_chunk {
     pub(crate) const COUNT: usize = 4;
     pub(crate) const LEN: usize = 8;
 }
 
-/// The footer of id, name and mark files: number of chunks, checksums, magic.
+/// The footer of id, name, note and mark files: number of chunks, checksums, magic.
 pub(crate) mod chunks_footer {
     pub(crate) const CHUNKS: usize = 0;
     pub(crate) const HEADER_CRC: usize = 8;
@@ -165,7 +172,12 @@ pub(crate) mod manifest_segment {
     pub(crate) const MARKS: usize = 40;
     pub(crate) const TABLES: usize = 48;
     pub(crate) const FLAGS: usize = 52;
-    pub(crate) const LEN: usize = 56;
+    /// From version 4 on, in which the checksums come after it.
+    pub(crate) const NOTES: usize = 56;
+    /// Bytes of the fields in a version.
+    pub(crate) const fn len(version: u32) -> usize {
+        if version < super::VERSION_WITH_NOTES { NOTES } else { NOTES + 8 }
+    }
 }
 
 /// The end of a manifest: its checksum, then magic.
@@ -218,6 +230,14 @@ pub(crate) const NAMES_CHUNK: usize = 1 << 14;
 pub(crate) const MAX_NAMES_CHUNK: usize = 1 << 17;
 const _: () = assert!(NAMES_CHUNK + MAX_NAME + 30 <= MAX_NAMES_CHUNK);
 
+/// The longest note of a document, in bytes.
+pub(crate) const MAX_NOTE: usize = 1 << 14;
+/// A chunk of notes is closed when it reaches this many bytes.
+pub(crate) const NOTES_CHUNK: usize = 1 << 14;
+/// The longest chunk of notes, in bytes: one more note may follow the last byte below [`NOTES_CHUNK`].
+pub(crate) const MAX_NOTES_CHUNK: usize = 1 << 16;
+const _: () = assert!(NOTES_CHUNK + MAX_NOTE + 20 <= MAX_NOTES_CHUNK);
+
 /// A chunk of marks is closed when it reaches this many bytes.
 pub(crate) const MARKS_CHUNK: usize = 1 << 12;
 /// The longest chunk of marks, in bytes: one more may follow the last byte below [`MARKS_CHUNK`].
@@ -233,7 +253,7 @@ pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// The checksum of the footer of a table, id, name or mark file whose ends have been checked. It covers, through the
+/// The checksum of the footer of a table, id, name, note or mark file whose ends have been checked. It covers, through the
 /// checksums in the footer, every byte of the file: the manifest repeats it.
 pub(crate) fn footer_crc(file: &[u8]) -> u32 {
     file.len().checked_sub(12).map_or(0, |at| LittleEndian::read_u32(&file[at..]))
@@ -275,8 +295,20 @@ pub(crate) fn check_crc(
     if expected == found { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
 }
 
+/// Checks that the version of a file is one that is read.
+pub(crate) fn check_version(path: &Path, found: u32, versions: RangeInclusive<u32>) -> Result<()> {
+    let (path, supported) = (path.to_path_buf(), *versions.end());
+    if versions.contains(&found) { Ok(()) } else { Err(Error::UnsupportedVersion { path, found, supported }) }
+}
+
 /// Checks the magic bytes at both ends of a file and its version; returns where its footer starts.
-pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: usize) -> Result<usize> {
+pub(crate) fn check_ends(
+    path: &Path,
+    file: &[u8],
+    magic: [u8; 8],
+    versions: RangeInclusive<u32>,
+    footer_len: usize,
+) -> Result<usize> {
     let truncated = |expected: usize| {
         let damage = Damage::Truncated { expected: expected as u64, found: file.len() as u64 };
         Error::corrupt(path, file.len() as u64, damage)
@@ -290,10 +322,7 @@ pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: u
         return Err(Error::corrupt(path, 0, Damage::Magic { expected: magic, found }));
     }
     let version = LittleEndian::read_u32(&file[8..]);
-    if version != VERSION {
-        let path = path.to_path_buf();
-        return Err(Error::UnsupportedVersion { path, found: version, supported: VERSION });
-    }
+    check_version(path, version, versions)?;
     if file.len() < 12 + footer_len {
         return Err(truncated(12 + footer_len));
     }

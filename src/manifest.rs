@@ -64,6 +64,8 @@ pub(crate) struct SegmentEntry {
     pub(crate) tombstones: u64,
     /// Marks; 0 if it has none.
     pub(crate) marks: u64,
+    /// Notes; 0 if it has none.
+    pub(crate) notes: u64,
     pub(crate) tables: u32,
     pub(crate) has_ids: bool,
     pub(crate) has_names: bool,
@@ -96,6 +98,10 @@ impl SegmentEntry {
         format!("{:06}.marks", self.number)
     }
 
+    pub(crate) fn notes_name(&self) -> String {
+        format!("{:06}.notes", self.number)
+    }
+
     /// The names of all files of the segment.
     pub(crate) fn files(&self) -> Vec<String> {
         let mut files: Vec<String> = (0..self.tables).map(|table| self.table_name(table)).collect();
@@ -103,6 +109,7 @@ impl SegmentEntry {
         files.extend(self.has_names.then(|| self.names_name()));
         files.extend((self.tombstones > 0).then(|| self.tombstones_name()));
         files.extend((self.marks > 0).then(|| self.marks_name()));
+        files.extend((self.notes > 0).then(|| self.notes_name()));
         files
     }
 }
@@ -148,7 +155,7 @@ pub(crate) fn is_store_file(name: &str) -> bool {
     match table {
         _ if number < 6 => false,
         0 => {
-            let endings = [".ids", ".names", ".tombstones", ".marks", ".log"];
+            let endings = [".ids", ".names", ".tombstones", ".marks", ".notes", ".log"];
             rest == ending && (temporary || endings.contains(&ending))
         }
         _ => table == 2 && (temporary || ending == ".table"),

@@ -56,6 +56,7 @@ struct Answers<F> {
     batches: Vec<Result<Vec<BatchMatch<F>>, String>>,
     contained: Vec<Result<bool, String>>,
     names: Vec<Result<Option<String>, String>>,
+    notes: Vec<Result<Option<Vec<u8>>, String>>,
 }
 
 fn answers<F: Fingerprint>(store: &Snapshot<F>, documents: &[Document<F>]) -> Answers<F> {
@@ -76,6 +77,7 @@ fn answers<F: Fingerprint>(store: &Snapshot<F>, documents: &[Document<F>]) -> An
             .to_vec(),
         contained: queries().map(|query| store.contains(query).map_err(text)).collect(),
         names: documents.iter().map(|document| store.name(document.1).map_err(text)).collect(),
+        notes: documents.iter().map(|document| store.note(document.1).map_err(text)).collect(),
     }
 }
 
@@ -92,6 +94,7 @@ fn check_answers<F: Fingerprint>(found: &Answers<F>, sound: &Answers<F>, what: &
     assert!(all_same(&found.batches, &sound.batches), "{what}: other matches of a batch");
     assert!(all_same(&found.contained, &sound.contained), "{what}: other fingerprints");
     assert!(all_same(&found.names, &sound.names), "{what}: other names");
+    assert!(all_same(&found.notes, &sound.notes), "{what}: other notes");
 }
 
 /// A store in a folder of its own, the files as they should be, and what it should answer.
@@ -100,6 +103,15 @@ struct Sample<F> {
     files: Files,
     documents: Vec<Document<F>>,
     answers: Answers<F>,
+}
+
+/// A store of these documents, each fifth of which has a note.
+fn build_noted<F: Fingerprint>(path: &Path, options: BuildOptions, documents: &[Document<F>]) -> Snapshot<F> {
+    let mut builder = Builder::create(path, options).unwrap();
+    for (_, id, _) in documents.iter().step_by(5) {
+        builder.note(*id, &id.to_le_bytes()[..(*id % 9) as usize]).unwrap();
+    }
+    build(builder, documents)
 }
 
 fn sample<F: Fingerprint>(codec: Codec, plan: &str, count: usize, seed: u64) -> Sample<F> {
@@ -115,7 +127,7 @@ fn sample<F: Fingerprint>(codec: Codec, plan: &str, count: usize, seed: u64) -> 
         ..BuildOptions::default()
     };
     let folder = tempfile::tempdir().unwrap();
-    let store = build(Builder::create(&folder.path().join("store"), options).unwrap(), &documents);
+    let store = build_noted(&folder.path().join("store"), options, &documents);
     let answers = answers(&store, &documents);
     assert!(answers.entries.as_ref().is_ok_and(|entries| entries.len() == documents.len()));
     let mut files = Files::new();
@@ -327,7 +339,7 @@ fn files_of_another_store_are_refused() {
             block_size: Some(256),
             ..BuildOptions::default()
         };
-        let store = build(Builder::create(&path, options).unwrap(), &others);
+        let store = build_noted(&path, options, &others);
         for name in sample.files.keys() {
             let mut files = sample.files.clone();
             files.insert(name.clone(), fs::read(store.path().join(name)).unwrap());

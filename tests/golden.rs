@@ -191,6 +191,57 @@ fn write_live(path: &Path) {
     batch.commit(Durability::Sync).unwrap();
 }
 
+/// A segment with notes, of two sketches a document, another one that deletes of it and has another note, and a log with one.
+fn write_notes(path: &Path) {
+    let options = StoreOptions {
+        codec: Some(Codec::Gap),
+        plan: Some(PlanChoice::Named("probe-2".to_string())),
+        block_size: Some(256),
+        compaction: false,
+        ..StoreOptions::default()
+    };
+    let store = Store::<u64>::open(path, options).unwrap();
+    let mut batch = store.transaction();
+    for (id, note) in [(1, &[0xa1, 0xa2, 0xa3][..]), (2, &[0xb1]), (300, &[])] {
+        batch.insert(id << 8, id);
+        batch.insert(id << 32, id);
+        batch.note(id, note).unwrap();
+    }
+    batch.commit(Durability::Sync).unwrap();
+    store.flush().unwrap();
+    let mut batch = store.transaction();
+    (0..2).for_each(|i| batch.delete(1 << [8, 32][i], 1));
+    batch.note(2, &[0xb2, 0xb3]).unwrap();
+    batch.commit(Durability::Sync).unwrap();
+    store.flush().unwrap();
+    let mut batch = store.transaction();
+    batch.insert_named(0x40, 4, "four").unwrap();
+    batch.note(4, &[0xd1, 0xd2]).unwrap();
+    batch.commit(Durability::Sync).unwrap();
+}
+
+#[test]
+fn a_golden_store_with_notes() {
+    let fresh = tempfile::tempdir().unwrap();
+    write_notes(&fresh.path().join("store"));
+    compare_store("notes-64", &fresh.path().join("store"));
+    let kept = folder().join("notes-64");
+    // Files say the oldest version that has what is in them.
+    for (name, bytes) in files(&kept) {
+        let has_notes = name == "MANIFEST" || name.ends_with(".log") || name.ends_with(".notes");
+        assert_eq!(bytes[8], if has_notes { 4 } else { 3 }, "{name}");
+    }
+    let store = Snapshot::<u64>::open(&kept).unwrap();
+    assert_eq!(store.verify(|error| panic!("{error}")), 0);
+    let notes = store.notes_of(&[0, 2, 4, 300]).unwrap();
+    assert_eq!(notes, [None, Some(vec![0xb2, 0xb3]), Some(vec![0xd1, 0xd2]), Some(vec![])]);
+    assert_eq!((store.stats().segments, store.stats().notes), (2, 5));
+    let Some(output) = run_reader(&["--notes".as_ref(), &kept]) else { return };
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "1\ta1a2a3\n2\tb2b3\n4\td1d2\n300\t\n");
+    let output = run_reader(&[&kept]).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 5);
+}
+
 #[test]
 fn a_live_golden_store() {
     let fresh = tempfile::tempdir().unwrap();
@@ -298,7 +349,9 @@ fn check_golden<F: Fingerprint>(golden: &[Golden<F>]) {
 /// in hexadecimal, without gaps but where a line is `...`.
 #[test]
 fn the_pages_quote_golden_files() {
-    for page in ["README.md", "table.md", "ids.md", "names.md", "marks.md", "manifest.md", "log.md"] {
+    for page in
+        ["README.md", "table.md", "ids.md", "names.md", "notes.md", "marks.md", "manifest.md", "log.md"]
+    {
         let text = fs::read_to_string(folder().parent().unwrap().join(page)).unwrap();
         let examples: Vec<&str> = text.split("```").skip(1).step_by(2).map(str::trim).collect();
         let examples = examples.iter().filter(|example| example.starts_with("golden/"));

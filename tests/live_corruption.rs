@@ -36,6 +36,7 @@ fn store() -> (Files, Vec<Model>) {
     for i in 0..60 {
         let mut batch = store.transaction();
         batch.insert_named(fingerprint(i), i, &format!("page {i}")).unwrap();
+        batch.note(i, &[i as u8; 3]).unwrap();
         batch.commit(Durability::Os).unwrap();
         model.insert((fingerprint(i), i));
     }
@@ -56,8 +57,10 @@ fn store() -> (Files, Vec<Model>) {
             assert!(store.delete(fingerprint(i), i).unwrap());
             model.remove(&(fingerprint(i), i));
         } else {
-            store.insert(fingerprint(200 + i), i).unwrap();
-            store.sync().unwrap();
+            let mut batch = store.transaction();
+            batch.insert(fingerprint(200 + i), i);
+            batch.note(i, b"note").unwrap();
+            batch.commit(Durability::Sync).unwrap();
             model.insert((fingerprint(200 + i), i));
         }
         models.push(model.clone());
@@ -128,7 +131,7 @@ fn check(files: &Files, name: &str, models: &[Model], what: &str) {
 fn it_is_read_as_it_was() {
     let (files, models) = store();
     assert_eq!(&read(&files).unwrap(), models.last().unwrap());
-    for ending in [".table", ".ids", ".names", ".tombstones", ".marks", ".log"] {
+    for ending in [".table", ".ids", ".names", ".notes", ".tombstones", ".marks", ".log"] {
         assert!(files.keys().any(|name| name.ends_with(ending)), "{ending}");
     }
 }

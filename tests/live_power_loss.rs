@@ -18,6 +18,8 @@ type Model = BTreeSet<(u64, u64)>;
 
 /// In a model, the mark that batches set: this, and the id of the first pair of the last batch.
 const MARK: u64 = 0x6d61_726b;
+/// The same for the note that batches and loads set, and the id that has it.
+const NOTE: u64 = 0x6e6f_7465;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -171,6 +173,9 @@ fn step(
                 batch.mark("last", &id.to_le_bytes())?;
                 model.retain(|&(x, _)| x != MARK);
                 model.insert((MARK, *id));
+                batch.note(NOTE, &id.to_le_bytes())?;
+                model.retain(|&(x, _)| x != NOTE);
+                model.insert((NOTE, *id));
             }
             batch.commit(*durability)?;
             *durability != Durability::Os
@@ -181,6 +186,11 @@ fn step(
                 load.insert(x, id)?;
             }
             model.extend(pairs);
+            if let Some((_, id)) = pairs.last() {
+                load.note(NOTE, &id.to_le_bytes())?;
+                model.retain(|&(x, _)| x != NOTE);
+                model.insert((NOTE, *id));
+            }
             load.finish()?;
             true
         }
@@ -268,6 +278,8 @@ fn found(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<Model>, String
     }
     let mark = snapshot.mark("last").map_err(|error| error.to_string())?;
     model.extend(mark.map(|id| (MARK, u64::from_le_bytes(id.try_into().unwrap()))));
+    let note = snapshot.note(NOTE).map_err(|error| error.to_string())?;
+    model.extend(note.map(|id| (NOTE, u64::from_le_bytes(id.try_into().unwrap()))));
     Ok(Some(model))
 }
 

@@ -11,14 +11,14 @@ use simstore::{BuildOptions, Builder, Durability, Snapshot, Store, StoreOptions}
 use crate::support::random::Random;
 
 type Files = BTreeMap<String, Vec<u8>>;
-/// Fingerprint, id, and name.
-type Documents = BTreeSet<(u64, u64, Option<String>)>;
+/// Fingerprint, id, name, and note.
+type Documents = BTreeSet<(u64, u64, Option<String>, Option<Vec<u8>>)>;
 
 fn name(id: u64) -> String {
     format!("page {id}")
 }
 
-/// Three segments with names, tombstones and marks, the last two of writes, and two logs.
+/// Three segments with names, notes, tombstones and marks, the last two of writes, and two logs.
 fn live_store(path: &Path) {
     let fingerprints: Vec<u64> = Random(21).clustered(6000);
     let pair = |i: usize| (fingerprints[i], i as u64);
@@ -27,6 +27,7 @@ fn live_store(path: &Path) {
     let mut builder = Builder::create(path, options).unwrap();
     for (fingerprint, id) in (0..4000).map(pair) {
         builder.insert_named(fingerprint, id, &name(id)).unwrap();
+        builder.note(id, &id.to_le_bytes()).unwrap();
     }
     builder.finish().unwrap();
     // In records of which each that is lost takes few pairs with it.
@@ -36,6 +37,7 @@ fn live_store(path: &Path) {
         let mut transaction = store.transaction();
         for (fingerprint, id) in inserted.map(pair) {
             transaction.insert_named(fingerprint, id, &name(id)).unwrap();
+            transaction.note(id, &id.to_le_bytes()).unwrap();
             if id % 100 == 0 {
                 transaction.commit(Durability::Os).unwrap();
                 transaction = store.transaction();
@@ -67,7 +69,7 @@ fn documents(path: &Path) -> Documents {
     assert_eq!(store.verify(|error| panic!("{error}")), 0);
     let document = |entry: simstore::Entry<u64>| {
         let id = entry.id.unwrap();
-        (entry.fingerprint, id, store.name(id).unwrap())
+        (entry.fingerprint, id, store.name(id).unwrap(), store.note(id).unwrap())
     };
     store.iter().map(|entry| document(entry.unwrap())).collect()
 }
@@ -106,7 +108,7 @@ fn check(files: &Files, name: &str, missing: bool, intact: &Documents) {
         // The others of the segment have the same fingerprints.
         "table" => panic!("{context}"),
         "ids" => assert!(rescued.is_subset(intact) && &rescued != intact, "{context}"),
-        "names" => assert_eq!(fingerprints(&rescued), fingerprints(intact), "{context}"),
+        "names" | "notes" => assert_eq!(fingerprints(&rescued), fingerprints(intact), "{context}"),
         "tombstones" => assert!(rescued.is_superset(intact) && &rescued != intact, "{context}"),
         "MANIFEST" | "marks" => assert_eq!(&rescued, intact, "{context}"),
         "log" => {
@@ -130,7 +132,7 @@ fn sound() -> (Files, Documents) {
     let path = folder.path().join("store");
     live_store(&path);
     let files = files(&path);
-    for ending in [".table", ".ids", ".names", ".tombstones", ".marks", ".log"] {
+    for ending in [".table", ".ids", ".names", ".notes", ".tombstones", ".marks", ".log"] {
         assert!(files.keys().filter(|name| name.ends_with(ending)).count() > 1, "{ending}");
     }
     (files, documents(&path))

@@ -12,8 +12,12 @@ use tempfile::TempDir;
 #[path = "../../tests/support/seal.rs"]
 mod seal;
 
-const NAMES: [(&str, &[u8; 8]); 3] =
-    [("000001.ids", b"simst-id"), ("000001.names", b"simnames"), ("MANIFEST", b"simstore")];
+const NAMES: [(&str, &[u8; 8]); 4] = [
+    ("000001.ids", b"simst-id"),
+    ("000001.names", b"simnames"),
+    ("000001.notes", b"simnotes"),
+    ("MANIFEST", b"simstore"),
+];
 
 thread_local! {
     static SOUND: (TempDir, PathBuf, seal::Files) = {
@@ -28,6 +32,7 @@ thread_local! {
         for i in 0..200_u64 {
             let fingerprint = (i / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             builder.insert_named(fingerprint, 3 * i, &format!("document {i}")).unwrap();
+            builder.note(3 * i, &i.to_le_bytes()).unwrap();
         }
         builder.finish().unwrap();
         let mut files = seal::Files::new();
@@ -48,10 +53,10 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = data.to_vec();
     let end = bytes.len() - 8;
     bytes[..8].copy_from_slice(magic);
-    bytes[8..12].copy_from_slice(&3_u32.to_le_bytes());
     bytes[end..].copy_from_slice(magic);
     SOUND.with(|(_, path, sound)| {
         let mut files = sound.clone();
+        bytes[8..12].copy_from_slice(&sound[name][8..12]);
         files.insert(name.to_string(), bytes);
         seal::seal_store(&mut files);
         fs::write(path.join(name), &files[name]).unwrap();
@@ -61,7 +66,7 @@ fuzz_target!(|data: &[u8]| {
             // As many as the chunks have bits.
             assert!(store.iter().count() <= 200 + files["000001.ids"].len() * 8);
             for id in [0, 1, 3, 300, 597, 598, u64::MAX] {
-                let _ = store.name(id);
+                let _ = (store.name(id), store.note(id));
             }
             for i in (0..100_u64).step_by(9) {
                 let _ = store.query(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), store.distance());

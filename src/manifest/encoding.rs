@@ -19,15 +19,23 @@ const HAS_IDS: u32 = 1;
 const HAS_NAMES: u32 = 2;
 const HAS_TOMBSTONES: u32 = 4;
 const HAS_MARKS: u32 = 8;
+/// From version 4 on.
+const HAS_NOTES: u32 = 16;
 /// Header, the lengths of two texts, footer.
 const MIN_LEN: usize = header::LEN + 4 + 4 + footer::LEN;
 
 impl Manifest {
+    /// Whether a segment has notes.
+    pub(crate) fn has_notes(&self) -> bool {
+        self.segments.iter().any(|segment| segment.notes > 0)
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let settings = &self.settings;
+        let version = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
         let mut bytes = vec![0; header::LEN];
         bytes[..header::VERSION].copy_from_slice(&format::MANIFEST_MAGIC);
-        LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
+        LittleEndian::write_u32(&mut bytes[header::VERSION..], version);
         bytes[header::BITS] = settings.bits as u8;
         bytes[header::DISTANCE] = settings.distance as u8;
         bytes[header::CODEC] = settings.codec.number();
@@ -42,7 +50,7 @@ impl Manifest {
         LittleEndian::write_u32(&mut bytes[header::SEGMENTS..], self.segments.len() as u32);
         write_text(&mut bytes, &settings.profile);
         write_text(&mut bytes, settings.plan.as_str());
-        self.segments.iter().for_each(|segment| segment.encode(&mut bytes));
+        self.segments.iter().for_each(|segment| segment.encode(version, &mut bytes));
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
         bytes.extend_from_slice(&format::MANIFEST_MAGIC);
@@ -50,7 +58,7 @@ impl Manifest {
     }
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
-        let end = format::check_ends(path, bytes, format::MANIFEST_MAGIC, footer::LEN)?;
+        let end = format::check_ends(path, bytes, format::MANIFEST_MAGIC, format::VERSIONS, footer::LEN)?;
         let expected = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
         let found = crc32fast::hash(&bytes[..end]);
         if expected != found {
@@ -61,6 +69,7 @@ impl Manifest {
             let damage = Damage::Truncated { expected: MIN_LEN as u64, found: bytes.len() as u64 };
             return Err(Error::corrupt(path, 0, damage));
         }
+        let version = LittleEndian::read_u32(&bytes[header::VERSION..]);
         let check = |offset: usize, name, found: u64, expected, sound: bool| {
             check_field(path, offset, name, found, expected, sound)
         };
@@ -100,7 +109,7 @@ impl Manifest {
         let mut numbers = HashSet::new();
         for _ in 0..count {
             let at = rest.at;
-            let segment = SegmentEntry::decode(&mut rest, keeps_ids)?;
+            let segment = SegmentEntry::decode(&mut rest, version, keeps_ids)?;
             let sound = segment.number < next_number && numbers.insert(segment.number);
             let expected = "a number below the next one that no other segment has";
             check(at + entry::NUMBER, "number", segment.number, expected, sound)?;
@@ -116,8 +125,8 @@ impl Manifest {
 }
 
 impl SegmentEntry {
-    fn encode(&self, bytes: &mut Vec<u8>) {
-        let mut fields = [0; entry::LEN];
+    fn encode(&self, version: u32, bytes: &mut Vec<u8>) {
+        let mut fields = vec![0; entry::len(version)];
         LittleEndian::write_u64(&mut fields[entry::NUMBER..], self.number);
         LittleEndian::write_u64(&mut fields[entry::FINGERPRINTS..], self.fingerprints);
         LittleEndian::write_u64(&mut fields[entry::IDS..], self.ids);
@@ -128,28 +137,37 @@ impl SegmentEntry {
         let flags = (u32::from(self.has_ids) * HAS_IDS)
             | (u32::from(self.has_names) * HAS_NAMES)
             | (u32::from(self.tombstones > 0) * HAS_TOMBSTONES)
-            | (u32::from(self.marks > 0) * HAS_MARKS);
+            | (u32::from(self.marks > 0) * HAS_MARKS)
+            | (u32::from(self.notes > 0) * HAS_NOTES);
         LittleEndian::write_u32(&mut fields[entry::FLAGS..], flags);
+        if version >= format::VERSION_WITH_NOTES {
+            LittleEndian::write_u64(&mut fields[entry::NOTES..], self.notes);
+        }
         bytes.extend_from_slice(&fields);
         self.footers.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
         write_text(bytes, &self.plan);
     }
 
-    fn decode(rest: &mut Rest<'_>, keeps_ids: bool) -> Result<SegmentEntry> {
+    fn decode(rest: &mut Rest<'_>, version: u32, keeps_ids: bool) -> Result<SegmentEntry> {
         let (path, start) = (rest.path, rest.at);
         let check = |field: usize, name, found: u64, expected, sound: bool| {
             check_field(path, start + field, name, found, expected, sound)
         };
-        let fields = rest.take(entry::LEN)?;
+        let fields = rest.take(entry::len(version))?;
         let u64_at = |at: usize| LittleEndian::read_u64(&fields[at..]);
         let (fingerprints, ids) = (u64_at(entry::FINGERPRINTS), u64_at(entry::IDS));
         let (names, tombstones) = (u64_at(entry::NAMES), u64_at(entry::TOMBSTONES));
         let marks = u64_at(entry::MARKS);
+        let (notes, flags_end) = if version < format::VERSION_WITH_NOTES {
+            (0, HAS_NOTES)
+        } else {
+            (u64_at(entry::NOTES), 2 * HAS_NOTES)
+        };
         let tables = LittleEndian::read_u32(&fields[entry::TABLES..]);
         let flags = LittleEndian::read_u32(&fields[entry::FLAGS..]);
         let sound = (1..=MAX_TABLES as u32).contains(&tables);
         check(entry::TABLES, "tables", u64::from(tables), "1 to 64", sound)?;
-        check(entry::FLAGS, "flags", u64::from(flags), "0 to 15", flags <= 15)?;
+        check(entry::FLAGS, "flags", u64::from(flags), "those of its version", flags < flags_end)?;
         let has = |flag| flags & flag != 0;
         let (has_ids, has_names) = (has(HAS_IDS), has(HAS_NAMES));
         let sound = if has_ids { ids >= fingerprints } else { ids == 0 };
@@ -162,6 +180,8 @@ impl SegmentEntry {
         check(entry::TOMBSTONES, "tombstones", tombstones, expected, sound)?;
         let expected = "1 at least, or none without a mark file";
         check(entry::MARKS, "marks", marks, expected, has(HAS_MARKS) == (marks > 0))?;
+        let expected = "1 at least, or none without a note file";
+        check(entry::NOTES, "notes", notes, expected, has(HAS_NOTES) == (notes > 0))?;
         let files = tables + flags.count_ones();
         let footers = (0..files).map(|_| rest.u32()).collect::<Result<_>>()?;
         Ok(SegmentEntry {
@@ -171,6 +191,7 @@ impl SegmentEntry {
             names,
             tombstones,
             marks,
+            notes,
             tables,
             has_ids,
             has_names,

@@ -10,6 +10,7 @@ fn example() -> Manifest {
         names: u64::from(number == 1),
         tombstones: number / 9 * 3,
         marks: number / 9 * 2,
+        notes: 0,
         tables: 2,
         has_ids: true,
         has_names: number == 1,
@@ -80,7 +81,7 @@ fn each_field_has_its_limits() {
     let sound = example().encode();
     // Behind the profile and the plan; then a segment with the checksums of four files and the text "probe-2".
     let first = header::LEN + 4 + "words-2".len() + 4 + "auto".len();
-    let second = first + entry::LEN + 4 * 4 + 4 + "probe-2".len();
+    let second = first + entry::len(3) + 4 * 4 + 4 + "probe-2".len();
     let cases: [(usize, &[u8], &str); 26] = [
         (header::BITS, &[63], "bits"),
         (header::DISTANCE, &[17], "distance"),
@@ -134,6 +135,42 @@ fn each_field_has_its_limits() {
     }
 }
 
+/// Only where a segment has notes is there a field for them, and another version.
+#[test]
+fn notes_make_another_version() {
+    let without = example();
+    let mut with = example();
+    with.segments[1].notes = 3;
+    with.segments[1].footers.push(7);
+    let (bytes, longer) = (without.encode(), with.encode());
+    assert_eq!((bytes[header::VERSION], longer[header::VERSION]), (3, 4));
+    assert_eq!(longer.len(), bytes.len() + 2 * 8 + 4);
+    assert_eq!(Manifest::decode(Path::new("m"), &longer).unwrap(), with);
+    let first = header::LEN + 4 + "words-2".len() + 4 + "auto".len();
+    let second = first + entry::len(4) + 4 * 4 + 4 + "probe-2".len();
+    let cases = [
+        (first + entry::NOTES, 1, "notes"),
+        (second + entry::NOTES, 0, "notes"),
+        (first + entry::FLAGS, 35, "flags"),
+    ];
+    for (at, value, field) in cases {
+        let mut bytes = longer.clone();
+        bytes[at] = value;
+        let error = decode_sealed(bytes).unwrap_err();
+        assert!(
+            matches!(&error, Error::Corrupt { offset, damage: Damage::Field { name, .. }, .. }
+                if (*offset, *name) == (at as u64, field)),
+            "{error}"
+        );
+    }
+    // A version that has no notes, or is not known.
+    for version in [3, 5] {
+        let mut bytes = longer.clone();
+        bytes[header::VERSION] = version;
+        assert!(decode_sealed(bytes).is_err());
+    }
+}
+
 #[test]
 fn a_plan_of_another_version_comes_back() {
     let mut manifest = example();
@@ -147,6 +184,7 @@ fn only_files_of_a_store_are_ever_removed() {
         "000001.log",
         "000001.tombstones",
         "000001.marks",
+        "000001.notes",
         "000001-00.table",
         "000001.ids",
         "000012.names",

@@ -6,9 +6,9 @@
 //! which is a number of operations, always shows the same.
 
 mod bands;
+mod by_id;
 mod growing;
 mod marks;
-mod names;
 mod pairs;
 #[cfg(test)]
 mod tests;
@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::bands::Bands;
+use self::by_id::ById;
 use self::marks::Marks;
-use self::names::Names;
 use self::pairs::{Pair, Pairs};
 use crate::fingerprint::Fingerprint;
 use crate::kernels::{Work, dispatch};
@@ -32,13 +32,14 @@ const MAX_CHAIN_BITS: u32 = 24;
 /// Recent inserts and deletes.
 ///
 /// A delete ends the pair here, and leaves a tombstone, which hides the pair in all older places for good: a pair
-/// that is inserted again is a new entry, live here, and its tombstone stays. Names belong to ids, and stay when
-/// pairs are deleted. At most 2^32 - 256 pairs.
+/// that is inserted again is a new entry, live here, and its tombstone stays. Names and notes belong to ids, and stay
+/// when pairs are deleted. At most 2^32 - 256 pairs.
 pub(crate) struct Memtable<F> {
     pairs: Pairs<F>,
     bands: Bands<F>,
     tombstones: Pairs<F>,
-    names: Names,
+    names: ById<str>,
+    notes: ById<[u8]>,
     marks: Marks,
     distance: u32,
     /// Operations so far. The lock only makes sure that there is one writer.
@@ -57,7 +58,8 @@ impl<F: Fingerprint> Memtable<F> {
             pairs: Pairs::new(chain_bits),
             bands: Bands::new(distance, expected),
             tombstones: Pairs::new(chain_bits),
-            names: Names::new(chain_bits),
+            names: ById::new(chain_bits),
+            notes: ById::new(chain_bits),
             marks: Marks::default(),
             distance,
             operations: Mutex::new(0),
@@ -77,6 +79,7 @@ impl<F: Fingerprint> Memtable<F> {
             Operation::Insert { fingerprint, id, name } => self.insert(fingerprint, id, name),
             Operation::Delete { fingerprint, id } => self.delete(fingerprint, id),
             Operation::Mark { key, value } => self.set_mark(key, value),
+            Operation::Note { id, note } => self.set_note(id, note),
         }
     }
 
@@ -111,6 +114,13 @@ impl<F: Fingerprint> Memtable<F> {
         let mut operation = self.operations();
         *operation += 1;
         self.marks.set(key, value, *operation);
+    }
+
+    /// Keeps a note with an id. Visible once published.
+    pub(crate) fn set_note(&self, id: u64, note: &[u8]) {
+        let mut operation = self.operations();
+        *operation += 1;
+        self.notes.add(id, note, *operation);
     }
 
     /// Makes all operations so far visible at once; returns the version that shows them.
@@ -163,6 +173,11 @@ impl<F: Fingerprint> Memtable<F> {
         self.names.find(id, version).map(str::to_string)
     }
 
+    /// The newest note of an id.
+    pub(crate) fn note(&self, version: u64, id: u64) -> Option<Vec<u8>> {
+        self.notes.find(id, version).map(<[u8]>::to_vec)
+    }
+
     /// The mark kept under a key.
     pub(crate) fn mark(&self, version: u64, key: &str) -> Option<Vec<u8>> {
         self.marks.get(key, version)
@@ -208,6 +223,16 @@ impl<F: Fingerprint> Memtable<F> {
         self.names.visit(version, visitor);
     }
 
+    /// The newest note of each id, ascending by id.
+    pub(crate) fn notes(&self, version: u64) -> Vec<(u64, Vec<u8>)> {
+        self.notes.sorted(version)
+    }
+
+    /// How many notes were given.
+    pub(crate) fn notes_len(&self) -> u64 {
+        self.notes.len()
+    }
+
     /// How many names were given.
     pub(crate) fn names_len(&self) -> u64 {
         self.names.len()
@@ -229,6 +254,7 @@ impl<F: Fingerprint> Memtable<F> {
             + self.bands.bytes()
             + self.tombstones.bytes()
             + self.names.bytes()
+            + self.notes.bytes()
             + self.marks.bytes()
     }
 }

@@ -9,6 +9,7 @@ use super::*;
 enum Operation<F> {
     Insert(F, u64, Option<String>),
     Delete(F, u64),
+    Note(u64, Vec<u8>),
 }
 
 /// What a memtable shows at one version.
@@ -17,11 +18,17 @@ struct Model<F> {
     live: BTreeSet<(F, u64)>,
     tombstones: BTreeSet<(F, u64)>,
     names: BTreeMap<u64, String>,
+    notes: BTreeMap<u64, Vec<u8>>,
 }
 
 impl<F: Fingerprint> Model<F> {
     fn new() -> Self {
-        Model { live: BTreeSet::new(), tombstones: BTreeSet::new(), names: BTreeMap::new() }
+        Model {
+            live: BTreeSet::new(),
+            tombstones: BTreeSet::new(),
+            names: BTreeMap::new(),
+            notes: BTreeMap::new(),
+        }
     }
 
     fn apply(&mut self, operation: &Operation<F>) {
@@ -36,6 +43,7 @@ impl<F: Fingerprint> Model<F> {
                 self.live.remove(&(*fingerprint, *id));
                 self.tombstones.insert((*fingerprint, *id));
             }
+            Operation::Note(id, note) => drop(self.notes.insert(*id, note.clone())),
         }
     }
 
@@ -48,6 +56,7 @@ fn apply<F: Fingerprint>(memtable: &Memtable<F>, operation: &Operation<F>) {
     match operation {
         Operation::Insert(fingerprint, id, name) => memtable.insert(*fingerprint, *id, name.as_deref()),
         Operation::Delete(fingerprint, id) => memtable.delete(*fingerprint, *id),
+        Operation::Note(id, note) => memtable.set_note(*id, note),
     }
 }
 
@@ -88,10 +97,11 @@ fn fingerprint<F: Fingerprint>() -> impl Strategy<Value = F> {
 fn operation<F: Fingerprint>() -> impl Strategy<Value = (Operation<F>, bool)> {
     let id = prop_oneof![0_u64..4, Just(u64::MAX)];
     let name = prop::option::of("[ab]{0,1}");
-    (0..3, fingerprint(), id, name, prop::bool::weighted(0.3)).prop_map(
+    (0..4, fingerprint(), id, name, prop::bool::weighted(0.3)).prop_map(
         |(kind, fingerprint, id, name, publish)| {
             let operation = match kind {
                 0 => Operation::Delete(fingerprint, id),
+                1 => Operation::Note(id, name.unwrap_or_default().into_bytes()),
                 _ => Operation::Insert(fingerprint, id, name),
             };
             (operation, publish)
@@ -122,8 +132,10 @@ fn same_as_model<F: Fingerprint>(
         assert_eq!(memtable.entries(*version), model.live.iter().copied().collect::<Vec<_>>());
         assert_eq!(memtable.tombstones(*version), model.tombstones.iter().copied().collect::<Vec<_>>());
         assert_eq!(memtable.names(*version), model.names.clone().into_iter().collect::<Vec<_>>());
+        assert_eq!(memtable.notes(*version), model.notes.clone().into_iter().collect::<Vec<_>>());
         assert_eq!(memtable.len(*version), model.live.len() as u64);
         for id in ids {
+            assert_eq!(memtable.note(*version, id), model.notes.get(&id).cloned());
             assert_eq!(memtable.name(*version, id), model.names.get(&id).cloned());
         }
         for &one in queries {
@@ -161,6 +173,7 @@ fn since_as_model<F: Fingerprint>(
                     Operation::Delete(fingerprint, id) => {
                         inserted.remove(&(*fingerprint, *id));
                     }
+                    Operation::Note(..) => {}
                 }
             }
             for &one in queries {

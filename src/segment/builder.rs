@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::by_id::{NamesWriter, NotesWriter};
 use super::ids::IdsWriter;
 use super::marks::MarksWriter;
-use super::names::NamesWriter;
 use super::tombstones;
 use crate::codec::SymbolCounts;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{TableHeader, TableWriter};
 use crate::threads;
 
-/// Collects fingerprints and ids in any order, names and marks in theirs, and writes the files of a segment.
+/// Collects fingerprints and ids in any order, names, notes and marks in theirs, and writes the files of a segment.
 pub(crate) struct SegmentBuilder<F> {
     options: BuildOptions,
     store: PathBuf,
@@ -33,6 +33,8 @@ pub(crate) struct SegmentBuilder<F> {
     tombstones: Vec<(F, u64)>,
     marks: Option<MarksWriter<NewFile>>,
     marked: u64,
+    notes: Option<NotesWriter<NewFile>>,
+    noted: u64,
 }
 
 enum Records<F> {
@@ -60,6 +62,8 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             tombstones: Vec::new(),
             marks: None,
             marked: 0,
+            notes: None,
+            noted: 0,
         }
     }
 
@@ -76,8 +80,20 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             self.names = Some(NamesWriter::new(NewFile::create(&self.options.fs, &path)?, &path)?);
         }
         if let Some(names) = &mut self.names {
-            names.push(id, name)?;
+            names.push(id, name.as_bytes())?;
             self.named += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        if self.notes.is_none() {
+            let path = self.store.join(self.entry().notes_name());
+            self.notes = Some(NotesWriter::new(NewFile::create(&self.options.fs, &path)?, &path)?);
+        }
+        if let Some(notes) = &mut self.notes {
+            notes.push(id, note)?;
+            self.noted += 1;
         }
         Ok(())
     }
@@ -108,6 +124,7 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             names: self.named,
             tombstones: self.tombstones.len() as u64,
             marks: self.marked,
+            notes: self.noted,
             tables: 0,
             has_ids: self.options.ids,
             has_names: self.named > 0,
@@ -128,6 +145,9 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         }
         if let Some(marks) = self.marks.take() {
             marks.finish()?.commit()?;
+        }
+        if let Some(notes) = self.notes.take() {
+            notes.finish()?.commit()?;
         }
         if !self.tombstones.is_empty() {
             let path = self.store.join(self.entry().tombstones_name());

@@ -1,6 +1,6 @@
-//! The frame that id, name and mark files share: a header, numbered chunks with a checksum each, a directory of
-//! their offsets, a footer (`format-spec/README.md`, "Chunked files"). The chunks of names and of marks are entries, one
-//! after the other.
+//! The frame that id, name, note and mark files share: a header, numbered chunks with a checksum each, a directory of
+//! their offsets, a footer (`format-spec/README.md`, "Chunked files"). The chunks of all but ids are entries, one after the
+//! other.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,8 @@ impl<W: Write> ChunksWriter<W> {
 /// What tells a file of entries from another one.
 pub(super) struct EntryKind {
     pub(super) magic: [u8; 8],
+    /// The version of the format that it says.
+    pub(super) version: u32,
     /// Whether the directory has a key for each chunk.
     pub(super) keyed: bool,
     /// A chunk is closed when it has as many bytes.
@@ -106,7 +108,7 @@ impl<W: Write> EntriesWriter<W> {
     pub(super) fn new(sink: W, path: &Path, kind: &'static EntryKind) -> Result<Self> {
         let mut header = [0; entries_header::LEN];
         header[..entries_header::VERSION].copy_from_slice(&kind.magic);
-        LittleEndian::write_u32(&mut header[entries_header::VERSION..], format::VERSION);
+        LittleEndian::write_u32(&mut header[entries_header::VERSION..], kind.version);
         let chunks = ChunksWriter::new(sink, path, &header)?;
         Ok(EntriesWriter { chunks, kind, chunk: vec![0; entries_chunk::LEN], count: 0, key: None })
     }
@@ -160,12 +162,12 @@ impl Chunks {
     pub(super) fn open(
         path: &Path,
         bytes: Bytes,
-        magic: [u8; 8],
+        (magic, version): ([u8; 8], u32),
         header_len: usize,
         keyed: bool,
     ) -> Result<Self> {
         let file = bytes.as_ref();
-        let end = format::check_ends(path, file, magic, footer::LEN)?;
+        let end = format::check_ends(path, file, magic, version..=version, footer::LEN)?;
         let foot = &file[end..];
         let crc = |at: usize, part, offset: usize, bytes: &[u8]| {
             format::check_crc(path, part, offset, bytes, LittleEndian::read_u32(&foot[at..]))
@@ -201,7 +203,7 @@ impl Chunks {
 
     /// As [`Chunks::open`], for a file of entries.
     pub(super) fn open_entries(path: &Path, bytes: Bytes, kind: &EntryKind) -> Result<Self> {
-        Chunks::open(path, bytes, kind.magic, entries_header::LEN, kind.keyed)
+        Chunks::open(path, bytes, (kind.magic, kind.version), entries_header::LEN, kind.keyed)
     }
 
     fn misplaced(&self, chunk: usize) -> Error {

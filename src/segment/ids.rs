@@ -94,7 +94,7 @@ pub(super) struct IdChunk<'a> {
 impl Ids {
     /// Opens an id file without the table that it belongs to.
     pub(super) fn open_alone(path: &Path, bytes: Bytes) -> Result<Self> {
-        let chunks = Chunks::open(path, bytes, format::IDS_MAGIC, header::LEN, false)?;
+        let chunks = Chunks::open(path, bytes, (format::IDS_MAGIC, format::VERSION), header::LEN, false)?;
         let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
         Ok(Ids { chunks, ids })
     }

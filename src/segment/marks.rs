@@ -13,6 +13,7 @@ use crate::progress::Steps;
 
 const KIND: EntryKind = EntryKind {
     magic: format::MARKS_MAGIC,
+    version: format::VERSION,
     keyed: false,
     closed_at: format::MARKS_CHUNK,
     longest: (format::MAX_MARKS_CHUNK, "at most 16384 bytes"),

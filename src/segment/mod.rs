@@ -1,10 +1,10 @@
-//! Segments: an immutable set of fingerprints with their ids and names.
+//! Segments: an immutable set of fingerprints with their ids, names and notes.
 
 mod builder;
+mod by_id;
 mod chunks;
 mod ids;
 mod marks;
-mod names;
 mod salvage;
 #[cfg(test)]
 mod tests;
@@ -15,9 +15,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 pub(crate) use self::builder::SegmentBuilder;
+use self::by_id::{Names, Notes};
 use self::ids::Ids;
 use self::marks::Marks;
-use self::names::Names;
 pub(crate) use self::salvage::SegmentRemains;
 use self::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
@@ -25,6 +25,7 @@ use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
 use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
+use crate::map::Bytes;
 use crate::plan::Plan;
 use crate::table::{self, Table};
 
@@ -65,6 +66,8 @@ pub struct Stats {
     pub tombstones: u64,
     /// Marks: an upper bound while some are in several segments. Those that are in memory are not counted.
     pub marks: u64,
+    /// Notes of documents: an upper bound while some are in memory, or in several segments.
+    pub notes: u64,
     /// Pairs in memory that are not in segments yet.
     pub memtable_entries: u64,
     /// Segments.
@@ -83,11 +86,13 @@ pub struct Stats {
     pub tombstone_bytes: u64,
     /// Bytes of the mark files.
     pub mark_bytes: u64,
+    /// Bytes of the note files.
+    pub note_bytes: u64,
     /// Bytes in memory besides the maps of the files: block indexes, which blocks are verified.
     pub memory: u64,
 }
 
-/// An immutable set of fingerprints: its tables, and its ids, names and marks if it has any.
+/// An immutable set of fingerprints: its tables, and its ids, names, marks and notes if it has any.
 #[derive(Debug)]
 pub struct Segment<F> {
     entry: SegmentEntry,
@@ -97,33 +102,44 @@ pub struct Segment<F> {
     names: Option<Names>,
     tombstones: Option<Tombstones<F>>,
     marks: Option<Marks>,
+    notes: Option<Notes>,
+}
+
+/// The files of a segment, opened in the order of [`SegmentEntry::files`].
+struct Files<'a> {
+    fs: &'a dyn Fs,
+    store: &'a Path,
+    /// Of those that have not been opened.
+    footers: std::slice::Iter<'a, u32>,
+}
+
+impl Files<'_> {
+    /// Opens the next one, which has to be the one that the manifest names.
+    fn open<T>(&mut self, name: String, open: impl FnOnce(&Path, Bytes) -> Result<T>) -> Result<T> {
+        let path = self.store.join(name);
+        let bytes = self.fs.map(&path).map_err(Error::io(&path, "open"))?;
+        let footer = footer_crc(bytes.as_ref());
+        let opened = open(&path, bytes)?;
+        let is_named = self.footers.next() == Some(&footer);
+        if is_named { Ok(opened) } else { Err(Error::corrupt(&path, 0, OTHER_FOOTER)) }
+    }
 }
 
 impl<F: Fingerprint> Segment<F> {
     /// Opens the files of a segment.
     pub(crate) fn open(fs: &dyn Fs, store: &Path, entry: SegmentEntry, distance: u32) -> Result<Self> {
-        let map = |name: String| {
-            let path = store.join(name);
-            let bytes = fs.map(&path).map_err(Error::io(&path, "open"))?;
-            let footer = footer_crc(bytes.as_ref());
-            Ok::<_, Error>((path, bytes, footer))
-        };
-        let mut named = entry.footers.iter();
-        // Called once a file has been found to be whole, in the order of `SegmentEntry::files`.
-        let mut check_footer = |path: &Path, footer| {
-            if named.next() == Some(&footer) { Ok(()) } else { Err(Error::corrupt(path, 0, OTHER_FOOTER)) }
-        };
+        let mut files = Files { fs, store, footers: entry.footers.iter() };
         let mut tables = Vec::new();
         for number in 0..entry.tables {
-            let (path, bytes, footer) = map(entry.table_name(number))?;
-            let table = Table::<F>::open(&path, bytes)?;
-            if table.header().fingerprints != entry.fingerprints {
-                let what = "the numbers of fingerprints of the table and of the manifest";
-                let offset = crate::format::table_header::FINGERPRINTS as u64;
-                return Err(Error::corrupt(&path, offset, Damage::Mismatch { what }));
-            }
-            check_footer(&path, footer)?;
-            tables.push(table);
+            tables.push(files.open(entry.table_name(number), |path, bytes| {
+                let table = Table::<F>::open(path, bytes)?;
+                if table.header().fingerprints != entry.fingerprints {
+                    let what = "the numbers of fingerprints of the table and of the manifest";
+                    let offset = crate::format::table_header::FINGERPRINTS as u64;
+                    return Err(Error::corrupt(path, offset, Damage::Mismatch { what }));
+                }
+                Ok(table)
+            })?);
         }
         let plans = tables.iter().map(|table| table.header().plan.clone()).collect();
         let plan = Plan::new(&entry.plan, distance, plans).map_err(|error| {
@@ -137,47 +153,26 @@ impl<F: Fingerprint> Segment<F> {
                 other => other,
             }
         })?;
-        let ids = match entry.has_ids {
-            true => {
-                let (path, bytes, footer) = map(entry.ids_name())?;
-                let ids = Ids::open(&path, bytes, entry.fingerprints, tables[0].blocks())?;
-                check_footer(&path, footer)?;
-                Some(ids)
-            }
-            false => None,
+        let mut open_ids = || {
+            let blocks = tables[0].blocks();
+            files.open(entry.ids_name(), |path, bytes| Ids::open(path, bytes, entry.fingerprints, blocks))
         };
-        let names = match entry.has_names {
-            true => {
-                let (path, bytes, footer) = map(entry.names_name())?;
-                let names = Names::open(&path, bytes)?;
-                check_footer(&path, footer)?;
-                Some(names)
+        let ids = if entry.has_ids { Some(open_ids()?) } else { None };
+        let names = if entry.has_names { Some(files.open(entry.names_name(), Names::open)?) } else { None };
+        let mut open_tombstones = || {
+            let name = entry.tombstones_name();
+            let tombstones =
+                files.open(name.clone(), |path, bytes| Tombstones::open(path, bytes.as_ref()))?;
+            if tombstones.pairs().len() as u64 != entry.tombstones {
+                let what = "the number of tombstones and the manifest";
+                return Err(Error::corrupt(&store.join(name), 0, Damage::Mismatch { what }));
             }
-            false => None,
+            Ok(tombstones)
         };
-        let tombstones = match entry.tombstones {
-            0 => None,
-            count => {
-                let (path, bytes, footer) = map(entry.tombstones_name())?;
-                let tombstones = Tombstones::open(&path, bytes.as_ref())?;
-                check_footer(&path, footer)?;
-                if tombstones.pairs().len() as u64 != count {
-                    let what = "the number of tombstones and the manifest";
-                    return Err(Error::corrupt(&path, 0, Damage::Mismatch { what }));
-                }
-                Some(tombstones)
-            }
-        };
-        let marks = match entry.marks {
-            0 => None,
-            _ => {
-                let (path, bytes, footer) = map(entry.marks_name())?;
-                let marks = Marks::open(&path, bytes)?;
-                check_footer(&path, footer)?;
-                Some(marks)
-            }
-        };
-        Ok(Segment { entry, plan, tables, ids, names, tombstones, marks })
+        let tombstones = if entry.tombstones > 0 { Some(open_tombstones()?) } else { None };
+        let marks = if entry.marks > 0 { Some(files.open(entry.marks_name(), Marks::open)?) } else { None };
+        let notes = if entry.notes > 0 { Some(files.open(entry.notes_name(), Notes::open)?) } else { None };
+        Ok(Segment { entry, plan, tables, ids, names, tombstones, marks, notes })
     }
 
     /// The number that the names of its files start with.
@@ -203,26 +198,30 @@ impl<F: Fingerprint> Segment<F> {
         let table_memory: usize = self.tables.iter().map(Table::memory).sum();
         let tombstone_bytes = self.tombstones.as_ref().map_or(0, Tombstones::file_len);
         let mark_bytes = self.marks.as_ref().map_or(0, |marks| marks.chunks.file_len());
+        let note_bytes = self.notes.as_ref().map_or(0, |notes| notes.chunks.file_len());
         let memory = table_memory
             + self.ids.as_ref().map_or(0, |ids| ids.chunks.memory())
             + self.names.as_ref().map_or(0, |names| names.chunks.memory())
             + self.tombstones.as_ref().map_or(0, Tombstones::memory)
-            + self.marks.as_ref().map_or(0, |marks| marks.chunks.memory());
+            + self.marks.as_ref().map_or(0, |marks| marks.chunks.memory())
+            + self.notes.as_ref().map_or(0, |notes| notes.chunks.memory());
         Stats {
             fingerprints: self.entry.fingerprints,
             ids: self.entry.ids,
             names: self.entry.names,
             tombstones: self.entry.tombstones,
             marks: self.entry.marks,
+            notes: self.entry.notes,
             memtable_entries: 0,
             segments: 1,
             tables: self.tables.len(),
-            bytes: table_bytes + id_bytes + name_bytes + tombstone_bytes + mark_bytes,
+            bytes: table_bytes + id_bytes + name_bytes + tombstone_bytes + mark_bytes + note_bytes,
             table_bytes,
             id_bytes,
             name_bytes,
             tombstone_bytes,
             mark_bytes,
+            note_bytes,
             memory: memory as u64,
         }
     }
@@ -329,6 +328,26 @@ impl<F: Fingerprint> Segment<F> {
     /// The ids in a chunk of names whose name is one of these.
     pub(crate) fn ids_of_names(&self, chunk: usize, wanted: &HashSet<String>) -> Result<Vec<u64>> {
         self.names.as_ref().map_or(Ok(Vec::new()), |names| names.ids_of(chunk, wanted))
+    }
+
+    /// Number of chunks of notes.
+    pub(crate) fn note_chunks(&self) -> usize {
+        self.notes.as_ref().map_or(0, |notes| notes.chunks.len())
+    }
+
+    /// Appends the ids and notes of a chunk, ascending.
+    pub(crate) fn notes(&self, chunk: usize, all: &mut impl Extend<(u64, Vec<u8>)>) -> Result<()> {
+        self.notes.as_ref().map_or(Ok(()), |notes| notes.read(chunk, all))
+    }
+
+    /// The note of a document.
+    pub(crate) fn note(&self, id: u64) -> Result<Option<Vec<u8>>> {
+        self.notes.as_ref().map_or(Ok(None), |notes| notes.get(id))
+    }
+
+    /// Calls `found` with positions among some ids, which ascend, and the notes of these; reads no chunk twice.
+    pub(crate) fn notes_of(&self, ids: &[u64], found: impl FnMut(usize, Vec<u8>)) -> Result<()> {
+        self.notes.as_ref().map_or(Ok(()), |notes| notes.get_each(ids, found))
     }
 
     /// Appends the entries of a block of the first table whose ids are wanted.

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::OTHER_FOOTER;
+use super::by_id::{Names, Notes};
 use super::ids::Ids;
 use super::marks::Marks;
-use super::names::Names;
 use super::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -28,6 +28,7 @@ pub(crate) struct SegmentRemains<F> {
     names: Option<Names>,
     tombstones: Option<Tombstones<F>>,
     marks: Option<Marks>,
+    notes: Option<Notes>,
     /// Distinct fingerprints, as far as it is known.
     pub(crate) fingerprints: u64,
 }
@@ -64,8 +65,8 @@ impl<F: Fingerprint> SegmentRemains<F> {
             next += usize::from(has);
             if has { entry.footers.get(next - 1).copied() } else { None }
         };
-        let [ids_footer, names_footer, tombstones_footer, marks_footer] =
-            [entry.has_ids, entry.has_names, entry.tombstones > 0, entry.marks > 0].map(&mut footer);
+        let has = [entry.has_ids, entry.has_names, entry.tombstones > 0, entry.marks > 0, entry.notes > 0];
+        let [ids_footer, names_footer, tombstones_footer, marks_footer, notes_footer] = has.map(&mut footer);
         let blocks = tables.first().and_then(Option::as_ref).map(Table::blocks);
         let ids = if entry.has_ids {
             open.file(&entry.ids_name(), ids_footer, |path, bytes| {
@@ -91,7 +92,9 @@ impl<F: Fingerprint> SegmentRemains<F> {
         };
         let marks =
             if entry.marks > 0 { open.file(&entry.marks_name(), marks_footer, Marks::open) } else { None };
-        SegmentRemains { entry, tables, ids, names, tombstones, marks, fingerprints }
+        let notes =
+            if entry.notes > 0 { open.file(&entry.notes_name(), notes_footer, Notes::open) } else { None };
+        SegmentRemains { entry, tables, ids, names, tombstones, marks, notes, fingerprints }
     }
 
     /// The tables that could be opened.
@@ -112,6 +115,16 @@ impl<F: Fingerprint> SegmentRemains<F> {
     /// Appends the ids and names of a chunk, ascending.
     pub(crate) fn names(&self, chunk: usize, all: &mut impl Extend<(u64, String)>) -> Result<()> {
         self.names.as_ref().map_or(Ok(()), |names| names.read(chunk, all))
+    }
+
+    /// Number of chunks of notes.
+    pub(crate) fn note_chunks(&self) -> usize {
+        self.notes.as_ref().map_or(0, |notes| notes.chunks.len())
+    }
+
+    /// Appends the ids and notes of a chunk, ascending.
+    pub(crate) fn notes(&self, chunk: usize, all: &mut impl Extend<(u64, Vec<u8>)>) -> Result<()> {
+        self.notes.as_ref().map_or(Ok(()), |notes| notes.read(chunk, all))
     }
 
     /// Its marks; calls `damaged` with each part that cannot be read.

@@ -46,7 +46,7 @@ fn options() -> BuildOptions {
     }
 }
 
-/// 500 fingerprints with 600 ids, 100 names, two tombstones and two marks; ids begin with `first`.
+/// 500 fingerprints with 600 ids, 100 names, 120 notes, two tombstones and two marks; ids begin with `first`.
 fn build(number: u64, first: u64, options: BuildOptions) -> Built {
     let folder = tempfile::tempdir().unwrap();
     let mut builder = SegmentBuilder::<u64>::new(folder.path(), number, options);
@@ -54,6 +54,9 @@ fn build(number: u64, first: u64, options: BuildOptions) -> Built {
         builder.insert(fingerprint(i), first + i).unwrap();
         if i % 6 == 0 {
             builder.name(first + i, &format!("document {i}")).unwrap();
+        }
+        if i % 5 == 0 {
+            builder.note(first + i, &i.to_be_bytes()).unwrap();
         }
     }
     builder.tombstones(vec![(3, 7), (4, 0)]);
@@ -119,13 +122,14 @@ fn what_is_built_comes_back() {
         "000012.names",
         "000012.tombstones",
         "000012.marks",
+        "000012.notes",
     ];
     assert_eq!(built.entry.files(), files);
     let segment = built.open().unwrap();
     assert_eq!(problems(&segment).len(), 0);
     let stats = segment.stats();
-    let counts = (stats.fingerprints, stats.ids, stats.names, stats.tombstones, stats.marks, stats.tables);
-    assert_eq!(counts, (500, 600, 100, 2, 2, 2));
+    let counts = (stats.fingerprints, stats.ids, stats.names, stats.tombstones, stats.marks, stats.notes);
+    assert_eq!((counts, stats.tables), ((500, 600, 100, 2, 2, 120), 2));
     let on_disk: u64 = files.iter().map(|name| fs::metadata(built.file(name)).unwrap().len()).sum();
     assert_eq!(stats.bytes, on_disk);
 
@@ -142,6 +146,10 @@ fn what_is_built_comes_back() {
     assert_eq!(matches, expected);
     assert_eq!(segment.name(1006).unwrap().as_deref(), Some("document 6"));
     assert_eq!((segment.name(1007).unwrap(), segment.name(0).unwrap()), (None, None));
+    assert_eq!(
+        (segment.note(1005).unwrap(), segment.note(1006).unwrap()),
+        (Some(vec![0, 0, 0, 0, 0, 0, 0, 5]), None)
+    );
     assert_eq!((segment.mark("a").unwrap(), segment.mark("c").unwrap()), (Some(b"1".to_vec()), None));
     assert!(segment.hides(3, 7) && !segment.hides(3, 0) && !segment.hides(7, 3));
 }
@@ -176,7 +184,7 @@ fn every_missing_or_cut_off_file_is_told_by_its_name() {
     built.open().unwrap();
 }
 
-/// A file that is sound by itself, of a segment with other ids, names, marks and tombstones.
+/// A file that is sound by itself, of a segment with other ids, names, notes, marks and tombstones.
 #[test]
 fn every_file_of_another_segment_is_told_by_its_name() {
     let built = build(1, 0, options());
@@ -186,6 +194,7 @@ fn every_file_of_another_segment_is_told_by_its_name() {
         builder.insert(!fingerprint(i), 9000 + i).unwrap();
         if i % 6 == 0 {
             builder.name(9000 + i, "other").unwrap();
+            builder.note(9000 + i, b"other").unwrap();
         }
     }
     builder.tombstones(vec![(3, 7), (4, 1)]);
@@ -219,6 +228,7 @@ fn counts_that_are_not_the_files_are_told() {
         ("000001.ids", SegmentEntry { ids: 601, ..entry.clone() }),
         ("000001.names", SegmentEntry { names: 99, ..entry.clone() }),
         ("000001.marks", SegmentEntry { marks: 1, ..entry.clone() }),
+        ("000001.notes", SegmentEntry { notes: 121, ..entry.clone() }),
     ];
     for (name, entry) in read {
         let problems = problems(&built.open_as(&entry, 3).unwrap());
@@ -246,7 +256,7 @@ fn verifying_tells_the_file_that_is_damaged() {
         let problems = problems(&built.open().unwrap());
         assert!(!problems.is_empty() && problems.iter().all(|error| name_of(error) == name), "{problems:?}");
     }
-    for name in ["000001.names", "000001.marks"] {
+    for name in ["000001.names", "000001.marks", "000001.notes"] {
         let built = build(1, 0, options());
         built.damage(name, 30);
         let names: Vec<_> = problems(&built.open().unwrap()).iter().map(name_of).collect();
@@ -371,11 +381,13 @@ fn fingerprints_outlive_their_ids() {
 }
 
 #[test]
-fn out_of_order_names_and_marks_are_refused() {
+fn out_of_order_names_notes_and_marks_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut builder = SegmentBuilder::<u64>::new(folder.path(), 1, options());
     builder.name(5, "a").unwrap();
     assert!(matches!(builder.name(5, "b"), Err(Error::OutOfOrder { .. })));
+    builder.note(5, b"a").unwrap();
+    assert!(matches!(builder.note(4, b"b"), Err(Error::OutOfOrder { .. })));
     builder.mark("k", b"").unwrap();
     assert!(matches!(builder.mark("j", b""), Err(Error::OutOfOrder { .. })));
 }

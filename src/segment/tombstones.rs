@@ -38,7 +38,13 @@ pub(super) struct Tombstones<F> {
 
 impl<F: Fingerprint> Tombstones<F> {
     pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let end = format::check_ends(path, bytes, TOMBSTONES_MAGIC, footer::LEN)?;
+        let end = format::check_ends(
+            path,
+            bytes,
+            TOMBSTONES_MAGIC,
+            format::VERSION..=format::VERSION,
+            footer::LEN,
+        )?;
         let corrupt = |offset: usize, damage| Err(Error::corrupt(path, offset as u64, damage));
         let expected = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
         let found = crc32fast::hash(&bytes[..end]);

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::by_id::{ById, Names, Notes, Value};
 use super::ids::Ids;
 use super::marks::Marks;
-use super::names::Names;
 use super::tombstones::Tombstones;
 use super::{OTHER_FOOTER, Segment};
 use crate::error::{Damage, Error, Result};
@@ -62,13 +62,10 @@ impl<F: Fingerprint> Segment<F> {
         if self.ids.is_some() {
             self.verify_ids(steps, &mut damaged)?;
         }
-        if let Some(names) = &self.names {
-            let count = names.verify(steps, &mut damaged)?;
-            if count != self.entry.names {
-                let what = "the number of names and the manifest";
-                damaged(Error::corrupt(names.chunks.path(), 0, Damage::Mismatch { what }));
-            }
-        }
+        let named = "the number of names and the manifest";
+        verify_by_id(self.names.as_ref(), (self.entry.names, named), steps, &mut damaged)?;
+        let noted = "the number of notes and the manifest";
+        verify_by_id(self.notes.as_ref(), (self.entry.notes, noted), steps, &mut damaged)?;
         if let Some(marks) = &self.marks {
             let mut whole = true;
             let count = marks.verify(steps, |error| {
@@ -157,6 +154,7 @@ impl<F: Fingerprint> Segment<F> {
                     Some("table") => Table::<F>::open(&path, bytes).map(drop)?,
                     Some("ids") => Ids::open_alone(&path, bytes).map(drop)?,
                     Some("names") => Names::open(&path, bytes).map(drop)?,
+                    Some("notes") => Notes::open(&path, bytes).map(drop)?,
                     Some("marks") => Marks::open(&path, bytes).map(drop)?,
                     _ => Tombstones::<F>::open(&path, bytes.as_ref()).map(drop)?,
                 }
@@ -169,6 +167,20 @@ impl<F: Fingerprint> Segment<F> {
             }
         }
     }
+}
+
+/// Reads all names or notes, and compares their number with that of the manifest.
+fn verify_by_id<V: Value>(
+    values: Option<&ById<V>>,
+    (expected, what): (u64, &'static str),
+    steps: &Steps<'_>,
+    damaged: &mut impl FnMut(Error),
+) -> Result<()> {
+    let Some(values) = values else { return Ok(()) };
+    if values.verify(steps, &mut *damaged)? != expected {
+        damaged(Error::corrupt(values.chunks.path(), 0, Damage::Mismatch { what }));
+    }
+    Ok(())
 }
 
 /// The sum of a table's original fingerprints, and whether all of it could be read.

@@ -156,6 +156,15 @@ impl<F: Fingerprint> Builder<F> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.name(id, name))
     }
 
+    /// Keeps some bytes with a document, up to 16 KiB of what is to be told of it without its text. Ids come in ascending order.
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] if the id is not larger than that of the note before, [`Error::BadArgument`] if they are too
+    /// many, [`Error::Io`].
+    pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        self.segment.as_mut().map_or(Ok(()), |segment| segment.note(id, note))
+    }
+
     /// Keeps a mark. Keys come in ascending order.
     pub(super) fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.mark(key, value))

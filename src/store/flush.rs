@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::shared::{Change, Shared, lock};
+use super::view::View;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::SegmentEntry;
+use crate::memtable::Memtable;
 use crate::segment::{Segment, SegmentBuilder};
 
 /// Flushes memtables that take no more, until the store is closed and none is left, or a write fails. Were they left to the
@@ -43,20 +45,20 @@ pub(super) fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
     // Without older segments there is nothing to delete from.
     let tombstones = if view.segments.is_empty() { Vec::new() } else { memtable.tombstones(version) };
     let marks = memtable.marks(version);
+    let gone = gone(&view, memtable, version, &entries);
+    let mut names = memtable.names(version);
+    let mut notes = memtable.notes(version);
+    names.retain(|(id, _)| !gone.contains(id));
+    notes.retain(|(id, _)| !gone.contains(id));
     let distance = view.manifest.settings.distance.max(memtable.distance());
-    let added = if entries.is_empty() && tombstones.is_empty() && marks.is_empty() {
+    let nothing = entries.is_empty() && tombstones.is_empty() && marks.is_empty() && notes.is_empty();
+    let added = if nothing {
         None
     } else {
         let mut builder =
             SegmentBuilder::new(&shared.path, shared.take_number(), shared.build_options(&view, distance));
-        // The name of a deleted document goes with it.
-        let ids: Option<HashSet<u64>> =
-            memtable.has_tombstones().then(|| entries.iter().map(|&(_, id)| id).collect());
-        for (id, name) in memtable.names(version) {
-            if ids.as_ref().is_none_or(|ids| ids.contains(&id)) {
-                builder.name(id, &name)?;
-            }
-        }
+        names.iter().try_for_each(|(id, name)| builder.name(*id, name))?;
+        notes.iter().try_for_each(|(id, note)| builder.note(*id, note))?;
         for (fingerprint, id) in entries {
             builder.insert(fingerprint, id)?;
         }
@@ -77,6 +79,22 @@ pub(super) fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
     let distance = view.manifest.settings.distance;
     let highest_id = memtable.highest_id(version);
     shared.change(Change { removed: Vec::new(), added, flushed: true, distance, highest_id })
+}
+
+/// The ids of deleted documents, whose names and notes go with them. Where there are older segments, a document may have other
+/// fingerprints there: whether it is gone is seen when they are merged.
+fn gone<F: Fingerprint>(
+    view: &View<F>,
+    memtable: &Memtable<F>,
+    version: u64,
+    entries: &[(F, u64)],
+) -> HashSet<u64> {
+    if !memtable.has_tombstones() || !view.segments.is_empty() {
+        return HashSet::new();
+    }
+    let kept: HashSet<u64> = entries.iter().map(|&(_, id)| id).collect();
+    let deleted = memtable.tombstones(version).into_iter().map(|(_, id)| id);
+    deleted.filter(|id| !kept.contains(id)).collect()
 }
 
 /// Opens a segment that has just been written.

@@ -20,6 +20,11 @@ impl<F: Fingerprint> Snapshot<F> {
         Newest::new(self.segments(), Segment::name_chunks, Segment::names)
     }
 
+    /// All ids that have notes, as [`Snapshot::names`].
+    pub(super) fn notes(&self) -> Newest<F, u64, Vec<u8>> {
+        Newest::new(self.segments(), Segment::note_chunks, Segment::notes)
+    }
+
     /// All marks, ascending by key, each with its newest value. Ends after the first error. What is in memory only is left
     /// out.
     pub(super) fn marks(&self) -> Newest<F, String, Vec<u8>> {
@@ -114,8 +119,8 @@ impl<F: Fingerprint> Iterator for Iter<'_, F> {
     }
 }
 
-/// Iterates over what segments keep by key, with the newest value of each; made by [`Snapshot::names`] and
-/// [`Snapshot::marks`].
+/// Iterates over what segments keep by key, with the newest value of each; made by [`Snapshot::names`], [`Snapshot::notes`]
+/// and [`Snapshot::marks`].
 pub(super) struct Newest<F, K, V> {
     cursors: Vec<KeyCursor<F, K, V>>,
     chunks: Chunks<F>,

@@ -57,6 +57,15 @@ impl<'a, F: Fingerprint> Load<'a, F> {
         self.insert(fingerprint, id)
     }
 
+    /// Keeps some bytes with a document, as [`Transaction::note`](crate::Transaction::note) does, if there is anything to load. Ids
+    /// come in ascending order.
+    ///
+    /// # Errors
+    /// As [`Builder::note`](crate::Builder::note).
+    pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        self.builder.note(id, note)
+    }
+
     /// Keeps some bytes under a key, as [`Transaction::mark`](crate::Transaction::mark) does, if there is anything to load. Keys come
     /// in ascending order.
     ///

@@ -48,8 +48,8 @@ pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
     let view = shared.view();
     let size = |segment: &Arc<crate::segment::Segment<F>>| {
         let stats = segment.stats();
-        // A mark weighs what a pair does: one that is merged again and again costs as much.
-        let pairs = stats.ids.max(stats.fingerprints) + stats.marks;
+        // A mark or a note weighs what a pair does: one that is merged again and again costs as much.
+        let pairs = stats.ids.max(stats.fingerprints) + stats.marks + stats.notes;
         Size { pairs, tombstones: stats.tombstones }
     };
     compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout.max(2))
@@ -90,8 +90,11 @@ fn merge_here<F: Fingerprint>(
         tombstones.sort_unstable();
         tombstones.dedup();
     }
-    let deleted: HashSet<u64> =
-        segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id).collect();
+    // Of documents that may be gone: in older segments they may have other fingerprints.
+    let mut deleted = HashSet::new();
+    if range.start == 0 {
+        deleted.extend(segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id));
+    }
     let mut options = shared.build_options(&view, distance);
     match way {
         Way::Background => options.fs = Arc::new(Throttle::new(shared.clone())),
@@ -122,6 +125,14 @@ fn merge_here<F: Fingerprint>(
         let (id, name) = named?;
         if !deleted.contains(&id) || kept.contains(&id) {
             builder.name(id, &name)?;
+            is_empty = false;
+        }
+    }
+    for noted in merged.notes() {
+        steps.ask_at(&mut seen)?;
+        let (id, note) = noted?;
+        if !deleted.contains(&id) || kept.contains(&id) {
+            builder.note(id, &note)?;
             is_empty = false;
         }
     }

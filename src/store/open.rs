@@ -13,12 +13,12 @@ use super::view::{LogInfo, Recent, View};
 use super::{LOCK, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::log_header;
+use crate::format::{self, log_header};
 use crate::fs::{Fs, Lock, TEMPORARY};
 use crate::manifest::{MANIFEST, Manifest, Settings, check_log_number, is_store_file, log_name};
 use crate::memtable::Memtable;
 use crate::options::StoreOptions;
-use crate::wal::{LogWriter, PreviousLog};
+use crate::wal::{LogStart, LogWriter};
 
 /// When there are more logs than this, what they say becomes a segment.
 const MOST_LOGS: usize = 8;
@@ -56,7 +56,8 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     let mut view = recovery::segments::<F>(fs, path, &manifest, &[])?;
     let logs = Logs::find(&**fs, path, &manifest)?;
     let memtable = Memtable::new(manifest.settings.distance, options.memtable.max(logs.bytes));
-    let Replayed { sequence, logs: found, last, before_last } = logs.replay(path, &manifest, &memtable)?;
+    let Replayed { sequence, version, logs: found, last, before_last } =
+        logs.replay(path, &manifest, &memtable)?;
     view.logs = found;
     let torn_end = view.logs.iter().find_map(|log| log.torn_end(path));
     // What was read may be only in the page cache: nothing is written after it before it is durable.
@@ -86,7 +87,9 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
             (next_number - 1, last)
         }
     };
-    let log = start_log(fs, path, number, sequence, previous)?;
+    let version = if manifest.has_notes() { format::VERSION_WITH_NOTES } else { version };
+    let start = LogStart { version, first_sequence: sequence, previous };
+    let log = start_log(fs, path, number, start)?;
     // That log says how much of them there was.
     view.logs.iter_mut().for_each(|log| log.ended = true);
     if manifest.first_log == 0 {
@@ -113,11 +116,10 @@ pub(super) fn start_log<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,
     number: u64,
-    sequence: u64,
-    previous: Option<PreviousLog>,
+    start: LogStart,
 ) -> Result<LogWriter<F>> {
     check_log_number(path, number)?;
-    let log = LogWriter::create(fs, &path.join(log_name(number)), number, sequence, previous)?;
+    let log = LogWriter::create(fs, &path.join(log_name(number)), number, start)?;
     fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
     Ok(log)
 }

@@ -101,6 +101,41 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(pairs)
     }
 
+    /// The name of a document, if it was stored with one. That of a deleted document may stay until compaction.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the part of the names that would hold it is damaged.
+    pub fn name(&self, id: u64) -> Result<Option<String>> {
+        if let Some(name) = self.memtables().rev().find_map(|(memtable, version)| memtable.name(version, id))
+        {
+            return Ok(Some(name));
+        }
+        for segment in self.segments().iter().rev() {
+            if let Some(name) = segment.name(id)? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What was kept with a document, see [`Transaction::note`](crate::Transaction::note); that of a deleted document may stay
+    /// until compaction.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the part of the notes that would hold it is damaged.
+    pub fn note(&self, id: u64) -> Result<Option<Vec<u8>>> {
+        if let Some(note) = self.memtables().rev().find_map(|(memtable, version)| memtable.note(version, id))
+        {
+            return Ok(Some(note));
+        }
+        for segment in self.segments().iter().rev() {
+            if let Some(note) = segment.note(id)? {
+                return Ok(Some(note));
+            }
+        }
+        Ok(None)
+    }
+
     /// The names of documents, in the order of their ids, which ascend. As [`Snapshot::name`] for each, but no part of the
     /// names is read twice.
     ///
@@ -117,6 +152,24 @@ impl<F: Fingerprint> Snapshot<F> {
             }
         }
         Ok(names)
+    }
+
+    /// The notes of documents, in the order of their ids, which ascend. As [`Snapshot::note`] for each, but no part of the
+    /// notes is read twice.
+    ///
+    /// # Errors
+    /// As [`Snapshot::note`].
+    pub fn notes_of(&self, ids: &[u64]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut notes = vec![None; ids.len()];
+        for segment in self.segments() {
+            segment.notes_of(ids, |i, note| notes[i] = Some(note))?;
+        }
+        for (memtable, version) in self.memtables() {
+            for (id, note) in ids.iter().zip(&mut notes) {
+                *note = memtable.note(version, *id).or(note.take());
+            }
+        }
+        Ok(notes)
     }
 }
 

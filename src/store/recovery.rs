@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::view::{LogInfo, Recent, View};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::log_header;
+use crate::format::{self, log_header};
 use crate::fs::Fs;
 use crate::manifest::{Manifest, SegmentEntry, log_name, log_number};
 use crate::memtable::Memtable;
@@ -112,7 +112,8 @@ impl Logs {
         memtable: &Memtable<F>,
     ) -> Result<Replayed> {
         let sequence = manifest.sequence;
-        let mut replayed = Replayed { sequence, logs: Vec::new(), last: None, before_last: None };
+        let version = format::VERSION;
+        let mut replayed = Replayed { sequence, version, logs: Vec::new(), last: None, before_last: None };
         for (number, bytes) in &self.logs {
             let log = path.join(log_name(*number));
             let mut operations = 0;
@@ -143,6 +144,7 @@ impl Logs {
                 records: end.records(),
                 operations,
             });
+            replayed.version = replayed.version.max(end.start.version);
             replayed.before_last = end.start.previous;
             replayed.last = Some(PreviousLog { number: *number, len: end.sound_bytes });
             replayed.sequence = end.next_sequence;
@@ -155,6 +157,8 @@ impl Logs {
 pub(super) struct Replayed {
     /// The sequence number of the next record.
     pub(super) sequence: u64,
+    /// The newest version of the format that one has.
+    pub(super) version: u32,
     pub(super) logs: Vec<LogInfo>,
     /// What the next log will say of the last one.
     pub(super) last: Option<PreviousLog>,

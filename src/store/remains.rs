@@ -230,6 +230,10 @@ fn of_file(error: &Error) -> Finding {
             found.lost = true;
             found.what += "; the names of its documents are lost";
         }
+        Some("notes") => {
+            found.lost = true;
+            found.what += "; what was noted of its documents is lost";
+        }
         Some("tombstones") => {
             found.lost = true;
             found.what += "; what it deleted from older segments is back";
@@ -261,6 +265,7 @@ fn entries_of(names: &[String]) -> Vec<SegmentEntry> {
             names: 0,
             tombstones: 0,
             marks: 0,
+            notes: 0,
             tables: 1,
             has_ids: keeps_ids,
             has_names: false,
@@ -271,6 +276,7 @@ fn entries_of(names: &[String]) -> Vec<SegmentEntry> {
         entry.has_names |= kind == "names";
         entry.tombstones += u64::from(kind == "tombstones");
         entry.marks += u64::from(kind == "marks");
+        entry.notes += u64::from(kind == "notes");
     }
     entries.into_values().collect()
 }

@@ -1,6 +1,7 @@
 //! Another store of what is intact of a damaged one.
 
 use std::collections::{HashSet, VecDeque};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub struct Salvaged {
     pub ids: u64,
     /// Names in the new store.
     pub names: u64,
+    /// Notes in the new store.
+    pub notes: u64,
     /// Operations of the logs that were done again.
     pub operations: u64,
     /// Fingerprints that could be read, but not their ids.
@@ -110,7 +113,21 @@ pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions
     rescue.result.findings.clone_from(&store.findings);
     rescue.result.operations = store.operations;
     rescue.segments(&store)?;
-    rescue.names(&store)?;
+    let version = store.memtable.version();
+    rescue.by_id(
+        &store,
+        store.memtable.names(version),
+        SegmentRemains::name_chunks,
+        SegmentRemains::names,
+        |builder, id, name| builder.name(id, &name),
+    )?;
+    rescue.by_id(
+        &store,
+        store.memtable.notes(version),
+        SegmentRemains::note_chunks,
+        SegmentRemains::notes,
+        |builder, id, note| builder.note(id, &note),
+    )?;
     rescue.finish(&store, options.keep_without_ids)
 }
 
@@ -190,16 +207,20 @@ impl<F: Fingerprint> Rescue<'_, F> {
         Ok(())
     }
 
-    /// The newest name of each document; that of a deleted one goes with it.
-    fn names(&mut self, store: &StoreRemains<F>) -> Result<()> {
-        let version = store.memtable.version();
-        let recent = store.memtable.names(version).into();
-        let mut cursors: Vec<Cursor<'_, F>> = store
-            .segments
-            .iter()
-            .map(|segment| Cursor { segment: Some(segment), chunk: 0, names: VecDeque::new() })
-            .collect();
-        cursors.push(Cursor { segment: None, chunk: 0, names: recent });
+    /// The newest name of each document, or its newest note; that of a deleted one goes with it. `recent` are those of the
+    /// logs, `keep` adds one to the new store.
+    fn by_id<V>(
+        &mut self,
+        store: &StoreRemains<F>,
+        recent: Vec<(u64, V)>,
+        chunks: fn(&SegmentRemains<F>) -> usize,
+        read: ReadChunk<F, V>,
+        keep: impl Fn(&mut Builder<F>, u64, V) -> Result<()>,
+    ) -> Result<()> {
+        let cursor =
+            |segment| Cursor { left: 0..chunks(segment), segment: Some(segment), values: VecDeque::new() };
+        let mut cursors: Vec<Cursor<'_, F, V>> = store.segments.iter().map(cursor).collect();
+        cursors.push(Cursor { left: 0..0, segment: None, values: recent.into() });
         let mut previous = None;
         let progress = self.progress.clone();
         let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
@@ -208,26 +229,26 @@ impl<F: Fingerprint> Rescue<'_, F> {
             let findings = &mut self.result.findings;
             let mut least = None;
             for cursor in &mut cursors {
-                cursor.fill(|error| findings.push(Finding::of(&error, true)));
-                let first = cursor.names.front().map(|&(id, _)| id);
+                cursor.fill(read, |error| findings.push(Finding::of(&error, true)));
+                let first = cursor.values.front().map(|&(id, _)| id);
                 least = [least, first].into_iter().flatten().min();
             }
             let Some(id) = least else { return Ok(()) };
             // The newest comes last.
             let mut newest = None;
             for cursor in &mut cursors {
-                if cursor.names.front().is_some_and(|named| named.0 == id) {
-                    newest = cursor.names.pop_front();
+                if cursor.values.front().is_some_and(|value| value.0 == id) {
+                    newest = cursor.values.pop_front();
                 }
             }
             let is_deleted = store.deleted.contains(&id) && !self.kept.contains(&id);
             // A chunk whose ids do not ascend is damaged, whatever its checksum says.
-            if let Some((id, name)) = newest
+            if let Some((id, value)) = newest
                 && !is_deleted
                 && previous.is_none_or(|previous| previous < id)
             {
                 previous = Some(id);
-                self.builder.name(id, &name)?;
+                keep(&mut self.builder, id, value)?;
             }
         }
     }
@@ -252,28 +273,33 @@ impl<F: Fingerprint> Rescue<'_, F> {
             store.marks.iter().try_for_each(|(key, value)| self.builder.mark(key, value))?;
         }
         let stats = self.builder.finish()?.stats();
-        (result.fingerprints, result.ids, result.names) = (stats.fingerprints, stats.ids, stats.names);
+        (result.fingerprints, result.ids) = (stats.fingerprints, stats.ids);
+        (result.names, result.notes) = (stats.names, stats.notes);
         Ok(result)
     }
 }
 
-/// How far the names of a segment, or of the logs, have been read.
-struct Cursor<'a, F: Fingerprint> {
+/// Appends the ids and values of a chunk.
+type ReadChunk<F, V> = fn(&SegmentRemains<F>, usize, &mut VecDeque<(u64, V)>) -> Result<()>;
+
+/// How far the names or notes of a segment, or of the logs, have been read.
+struct Cursor<'a, F: Fingerprint, V> {
     segment: Option<&'a SegmentRemains<F>>,
-    chunk: usize,
-    names: VecDeque<(u64, String)>,
+    /// Chunks to read.
+    left: Range<usize>,
+    values: VecDeque<(u64, V)>,
 }
 
-impl<F: Fingerprint> Cursor<'_, F> {
+impl<F: Fingerprint, V> Cursor<'_, F, V> {
     /// Reads the next sound chunk if all before it has been taken.
-    fn fill(&mut self, mut damaged: impl FnMut(Error)) {
+    fn fill(&mut self, read: ReadChunk<F, V>, mut damaged: impl FnMut(Error)) {
         let Some(segment) = self.segment else { return };
-        while self.names.is_empty() && self.chunk < segment.name_chunks() {
-            if let Err(error) = segment.names(self.chunk, &mut self.names) {
-                self.names.clear();
+        while self.values.is_empty() {
+            let Some(chunk) = self.left.next() else { return };
+            if let Err(error) = read(segment, chunk, &mut self.values) {
+                self.values.clear();
                 damaged(error);
             }
-            self.chunk += 1;
         }
     }
 }

@@ -272,23 +272,6 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(false)
     }
 
-    /// The name of a document, if it was stored with one. That of a deleted document may stay until compaction.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the part of the names that would hold it is damaged.
-    pub fn name(&self, id: u64) -> Result<Option<String>> {
-        if let Some(name) = self.memtables().rev().find_map(|(memtable, version)| memtable.name(version, id))
-        {
-            return Ok(Some(name));
-        }
-        for segment in self.view.segments.iter().rev() {
-            if let Some(name) = segment.name(id)? {
-                return Ok(Some(name));
-            }
-        }
-        Ok(None)
-    }
-
     /// Number of fingerprints: an upper bound while some are in several segments, or deleted and not yet compacted.
     pub fn len(&self) -> u64 {
         let segments = self.view.segments.iter().map(|segment| segment.stats().fingerprints);
@@ -334,6 +317,7 @@ impl<F: Fingerprint> Snapshot<F> {
             all.names = all.names.saturating_add(stats.names);
             all.tombstones += stats.tombstones;
             all.marks = all.marks.saturating_add(stats.marks);
+            all.notes = all.notes.saturating_add(stats.notes);
             all.segments += stats.segments;
             all.tables += stats.tables;
             all.bytes += stats.bytes;
@@ -342,11 +326,13 @@ impl<F: Fingerprint> Snapshot<F> {
             all.name_bytes += stats.name_bytes;
             all.tombstone_bytes += stats.tombstone_bytes;
             all.mark_bytes += stats.mark_bytes;
+            all.note_bytes += stats.note_bytes;
             all.memory += stats.memory;
         }
         for (memtable, version) in self.memtables() {
             all.memtable_entries += memtable.len(version);
             all.names = all.names.saturating_add(memtable.names_len());
+            all.notes = all.notes.saturating_add(memtable.notes_len());
             all.memory += memtable.bytes();
         }
         all

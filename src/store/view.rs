@@ -23,7 +23,7 @@ pub struct LogInfo {
     pub ended: bool,
     /// Sound records: transactions that were written.
     pub records: u64,
-    /// Inserts, deletes and marks in them.
+    /// Inserts, deletes, marks and notes in them.
     pub operations: u64,
 }
 

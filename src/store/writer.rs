@@ -8,10 +8,11 @@ use super::shared::{Shared, lock};
 use super::view::Recent;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format;
 use crate::memtable::Memtable;
 use crate::options::Durability;
 use crate::segment::Match;
-use crate::wal::{LogSyncer, LogWriter, Operation, Payload};
+use crate::wal::{LogStart, LogSyncer, LogWriter, Operation, Payload};
 
 /// Memtables that may wait to be flushed; a writer that would add another waits too.
 const MOST_FROZEN: usize = 2;
@@ -77,6 +78,15 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// [`Error::BadArgument`] if the key or the value is longer than 4 KiB.
     pub fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
         self.payload.push(&Operation::Mark { key, value })
+    }
+
+    /// Keeps some bytes with a document, beside its name, in the place of those that it had: up to 16 KiB of what is to be told
+    /// of it without its text. They go when the document has been deleted.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if they are too many.
+    pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        self.payload.push(&Operation::Note { id: self.writer.id(id), note })
     }
 
     /// Bytes that it takes in the log.
@@ -199,7 +209,7 @@ impl<F: Fingerprint> Writer<F> {
 
     /// Writes a record, and shows what it says to readers.
     fn write(&self, log: &mut Log<F>, payload: &Payload<F>) -> Result<Position> {
-        self.make_room(log)?;
+        self.make_room(log, payload.version())?;
         if let Err(error) = log.log.append(payload) {
             self.shared.fail(&error);
             return Err(error);
@@ -221,11 +231,12 @@ impl<F: Fingerprint> Writer<F> {
         written.syncer.sync_to(written.len, delay).inspect_err(|error| self.shared.fail(error))
     }
 
-    /// Freezes the memtable if it is full, and waits while too many wait to be flushed.
-    fn make_room(&self, log: &mut Log<F>) -> Result<()> {
+    /// Freezes the memtable if it is full, or its log of an older version than what is to be written, and waits while too many
+    /// wait to be flushed.
+    fn make_room(&self, log: &mut Log<F>, version: u32) -> Result<()> {
         self.shared.check()?;
         let bytes = self.shared.view().memtables.last().map_or(0, |last| last.memtable.bytes());
-        if bytes < self.shared.options.memtable {
+        if bytes < self.shared.options.memtable && version <= log.log.version() {
             return Ok(());
         }
         let mut work = lock(&self.shared.work);
@@ -234,25 +245,26 @@ impl<F: Fingerprint> Writer<F> {
         }
         drop(work);
         self.shared.check()?;
-        self.rotate(log)
+        self.rotate(log, version)
     }
 
-    /// Starts another log and another memtable; what is in those before is durable then.
-    fn rotate(&self, log: &mut Log<F>) -> Result<()> {
-        let rotated = self.next_log(log);
+    /// Starts another log, of this version at least, and another memtable; what is in those before is durable then.
+    fn rotate(&self, log: &mut Log<F>, version: u32) -> Result<()> {
+        let rotated = self.next_log(log, version);
         if let Err(error) = &rotated {
             self.shared.fail(error);
         }
         rotated
     }
 
-    fn next_log(&self, log: &mut Log<F>) -> Result<()> {
+    fn next_log(&self, log: &mut Log<F>, version: u32) -> Result<()> {
         log.log.syncer().sync_to(log.log.len(), Duration::ZERO)?;
         let (number, sequence) = (self.shared.take_number(), log.log.next_sequence());
         let options = &self.shared.options;
         lock(&self.shared.written).log_bytes += log.log.len();
-        let previous = Some(log.log.as_previous());
-        log.log = start_log(&options.fs, &self.shared.path, number, sequence, previous)?;
+        let version = version.max(log.log.version());
+        let start = LogStart { version, first_sequence: sequence, previous: Some(log.log.as_previous()) };
+        log.log = start_log(&options.fs, &self.shared.path, number, start)?;
         let memtable = Arc::new(Memtable::new(log.distance, options.memtable));
         self.shared.push_memtable(Recent { memtable, logs: vec![number], sequence });
         Ok(())
@@ -264,14 +276,14 @@ impl<F: Fingerprint> Writer<F> {
         let mut log = self.lock();
         let view = self.shared.view();
         let is_empty = view.memtables.last().is_none_or(|last| last.memtable.version() == 0);
-        if is_empty { Ok(()) } else { self.rotate(&mut log) }
+        if is_empty { Ok(()) } else { self.rotate(&mut log, format::VERSION) }
     }
 
     /// Freezes the memtable, even an empty one, and does something before anything else is written.
     pub(super) fn freeze_and(&self, then: impl FnOnce() -> Result<()>) -> Result<()> {
         self.shared.check()?;
         let mut log = self.lock();
-        self.rotate(&mut log)?;
+        self.rotate(&mut log, format::VERSION)?;
         then()
     }
 
@@ -281,7 +293,7 @@ impl<F: Fingerprint> Writer<F> {
         let mut log = self.lock();
         if distance > log.distance {
             log.distance = distance;
-            return self.rotate(&mut log);
+            return self.rotate(&mut log, format::VERSION);
         }
         drop(log);
         self.freeze()

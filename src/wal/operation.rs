@@ -6,12 +6,14 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{MAX_KEY, MAX_MARK, MAX_NAME, MAX_PAYLOAD};
+use crate::format::{MAX_KEY, MAX_MARK, MAX_NAME, MAX_NOTE, MAX_PAYLOAD, VERSION, VERSION_WITH_NOTES};
 
 const INSERT: u8 = 1;
 const INSERT_NAMED: u8 = 2;
 const DELETE: u8 = 3;
 const MARK: u8 = 4;
+/// From version 4 on.
+const NOTE: u8 = 5;
 
 /// A change of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,18 +32,25 @@ pub(crate) enum Operation<'a, F> {
         key: &'a str,
         value: &'a [u8],
     },
+    /// What is kept with a document.
+    Note {
+        id: u64,
+        note: &'a [u8],
+    },
 }
 
 /// The operations of one record, encoded as they are added.
 #[derive(Debug)]
 pub(crate) struct Payload<F> {
     bytes: Vec<u8>,
+    /// The version of the format that has all of them.
+    version: u32,
     fingerprints: PhantomData<fn(F)>,
 }
 
 impl<F> Default for Payload<F> {
     fn default() -> Payload<F> {
-        Payload { bytes: Vec::new(), fingerprints: PhantomData }
+        Payload { bytes: Vec::new(), version: VERSION, fingerprints: PhantomData }
     }
 }
 
@@ -58,6 +67,7 @@ impl<F: Fingerprint> Payload<F> {
                 within("key of a mark", key.len(), MAX_KEY)? + within("mark", value.len(), MAX_MARK)?
             }
             Operation::Delete { .. } => 0,
+            Operation::Note { note, .. } => within("note", note.len(), MAX_NOTE)?,
         };
         // No operation takes more than this beside what is of any length.
         if self.bytes.len() + len + 64 > MAX_PAYLOAD {
@@ -76,6 +86,12 @@ impl<F: Fingerprint> Payload<F> {
                 self.bytes.push(MARK);
                 self.push_bytes(key.as_bytes());
                 self.push_bytes(value);
+            }
+            Operation::Note { id, note } => {
+                self.version = VERSION_WITH_NOTES;
+                self.bytes.push(NOTE);
+                self.bytes.extend_from_slice(&id.to_le_bytes());
+                self.push_bytes(note);
             }
         }
         Ok(())
@@ -98,6 +114,11 @@ impl<F: Fingerprint> Payload<F> {
         self.bytes.is_empty()
     }
 
+    /// The version of the format that a log must have to hold it.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
     /// Its length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
@@ -106,7 +127,7 @@ impl<F: Fingerprint> Payload<F> {
     /// Calls `visitor` with the operations, in order. They are read back from their bytes: keeping another copy of
     /// each would be no less work.
     pub(crate) fn visit(&self, mut visitor: impl FnMut(Operation<'_, F>)) {
-        let mut operations = Operations::new(&self.bytes);
+        let mut operations = Operations::new(&self.bytes, self.version);
         while let Ok(Some(operation)) = operations.next() {
             visitor(operation);
         }
@@ -122,12 +143,16 @@ impl<F: Fingerprint> Payload<F> {
 pub(super) struct Operations<'a, F> {
     payload: &'a [u8],
     at: usize,
+    /// The last kind that the version has, and how messages say it.
+    last: (u8, &'static str),
     fingerprints: PhantomData<F>,
 }
 
 impl<'a, F: Fingerprint> Operations<'a, F> {
-    pub(super) fn new(payload: &'a [u8]) -> Operations<'a, F> {
-        Operations { payload, at: 0, fingerprints: PhantomData }
+    /// Of a log of this version.
+    pub(super) fn new(payload: &'a [u8], version: u32) -> Operations<'a, F> {
+        let last = if version < VERSION_WITH_NOTES { (MARK, "1 to 4") } else { (NOTE, "1 to 5") };
+        Operations { payload, at: 0, last, fingerprints: PhantomData }
     }
 
     /// How many bytes have been read: after an error, where it is.
@@ -141,14 +166,19 @@ impl<'a, F: Fingerprint> Operations<'a, F> {
             return Ok(None);
         }
         let kind = self.payload[self.at];
-        if !(INSERT..=MARK).contains(&kind) {
-            return Err(Damage::Field { name: "kind", found: u64::from(kind), expected: "1 to 4" });
+        let (last, expected) = self.last;
+        if !(INSERT..=last).contains(&kind) {
+            return Err(Damage::Field { name: "kind", found: u64::from(kind), expected });
         }
         self.at += 1;
         if kind == MARK {
             let key = self.text(MAX_KEY, "at most 4096 bytes")?;
             let value = self.bytes(MAX_MARK, "at most 4096 bytes")?;
             return Ok(Some(Operation::Mark { key, value }));
+        }
+        if kind == NOTE {
+            let (id, note) = (self.u64()?, self.bytes(MAX_NOTE, "at most 16384 bytes")?);
+            return Ok(Some(Operation::Note { id, note }));
         }
         let fingerprint = F::read_le(self.take(F::BYTES)?);
         let id = self.u64()?;

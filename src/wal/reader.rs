@@ -13,6 +13,8 @@ use crate::format::{self, log_header, log_record};
 /// What the header of a log says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogStart {
+    /// The version of the format.
+    pub(crate) version: u32,
     /// The sequence number of the first record.
     pub(crate) first_sequence: u64,
     /// The log before it.
@@ -102,7 +104,7 @@ pub(super) fn continue_log<F: Fingerprint>(
                 break;
             }
         };
-        visit_record(path, at, &record, &mut visit)?;
+        visit_record(path, at, &record, end.start.version, &mut visit)?;
         end.closed = record.is_end();
         end.sound_bytes += record.bytes.len() as u64;
         end.next_sequence += 1;
@@ -118,12 +120,8 @@ pub(super) fn read_header<F: Fingerprint>(
     number: u64,
 ) -> Result<Option<LogStart>> {
     let version = bytes.get(log_header::VERSION..log_header::BITS).map(LittleEndian::read_u32);
-    match version {
-        Some(found) if bytes.starts_with(&format::LOG_MAGIC) && found != format::VERSION => {
-            let path = path.to_path_buf();
-            return Err(Error::UnsupportedVersion { path, found, supported: format::VERSION });
-        }
-        _ => {}
+    if let Some(found) = version.filter(|_| bytes.starts_with(&format::LOG_MAGIC)) {
+        format::check_version(path, found, format::VERSIONS)?;
     }
     let Some(header) = bytes.get(..log_header::LEN) else { return Ok(None) };
     let (expected, found) =
@@ -162,7 +160,8 @@ pub(super) fn read_header<F: Fingerprint>(
     field(log_header::PREVIOUS_LEN, damage, if previous == 0 { len == 0 } else { is_len })?;
     format::check_reserved(path, log_header::RESERVED, &header[log_header::RESERVED..log_header::CRC])?;
     let previous = (previous > 0).then_some(PreviousLog { number: previous, len });
-    Ok(Some(LogStart { first_sequence: first, previous }))
+    let version = LittleEndian::read_u32(&header[log_header::VERSION..]);
+    Ok(Some(LogStart { version, first_sequence: first, previous }))
 }
 
 /// The length of a record with its padding, from its fields.
@@ -240,11 +239,12 @@ fn refuse_if_synced(
     Ok(())
 }
 
-/// Visits the operations of a record after all of them have been checked.
+/// Visits the operations of a record of a log of this version after all of them have been checked.
 pub(super) fn visit_record<F: Fingerprint>(
     path: &Path,
     at: usize,
     record: &Record<'_>,
+    version: u32,
     visit: &mut impl FnMut(u64, Operation<'_, F>) -> Result<()>,
 ) -> Result<()> {
     let corrupt = |offset: usize, damage| Err(Error::corrupt(path, (at + offset) as u64, damage));
@@ -257,7 +257,7 @@ pub(super) fn visit_record<F: Fingerprint>(
         let damage = Damage::Field { name: "durable", found: record.durable, expected };
         return corrupt(log_record::DURABLE, damage);
     }
-    let mut operations = Operations::<F>::new(record.payload);
+    let mut operations = Operations::<F>::new(record.payload, version);
     loop {
         match operations.next() {
             Ok(Some(_)) => {}
@@ -265,7 +265,7 @@ pub(super) fn visit_record<F: Fingerprint>(
             Err(damage) => return corrupt(log_record::LEN + operations.position(), damage),
         }
     }
-    let mut operations = Operations::<F>::new(record.payload);
+    let mut operations = Operations::<F>::new(record.payload, version);
     while let Ok(Some(operation)) = operations.next() {
         visit(record.sequence, operation)?;
     }

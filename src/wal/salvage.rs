@@ -6,7 +6,7 @@ use super::Operation;
 use super::reader::{PreviousLog, Record, read_header, record_at, record_len, visit_record};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
-use crate::format::{log_header, log_record};
+use crate::format::{self, log_header, log_record};
 
 /// What was found in a damaged log.
 #[derive(Debug, Default)]
@@ -41,8 +41,12 @@ pub(crate) fn salvage_log<F: Fingerprint>(
 ) -> LogRemains {
     let mut remains = LogRemains::default();
     // Records name their log in their checksums: a damaged header takes none of them away.
+    let mut version = format::VERSION_WITH_NOTES;
     let mut expected = match read_header::<F>(path, bytes, number) {
-        Ok(start) => start.map(|start| start.first_sequence),
+        Ok(start) => {
+            version = start.map_or(version, |start| start.version);
+            start.map(|start| start.first_sequence)
+        }
         Err(error @ (Error::UnsupportedVersion { .. } | Error::Width { .. })) => {
             remains.damage.push(error);
             return remains;
@@ -66,7 +70,7 @@ pub(crate) fn salvage_log<F: Fingerprint>(
         at = start + record.bytes.len();
         end = at;
         remains.closed = record.is_end();
-        match visit_record(path, start, &record, &mut |_, operation| {
+        match visit_record(path, start, &record, version, &mut |_, operation| {
             visit(operation);
             Ok(())
         }) {
@@ -107,12 +111,13 @@ mod tests {
 
     use super::*;
     use crate::fs::{Disk, Fs};
-    use crate::wal::{LogWriter, Payload};
+    use crate::wal::{LogStart, LogWriter, Payload};
 
     /// Five records of one insert each, synced after each.
     fn log(path: &Path) -> Vec<u8> {
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-        let mut log = LogWriter::<u64>::create(&fs, path, 3, 10, None).unwrap();
+        let start = LogStart { version: format::VERSION, first_sequence: 10, previous: None };
+        let mut log = LogWriter::<u64>::create(&fs, path, 3, start).unwrap();
         for id in 0..5 {
             let mut payload = Payload::default();
             payload.push(&Operation::Insert { fingerprint: id * 3, id, name: None }).unwrap();

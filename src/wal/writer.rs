@@ -9,7 +9,7 @@ use std::time::Duration;
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::operation::Payload;
-use super::reader::PreviousLog;
+use super::reader::{LogStart, PreviousLog};
 use super::record_crc;
 use super::syncer::LogSyncer;
 use crate::error::{Error, Result};
@@ -24,6 +24,7 @@ const KEPT_BUFFER: usize = 1 << 20;
 pub(crate) struct LogWriter<F> {
     path: PathBuf,
     file: Box<dyn WriteFile>,
+    version: u32,
     number: u64,
     len: u64,
     next_sequence: u64,
@@ -37,15 +38,15 @@ pub(crate) struct LogWriter<F> {
 
 impl<F: Fingerprint> LogWriter<F> {
     /// Creates a log, in the place of one that exists. It has its name only when its header is durable, so that a crash
-    /// leaves no log without one; the folder is not synced. What it says of the log before it is durable.
+    /// leaves no log without one; the folder is not synced. What it says of the log before it is durable. Its version is the
+    /// oldest that has all that will be written to it.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         path: &Path,
         number: u64,
-        first_sequence: u64,
-        previous: Option<PreviousLog>,
+        start: LogStart,
     ) -> Result<LogWriter<F>> {
-        if first_sequence > format::MAX_FIRST_SEQUENCE {
+        if start.first_sequence > format::MAX_FIRST_SEQUENCE {
             let reason =
                 "no sequence number is left for another log: salvage the store, which makes another of it";
             return Err(Error::Exhausted { path: path.to_path_buf(), reason });
@@ -55,7 +56,7 @@ impl<F: Fingerprint> LogWriter<F> {
         let temporary = PathBuf::from(temporary);
         let mut file = fs.create(&temporary).map_err(Error::io(&temporary, "create"))?;
         let handle = file.sync_handle().map_err(Error::io(path, "open"))?;
-        let header = header(F::BITS, number, first_sequence, previous);
+        let header = header(F::BITS, number, start);
         file.write_all(&header).map_err(Error::io(&temporary, "write"))?;
         file.sync().map_err(Error::io(&temporary, "sync"))?;
         fs.rename(&temporary, path).map_err(Error::io(path, "rename to"))?;
@@ -63,9 +64,10 @@ impl<F: Fingerprint> LogWriter<F> {
         Ok(LogWriter {
             path: path.to_path_buf(),
             file,
+            version: start.version,
             number,
             len,
-            next_sequence: first_sequence,
+            next_sequence: start.first_sequence,
             record: Vec::new(),
             failed: false,
             syncer: Arc::new(LogSyncer::new(path, handle, len)),
@@ -78,6 +80,9 @@ impl<F: Fingerprint> LogWriter<F> {
     pub(crate) fn append(&mut self, payload: &Payload<F>) -> Result<u64> {
         if payload.is_empty() {
             return Err(Error::Bug("a record of a log without operations".to_string()));
+        }
+        if payload.version() > self.version {
+            return Err(Error::Bug("a record of a log of an older version".to_string()));
         }
         self.write(payload.bytes())
     }
@@ -128,6 +133,11 @@ impl<F: Fingerprint> LogWriter<F> {
         LittleEndian::write_u32(&mut record[log_record::CRC..], crc);
     }
 
+    /// The version of the format.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
     /// Bytes handed to the operating system.
     pub(crate) fn len(&self) -> u64 {
         self.len
@@ -149,19 +159,14 @@ impl<F: Fingerprint> LogWriter<F> {
     }
 }
 
-fn header(
-    bits: u32,
-    number: u64,
-    first_sequence: u64,
-    previous: Option<PreviousLog>,
-) -> [u8; log_header::LEN] {
+fn header(bits: u32, number: u64, start: LogStart) -> [u8; log_header::LEN] {
     let mut header = [0; log_header::LEN];
     header[..log_header::VERSION].copy_from_slice(&format::LOG_MAGIC);
-    LittleEndian::write_u32(&mut header[log_header::VERSION..], format::VERSION);
+    LittleEndian::write_u32(&mut header[log_header::VERSION..], start.version);
     header[log_header::BITS] = bits as u8;
     LittleEndian::write_u64(&mut header[log_header::NUMBER..], number);
-    LittleEndian::write_u64(&mut header[log_header::FIRST_SEQUENCE..], first_sequence);
-    let PreviousLog { number: before, len } = previous.unwrap_or(PreviousLog { number: 0, len: 0 });
+    LittleEndian::write_u64(&mut header[log_header::FIRST_SEQUENCE..], start.first_sequence);
+    let PreviousLog { number: before, len } = start.previous.unwrap_or(PreviousLog { number: 0, len: 0 });
     LittleEndian::write_u64(&mut header[log_header::PREVIOUS..], before);
     LittleEndian::write_u64(&mut header[log_header::PREVIOUS_LEN..], len);
     let crc = crc32fast::hash(&header[..log_header::CRC]);

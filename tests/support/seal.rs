@@ -82,7 +82,7 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
     match name {
         _ if name.ends_with(".table") => seal_table(bytes),
         _ if name.ends_with(".ids") => seal_chunked(bytes, 32, 8),
-        _ if name.ends_with(".names") => seal_chunked(bytes, 16, 16),
+        _ if name.ends_with(".names") || name.ends_with(".notes") => seal_chunked(bytes, 16, 16),
         _ if name.ends_with(".marks") => seal_chunked(bytes, 16, 8),
         _ => seal_manifest(bytes),
     }
@@ -101,13 +101,15 @@ pub(crate) fn seal_store(files: &mut Files) {
         }
         let (number, tables, flags) =
             (u64_at(&manifest, at), u32_at(&manifest, at + 48), u32_at(&manifest, at + 52));
-        at += 56;
+        // In version 4 with the number of notes.
+        at += if u32_at(&manifest, 8) < 4 { 56 } else { 64 };
         let mut names: Vec<String> =
             (0..tables.min(64)).map(|table| format!("{number:06}-{table:02}.table")).collect();
         names.extend((flags & 1 > 0).then(|| format!("{number:06}.ids")));
         names.extend((flags & 2 > 0).then(|| format!("{number:06}.names")));
         names.extend((flags & 4 > 0).then(|| format!("{number:06}.tombstones")));
         names.extend((flags & 8 > 0).then(|| format!("{number:06}.marks")));
+        names.extend((flags & 16 > 0).then(|| format!("{number:06}.notes")));
         for name in names {
             if let Some(file) = files.get(&name) {
                 put(&mut manifest, at, u32_at(file, file.len().saturating_sub(12)) as u32);

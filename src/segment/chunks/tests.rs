@@ -18,7 +18,7 @@ fn encoded(contents: &[&[u8]], keyed: bool) -> Vec<u8> {
 }
 
 fn open(bytes: &[u8], keyed: bool) -> Result<Chunks> {
-    Chunks::open(Path::new("c"), bytes.to_vec().into(), MAGIC, 16, keyed)
+    Chunks::open(Path::new("c"), bytes.to_vec().into(), (MAGIC, format::VERSION), 16, keyed)
 }
 
 fn damage_of(error: Error) -> (u64, Damage) {
@@ -127,6 +127,7 @@ fn hostile_directories_with_right_checksums() {
 
 const KIND: EntryKind = EntryKind {
     magic: MAGIC,
+    version: format::VERSION,
     keyed: true,
     closed_at: 20,
     longest: (30, "at most 30 bytes"),

@@ -80,6 +80,33 @@ fn the_name_of_a_deleted_document_goes_with_it() {
     assert_eq!(snapshot.name(20).unwrap().as_deref(), Some("document 20"));
 }
 
+/// Notes go with documents of which nothing is left; where older segments may have more of a document, its note stays.
+#[test]
+fn the_note_of_a_deleted_document_goes_with_it() {
+    let store = Idle::new(small());
+    store.commit_and_flush(|batch| {
+        for (fingerprint, id) in [(1, 10), (2, 20), (3, 20)] {
+            batch.insert(fingerprint, id);
+            batch.note(id, &[id as u8]).unwrap();
+        }
+        batch.delete(1, 10);
+        batch.delete(2, 20);
+    });
+    assert_eq!(store.snapshot().notes_of(&[10, 20]).unwrap(), [None, Some(vec![20])]);
+    store.commit_and_flush(|batch| {
+        batch.insert_named(4, 20, "new").unwrap();
+        batch.delete(4, 20);
+        batch.note(20, b"new").unwrap();
+    });
+    let snapshot = store.snapshot();
+    assert_eq!(snapshot.note(20).unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(snapshot.name(20).unwrap().as_deref(), Some("new"));
+    // A note alone makes a segment, too.
+    store.commit_and_flush(|batch| batch.note(20, b"newer").unwrap());
+    assert_eq!(store.snapshot().note(20).unwrap().as_deref(), Some(&b"newer"[..]));
+    assert_eq!((store.manifest().segments.len(), store.snapshot().stats().notes), (3, 3));
+}
+
 /// What was frozen first is flushed first, and the manifest is at each time that of a whole store.
 #[test]
 fn memtables_are_flushed_in_order() {

@@ -66,11 +66,12 @@ fn where_all_is_deleted_no_segment_is_left() {
 }
 
 #[test]
-fn the_newest_name_and_mark_count() {
+fn the_newest_name_note_and_mark_count() {
     let store = Idle::new(small());
     for (i, text) in ["old", "new"].into_iter().enumerate() {
         store.commit_and_flush(|batch| {
             batch.insert_named(i as u64, 7, text).unwrap();
+            batch.note(7, text.as_bytes()).unwrap();
             batch.mark("key", text.as_bytes()).unwrap();
             batch.mark(text, b"").unwrap();
         });
@@ -78,22 +79,46 @@ fn the_newest_name_and_mark_count() {
     store.merge(0..2);
     let snapshot = store.snapshot();
     assert_eq!(snapshot.name(7).unwrap().as_deref(), Some("new"));
+    assert_eq!(snapshot.note(7).unwrap().as_deref(), Some(&b"new"[..]));
     assert_eq!(snapshot.mark("key").unwrap().as_deref(), Some(&b"new"[..]));
-    assert_eq!((snapshot.stats().names, snapshot.stats().marks), (1, 3));
+    let stats = snapshot.stats();
+    assert_eq!((stats.names, stats.notes, stats.marks), (1, 1, 3));
 }
 
 #[test]
-fn names_of_deleted_documents_go_and_those_of_others_stay() {
+fn names_and_notes_of_deleted_documents_go_and_those_of_others_stay() {
     let store = Idle::new(small());
     store.commit_and_flush(|batch| {
         for (fingerprint, id) in [(1, 10), (2, 20), (3, 20), (4, 30)] {
             batch.insert_named(fingerprint, id, &format!("document {id}")).unwrap();
+            batch.note(id, &[id as u8]).unwrap();
         }
     });
     store.commit_and_flush(|batch| [(1, 10), (2, 20)].into_iter().for_each(|(x, id)| batch.delete(x, id)));
     store.merge(0..2);
     let names = [10, 20, 30].map(|id| store.snapshot().name(id).unwrap());
     assert_eq!(names, [None, Some("document 20".to_string()), Some("document 30".to_string())]);
+    let notes = store.snapshot().notes_of(&[10, 20, 30]).unwrap();
+    assert_eq!(notes, [None, Some(vec![20]), Some(vec![30])]);
+}
+
+/// One of a document's fingerprints is deleted, and those that are left are in a segment that is not merged.
+#[test]
+fn what_an_older_segment_has_more_of_keeps_its_name_and_note() {
+    let store = Idle::new(small());
+    store.commit_and_flush(|batch| batch.insert(1, 10));
+    store.commit_and_flush(|batch| {
+        batch.insert_named(2, 10, "ten").unwrap();
+        batch.note(10, b"note").unwrap();
+    });
+    store.commit_and_flush(|batch| batch.delete(2, 10));
+    store.merge(1..3);
+    let snapshot = store.snapshot();
+    assert_eq!((store.pairs(), snapshot.name(10).unwrap().as_deref()), (vec![(1, 10)], Some("ten")));
+    assert_eq!(snapshot.note(10).unwrap().as_deref(), Some(&b"note"[..]));
+    store.commit_and_flush(|batch| batch.delete(1, 10));
+    store.merge(0..3);
+    assert_eq!((store.snapshot().note(10).unwrap(), store.manifest().segments.len()), (None, 0));
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn names(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(name).collect()
 }
 
-/// Two segments, with names, tombstones and a mark, and two logs.
+/// Two segments, with names, notes, tombstones and a mark, and two logs.
 fn store() -> Idle {
     let store = Idle::new(StoreOptions {
         distance: Some(4),
@@ -32,6 +32,7 @@ fn store() -> Idle {
     store.commit_and_flush(|batch| {
         batch.delete(0, 0);
         batch.insert(1, 200);
+        batch.note(200, b"note").unwrap();
         batch.mark("key", b"value").unwrap();
     });
     store.commit(|batch| batch.insert(2, 201));
@@ -79,12 +80,13 @@ fn files_tell_what_a_lost_manifest_said() {
 fn each_missing_file_is_told_with_what_it_means() {
     let cases = [
         ("000003.names", "the names of its documents are lost", true),
-        ("000005.tombstones", "what it deleted from older segments is back", true),
-        ("000005.marks", "how far inputs have been read is not known any more", true),
+        ("000006.notes", "what was noted of its documents is lost", true),
+        ("000006.tombstones", "what it deleted from older segments is back", true),
+        ("000006.marks", "how far inputs have been read is not known any more", true),
         // What is lost with these is counted by fingerprints.
         ("000003-00.table", "cannot open", false),
         ("000003.ids", "cannot open", false),
-        ("000004.log", "cannot open", true),
+        ("000005.log", "cannot open", true),
     ];
     for (name, what, lost) in cases {
         let store = store();

@@ -104,6 +104,46 @@ fn a_transaction_is_seen_whole_or_not_at_all() {
     );
 }
 
+/// The first note starts a log of another version, and so do those who open the store after that; without notes, nobody does.
+#[test]
+fn notes_come_in_logs_of_their_version() {
+    let versions = |store: &Idle| -> Vec<(String, u8)> {
+        let version = |name: String| {
+            let version = std::fs::read(store.file(&name)).unwrap()[8];
+            (name, version)
+        };
+        store.files(".log").into_iter().map(version).collect()
+    };
+    let log = |number: u64, version| (format!("{number:06}.log"), version);
+    let store = Idle::new(small());
+    store.commit(|batch| batch.insert(1, 1));
+    store.commit(|batch| {
+        batch.insert(2, 2);
+        batch.note(2, b"two").unwrap();
+        assert!(batch.note(3, &[0; 16385]).is_err());
+    });
+    store.commit(|batch| batch.note(1, b"one").unwrap());
+    assert_eq!(versions(&store), [log(1, 3), log(2, 4)]);
+    let store = store.again().unwrap();
+    assert_eq!(versions(&store), [log(1, 3), log(2, 4), log(3, 4)]);
+    assert_eq!(
+        store.snapshot().notes_of(&[1, 2, 3]).unwrap(),
+        [Some(b"one".to_vec()), Some(b"two".to_vec()), None]
+    );
+    // In the memtable it is told that there may be so many, in segments there are.
+    store.flush().unwrap();
+    assert_eq!((versions(&store), store.snapshot().stats().notes), (vec![log(4, 4)], 2));
+    assert_eq!(std::fs::read(store.file(MANIFEST)).unwrap()[8], 4);
+    let store = store.again().unwrap();
+    assert_eq!(versions(&store), [log(4, 4)]);
+    // When the last note is gone, the store is again as if it had never had one.
+    store.commit_and_flush(|batch| (1..3).for_each(|i| batch.delete(i, i)));
+    let segments = store.manifest().segments.len();
+    super::super::merge::merge(&store.shared, 0..segments, 3, super::super::merge::Way::Waiting(None))
+        .unwrap();
+    assert_eq!(std::fs::read(store.file(MANIFEST)).unwrap()[8], 3);
+}
+
 #[test]
 fn a_closed_log_says_so_and_takes_no_more() {
     let store = Idle::new(small());

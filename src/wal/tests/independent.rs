@@ -41,6 +41,10 @@ fn lines<F: Fingerprint>(batches: &Batches) -> String {
                 let value: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
                 format!("{sequence}\tmark\t{key}\t{value}\n")
             }
+            Owned::Note(id, note) => {
+                let note: String = note.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("{sequence}\tnote\t{id}\t{note}\n")
+            }
         };
     }
     text
@@ -151,4 +155,11 @@ fn the_independent_reader_agrees() {
     }
     let names: Vec<Owned> = (0..500_u64).map(|i| insert(u128::from(i) << 99, i, Some("长"))).collect();
     check_reader::<u128>(&log::<u128>(3, 1, &[names], &[]), 3);
+    let mut noted =
+        log::<u64>(3, 1, &[vec![Owned::Note(1, vec![0, 255]), Owned::Note(u64::MAX, vec![9; 16384])]], &[]);
+    check_reader::<u64>(&noted, 3);
+    noted[log_header::VERSION] = 3;
+    let crc = crc32fast::hash(&noted[..log_header::CRC]);
+    noted[log_header::CRC..][..4].copy_from_slice(&crc.to_le_bytes());
+    check_reader::<u64>(&noted, 3);
 }

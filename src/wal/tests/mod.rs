@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::reader::{LogEnd, LogStart};
+use super::reader::LogEnd;
 use super::*;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::log_header;
+use crate::format::{self, log_header};
 use crate::fs::{Disk, Fs};
 
 /// An operation that owns its text.
@@ -21,6 +21,7 @@ enum Owned {
     Insert(u128, u64, Option<String>),
     Delete(u128, u64),
     Mark(String, Vec<u8>),
+    Note(u64, Vec<u8>),
 }
 
 impl Owned {
@@ -31,6 +32,7 @@ impl Owned {
             }
             Operation::Delete { fingerprint, id } => Owned::Delete(fingerprint.to_u128(), id),
             Operation::Mark { key, value } => Owned::Mark(key.to_string(), value.to_vec()),
+            Operation::Note { id, note } => Owned::Note(id, note.to_vec()),
         }
     }
 
@@ -43,6 +45,7 @@ impl Owned {
                 Operation::Delete { fingerprint: F::from_u128(*fingerprint), id: *id }
             }
             Owned::Mark(key, value) => Operation::Mark { key, value },
+            Owned::Note(id, note) => Operation::Note { id: *id, note },
         })
     }
 }
@@ -70,7 +73,9 @@ fn log_after<F: Fingerprint>(
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let mut writer = LogWriter::<F>::create(&fs, &path, number, first, previous).unwrap();
+    let version = batches.iter().map(|batch| payload::<F>(batch).version()).max().unwrap_or(format::VERSION);
+    let start = LogStart { version, first_sequence: first, previous };
+    let mut writer = LogWriter::<F>::create(&fs, &path, number, start).unwrap();
     for (i, batch) in batches.iter().enumerate() {
         assert_eq!(writer.append(&payload(batch)).unwrap(), first + i as u64);
         if synced.contains(&i) {
@@ -143,6 +148,8 @@ fn operation() -> impl Strategy<Value = Owned> {
         (any::<u128>(), any::<u64>()).prop_map(|(fingerprint, id)| Owned::Delete(fingerprint, id)),
         (".{0,20}", proptest::collection::vec(any::<u8>(), 0..9))
             .prop_map(|(key, value)| Owned::Mark(key, value)),
+        (any::<u64>(), proptest::collection::vec(any::<u8>(), 0..9))
+            .prop_map(|(id, note)| Owned::Note(id, note)),
     ]
 }
 
@@ -150,7 +157,7 @@ fn narrow(batches: &[Vec<Owned>]) -> Vec<Vec<Owned>> {
     let narrow = |operation: &Owned| match operation.clone() {
         Owned::Insert(fingerprint, id, name) => Owned::Insert(u128::from(fingerprint as u64), id, name),
         Owned::Delete(fingerprint, id) => Owned::Delete(u128::from(fingerprint as u64), id),
-        mark => mark,
+        other => other,
     };
     batches.iter().map(|batch| batch.iter().map(narrow).collect()).collect()
 }
@@ -172,7 +179,8 @@ proptest! {
         let wide = log_after::<u128>(previous, number, first, &batches, &synced, closed);
         let (end, found) = read::<u128>(&wide, number).unwrap().unwrap();
         prop_assert_eq!(&found, &numbered(first, &batches));
-        let start = LogStart { first_sequence: first, previous };
+        let has_notes = batches.iter().flatten().any(|operation| matches!(operation, Owned::Note(..)));
+        let start = LogStart { version: if has_notes { 4 } else { 3 }, first_sequence: first, previous };
         let (records, sound_bytes) = (batches.len() as u64, wide.len() as u64);
         let closed = closed && records > 0;
         let next_sequence = first + records + u64::from(closed);
@@ -225,18 +233,44 @@ fn batches_are_refused_when_they_do_not_fit() {
     assert!(insert(1, 1, Some(&long)).push(&mut full).is_err());
     assert!(Owned::Mark("x".repeat(4097), vec![1]).push(&mut full).is_err());
     assert!(Owned::Mark("x".to_string(), vec![1; 4097]).push(&mut full).is_err());
+    assert!(Owned::Note(1, vec![1; 16385]).push(&mut full).is_err());
     assert!(full.is_empty());
     insert(1, 1, Some(&long[1..])).push(&mut full).unwrap();
     Owned::Mark("x".repeat(4096), vec![1; 4096]).push(&mut full).unwrap();
     assert_eq!(full.len(), (17 + 4 + (1 << 16)) + (1 + 4 + 4096 + 4 + 4096));
     let folder = tempfile::tempdir().unwrap();
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, 1, None).unwrap();
+    let start = LogStart { version: 3, first_sequence: 1, previous: None };
+    let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, start).unwrap();
     writer.append(&full).unwrap();
+    // What the log's version does not have, and nothing.
+    Owned::Note(1, vec![1; 16384]).push(&mut full).unwrap();
+    assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
     full = Payload::default();
     assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
     assert!(matches!(writer.syncer().sync_to(writer.len() + 1, Duration::ZERO), Err(Error::Bug(_))));
     assert_eq!(writer.next_sequence(), 2);
+}
+
+/// A log of version 3 has no notes: a reader of that version must not find one.
+#[test]
+fn notes_make_another_version() {
+    let batches = [vec![Owned::Note(7, vec![0, 255, 10])]];
+    let mut bytes = log::<u64>(1, 1, &batches, &[]);
+    assert_eq!(bytes[log_header::VERSION], 4);
+    assert_eq!(read::<u64>(&bytes, 1).unwrap().unwrap().1, numbered(1, &batches));
+    for (version, is_known) in [(3, true), (5, false)] {
+        bytes[log_header::VERSION] = version;
+        let crc = crc32fast::hash(&bytes[..log_header::CRC]);
+        bytes[log_header::CRC..][..4].copy_from_slice(&crc.to_le_bytes());
+        match read::<u64>(&bytes, 1).unwrap_err() {
+            Error::Corrupt { offset, damage: Damage::Field { name: "kind", found: 5, .. }, .. } => {
+                assert!(is_known && offset == log_header::LEN as u64 + 32);
+            }
+            Error::UnsupportedVersion { found: 5, supported: 4, .. } => assert!(!is_known),
+            other => panic!("{version}: {other}"),
+        }
+    }
 }
 
 #[test]

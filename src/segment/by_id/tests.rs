@@ -4,7 +4,7 @@ use crate::segment::tests::every_damage_is_found;
 
 fn encoded(names: &[(u64, String)]) -> Vec<u8> {
     let mut writer = NamesWriter::new(Vec::new(), Path::new("n")).unwrap();
-    names.iter().for_each(|(id, name)| writer.push(*id, name).unwrap());
+    names.iter().for_each(|(id, name)| writer.push(*id, name.as_bytes()).unwrap());
     writer.finish().unwrap()
 }
 
@@ -60,11 +60,11 @@ fn many_names_are_got_at_once() {
 #[test]
 fn what_cannot_be_kept_is_refused() {
     let mut writer = NamesWriter::new(Vec::new(), Path::new("n")).unwrap();
-    let error = writer.push(1, &"x".repeat(format::MAX_NAME + 1)).unwrap_err();
+    let error = writer.push(1, &[b'x'; format::MAX_NAME + 1]).unwrap_err();
     assert!(error.to_string().starts_with("the name of document 1 is 65537 bytes long"), "{error}");
-    writer.push(5, "a").unwrap();
+    writer.push(5, b"a").unwrap();
     for id in [5, 4] {
-        assert!(matches!(writer.push(id, "b"), Err(Error::OutOfOrder { .. })));
+        assert!(matches!(writer.push(id, b"b"), Err(Error::OutOfOrder { .. })));
     }
 }
 
@@ -82,7 +82,7 @@ fn every_flipped_bit_and_every_truncation_is_found() {
 
 /// A file of chunks of these keys and contents, with right checksums.
 fn file_of(chunks: &[(u64, &[u8])]) -> Result<Names> {
-    let head = [&KIND.magic[..], &format::VERSION.to_le_bytes(), &[0; 4]].concat();
+    let head = [&String::KIND.magic[..], &format::VERSION.to_le_bytes(), &[0; 4]].concat();
     let mut writer = ChunksWriter::new(Vec::new(), Path::new("n"), &head).unwrap();
     for &(key, content) in chunks {
         writer.write(&mut [&[0; 4], content].concat(), Some(key)).unwrap();
@@ -142,4 +142,76 @@ fn chunks_ascend() {
         .verify(&Steps::new(None, 0), |error| problems.push(error))
         .unwrap();
     assert!(matches!(&problems[..], [Error::Corrupt { damage: Damage::Order { .. }, .. }]), "{problems:?}");
+}
+
+fn open_notes(bytes: &[u8]) -> Result<Notes> {
+    Notes::open(Path::new("n"), bytes.to_vec().into())
+}
+
+/// Notes of any bytes, in several chunks, with the longest there can be.
+#[test]
+fn notes_come_back() {
+    let mut expected: Vec<_> = (0..300_u64).map(|i| (i * i, vec![i as u8; (i % 7 * 90) as usize])).collect();
+    let longest = vec![0xff; format::MAX_NOTE];
+    expected.extend((0..3).map(|i| (1_000_000 + i, longest.clone())));
+    expected.push((u64::MAX, vec![b'\n']));
+    let mut writer = NotesWriter::new(Vec::new(), Path::new("n")).unwrap();
+    expected.iter().for_each(|(id, note)| writer.push(*id, note).unwrap());
+    assert!(matches!(writer.push(u64::MAX, b""), Err(Error::OutOfOrder { .. })));
+    let bytes = writer.finish().unwrap();
+    assert_eq!(bytes[8], 4);
+    let notes = open_notes(&bytes).unwrap();
+    assert!(notes.chunks.len() > 5);
+    let mut all = Vec::new();
+    (0..notes.chunks.len()).for_each(|chunk| notes.read(chunk, &mut all).unwrap());
+    assert!(all == expected);
+    assert_eq!(notes.verify(&Steps::new(None, 0), |error| panic!("{error}")).unwrap(), 304);
+    let ids: Vec<u64> = (0..2000).chain([1_000_001, u64::MAX]).collect();
+    let mut found = Vec::new();
+    notes.get_each(&ids, |i, note| found.push((ids[i], note))).unwrap();
+    let is_asked = |(id, _): &&(u64, Vec<u8>)| ids.binary_search(id).is_ok();
+    assert!(found == expected.iter().filter(is_asked).cloned().collect::<Vec<_>>());
+    assert_eq!((notes.get(4).unwrap(), notes.get(5).unwrap()), (Some(vec![2; 180]), None));
+
+    let mut writer = NotesWriter::new(Vec::new(), Path::new("n")).unwrap();
+    let error = writer.push(7, &[0; format::MAX_NOTE + 1]).unwrap_err();
+    assert!(error.to_string().starts_with("the note of document 7 is 16385 bytes long"), "{error}");
+}
+
+#[test]
+fn hostile_notes_are_refused() {
+    let file_of = |content: &[u8]| {
+        let head = [&Vec::<u8>::KIND.magic[..], &format::VERSION_WITH_NOTES.to_le_bytes(), &[0; 4]].concat();
+        let mut writer = ChunksWriter::new(Vec::new(), Path::new("n"), &head).unwrap();
+        writer.write(&mut [&[0; 4], content].concat(), Some(9)).unwrap();
+        writer.finish().unwrap()
+    };
+    let sound = file_of(b"\x02\0\0\0\0\x02\0\xff\x03\x01c");
+    assert_eq!(open_notes(&sound).unwrap().get(12).unwrap(), Some(b"c".to_vec()));
+    let too_long = [&b"\x01\0\0\0\0\x81\x80\x01"[..], &[0; format::MAX_NOTE + 1]].concat();
+    let too_long_a_chunk = [&b"\x01\0\0\0\0\0"[..], &[0; format::MAX_NOTES_CHUNK]].concat();
+    let unsound: [&[u8]; 6] = [
+        b"\x03\0\0\0\0\x02ab\x03\x01c",
+        b"\x01\0\0\0\0\x02ab\x03\x01c",
+        b"\x02\0\0\0\0\x02ab\0\x01c",
+        b"\x01\0\0\0\0\x03ab",
+        &too_long,
+        &too_long_a_chunk,
+    ];
+    for content in unsound {
+        let notes = open_notes(&file_of(content)).unwrap();
+        assert!(notes.read(0, &mut Vec::new()).is_err(), "{content:x?}");
+    }
+    // There were none in version 3, and no other is known.
+    for version in [3, 5] {
+        let mut bytes = sound.clone();
+        bytes[8] = version;
+        assert!(matches!(open_notes(&bytes), Err(Error::UnsupportedVersion { supported: 4, .. })));
+    }
+    every_damage_is_found(sound, |bytes: &[u8]| {
+        let notes = open_notes(bytes)?;
+        let mut found = Ok(());
+        notes.verify(&Steps::new(None, 0), |error| found = Err(error)).unwrap();
+        found
+    });
 }
