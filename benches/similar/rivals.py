@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""One tool on one corpus: what it takes for similar goes to a file, for `compare.py`, which measures this process.
+
+    venv/bin/python benches/similar/rivals.py TOOL SHINGLES.jsonl --similarity 0.8 --output FOUND.tsv
+
+The corpus is what `simstore-similar --shingles` writes: each document's different shingles, hashed, with spaces between. So
+all tools have the same sets, and none has to clean or cut texts.
+"""
+
+import argparse
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+
+PERMUTATIONS = 256
+BATCH = 1000
+
+
+def documents(path):
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            document = json.loads(line)
+            yield document["id"], document["text"].split(" ")
+
+
+def batches(path):
+    names, sets = [], []
+    for name, shingles in documents(path):
+        names.append(name)
+        sets.append(shingles)
+        if len(names) == BATCH:
+            yield names, sets
+            names, sets = [], []
+    yield names, sets
+
+
+def rensa(path, similarity):
+    """Pairs of one of 32 bands whose sketches are similar enough."""
+    from rensa import RMinHash, RMinHashLSH
+
+    index = RMinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, num_bands=32)
+    names, sketches = [], []
+    for some, sets in batches(path):
+        sketched = RMinHash.from_token_sets(sets, num_perm=PERMUTATIONS, seed=42)
+        index.insert_many(sketched, start_key=len(names))
+        names += some
+        sketches += sketched
+    for b, sketch in enumerate(sketches):
+        for a in index.query(sketch):
+            if a < b and sketch.jaccard(sketches[a]) >= similarity:
+                yield names[a], names[b]
+
+
+def rensa_stars(path, similarity):
+    """What its deduplicator removes, as its documentation shows."""
+    from rensa import RMinHashDeduplicator
+
+    deduplicator = RMinHashDeduplicator(threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True)
+    for names, sets in batches(path):
+        for name, kept in zip(names, deduplicator.add_pairs(zip(names, sets))):
+            if not kept:
+                yield (name,)
+
+
+def datasketch(path, similarity):
+    """Pairs of its index, with bands as it chooses them, whose sketches are similar enough."""
+    from datasketch import MinHash, MinHashLSH
+
+    index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)
+    names, sketches = [], []
+    for some, sets in batches(path):
+        for name, shingles in zip(some, sets):
+            sketch = MinHash(num_perm=PERMUTATIONS)
+            sketch.update_batch([shingle.encode() for shingle in shingles])
+            index.insert(len(names), sketch)
+            names.append(name)
+            sketches.append(sketch)
+    for b, sketch in enumerate(sketches):
+        for a in index.query(sketch):
+            if a < b and sketch.jaccard(sketches[a]) >= similarity:
+                yield names[a], names[b]
+
+
+def text_dedup(path, module, *arguments):
+    """The clusters that a module of text-dedup makes, by its command line."""
+    with tempfile.TemporaryDirectory() as folder:
+        # Its own loader looks at the name.
+        corpus = os.path.join(folder, "corpus.jsonl")
+        os.symlink(os.path.abspath(path), corpus)
+        command = [sys.executable, "-m", f"text_dedup.{module}", "--path", "json", "--data_files", corpus]
+        command += ["--split", "train", "--column", "text", "--idx_column", "id", "--ngram", "1"]
+        command += ["--output", os.path.join(folder, "output"), "--cache_dir", os.path.join(folder, "cache"), "--debug"]
+        environment = os.environ | {"HF_HOME": os.path.join(folder, "home"), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run([*command, *arguments], env=environment, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr[-2000:])
+        with open(os.path.join(folder, "output", "uf.pkl"), "rb") as file:
+            parents = pickle.load(file)
+    if not isinstance(parents, dict):
+        parents = parents.parent
+
+    def root(name):
+        while parents[name] != name:
+            name = parents[name]
+        return name
+
+    clusters = {}
+    for name in parents:
+        clusters.setdefault(root(name), []).append(name)
+    return (members for members in clusters.values() if len(members) > 1)
+
+
+def text_dedup_minhash(path, similarity):
+    arguments = ["--min_length", "1", "--num_perm", str(PERMUTATIONS), "--threshold", str(similarity)]
+    return text_dedup(path, "minhash", *arguments, "--hash_func", "xxh3")
+
+
+def text_dedup_simhash(path, _similarity):
+    return text_dedup(path, "simhash")
+
+
+def pypi_simhash(path, _similarity):
+    """Pairs within 3 bits."""
+    import logging
+
+    from simhash import Simhash, SimhashIndex
+
+    logging.disable(logging.WARNING)
+    names, sketches = [], []
+    for name, shingles in documents(path):
+        names.append(name)
+        sketches.append(Simhash(shingles))
+    index = SimhashIndex(list(enumerate(sketches)), k=3)
+    for b, sketch in enumerate(sketches):
+        yield from ((names[int(a)], names[b]) for a in index.get_near_dups(sketch) if int(a) < b)
+
+
+TOOLS = {
+    "rensa": rensa,
+    "rensa-stars": rensa_stars,
+    "datasketch": datasketch,
+    "text-dedup-minhash": text_dedup_minhash,
+    "text-dedup-simhash": text_dedup_simhash,
+    "pypi-simhash": pypi_simhash,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tool", choices=TOOLS)
+    parser.add_argument("corpus")
+    parser.add_argument("--similarity", type=float, default=0.8)
+    parser.add_argument("--output", required=True)
+    arguments = parser.parse_args()
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        for found in TOOLS[arguments.tool](arguments.corpus, arguments.similarity):
+            file.write("\t".join(map(str, found)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
