@@ -53,20 +53,32 @@ impl<F: Fingerprint> Designs<F> {
         })
     }
 
+    /// The least work, were the fingerprints random in so many bits, and the design that takes it; `None` to compare all with
+    /// all.
+    pub(super) fn least_work(
+        &self,
+        count: usize,
+        bits: u32,
+        distance: u32,
+    ) -> (f64, Option<&Vec<Prefix<F>>>) {
+        let mut least = count as f64 * count as f64 / 2.0 * COMPARE;
+        let mut best = None;
+        for design in self.of(distance) {
+            let work = design.iter().map(|prefix| work(count, prefix, bits).0).sum();
+            if work < least {
+                (least, best) = (work, Some(design));
+            }
+        }
+        (least, best)
+    }
+
     /// Tables that bring together all that are within the distance, of `count` fingerprints that differ in
     /// these bits only; `None` if to compare all with all is less work.
     pub(super) fn choose(&self, count: usize, bits: F, distance: u32) -> Option<Vec<Prefix<F>>> {
         if count <= FEW || bits.count_ones() <= distance {
             return None;
         }
-        let mut least = count as f64 * count as f64 / 2.0 * COMPARE;
-        let mut best = None;
-        for design in self.of(distance) {
-            let work = design.iter().map(|prefix| work(count, prefix, bits.count_ones()).0).sum();
-            if work < least {
-                (least, best) = (work, Some(design));
-            }
-        }
+        let (_, best) = self.least_work(count, bits.count_ones(), distance);
         let tables = best?.iter().map(|prefix| {
             let mask = spread(prefix.mask, bits);
             let longest = work(count, prefix, bits.count_ones()).1;

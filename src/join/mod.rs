@@ -80,6 +80,18 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
     Ok(pairs)
 }
 
+/// How long a join of so many random fingerprints should take on one core, in seconds, by the cost model that its tables are
+/// chosen by. Of fingerprints that have much in common it takes longer. Up to [`Fingerprint::MAX_DISTANCE`].
+///
+/// ```
+/// let seconds = |distance| simstore::join::expected_seconds::<u64>(1_000_000, distance);
+/// assert!(seconds(3) < seconds(8) && seconds(8) < seconds(16));
+/// ```
+pub fn expected_seconds<F: Fingerprint>(count: usize, distance: u32) -> f64 {
+    let distance = distance.min(F::MAX_DISTANCE);
+    Designs::<F>::new(distance).least_work(count, F::BITS, distance).0 * 1e-9
+}
+
 /// Sorts fingerprints on all cores of the current rayon pool: by digits, which for many is faster than by comparing
 /// them. Takes the memory of as many fingerprints again.
 pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
