@@ -9,10 +9,12 @@ use crate::{Folder, Random, fields, hex_lines, sample};
 #[test]
 fn clusters_of_the_samples() {
     let folder = Folder::new();
-    for (name, documents, clusters) in [("en.jsonl", 77, 3), ("zh.jsonl", 71, 4)] {
-        let run = folder.run(&["dedup", &sample(name)]);
-        assert!(run.stderr.contains(&format!("{documents} documents")), "{}", run.stderr);
-        assert_eq!(run.ok().matches("cluster ").count(), clusters);
+    for (name, documents, similar, near) in [("en.jsonl", 77, 6, 3), ("zh.jsonl", 71, 4, 4)] {
+        for (args, clusters) in [(&[][..], similar), (&["--similar", "0.8"], similar), (&["-d", "3"], near)] {
+            let run = folder.run(&[&["dedup", &sample(name)], args].concat());
+            assert!(run.stderr.contains(&format!("{documents} documents")), "{}", run.stderr);
+            assert_eq!(run.ok().matches("cluster ").count(), clusters);
+        }
     }
 }
 
@@ -210,7 +212,7 @@ fn no_two_kept_are_joined() {
     let folder = Folder::new();
     let kept = folder.run(&["dedup", &sample("en.jsonl"), "--output", "-"]).ok();
     let ids: HashSet<&str> = kept.lines().collect();
-    assert_eq!(ids.len(), 77 - 5);
+    assert_eq!(ids.len(), 77 - 7);
     folder.write("kept.jsonl", &kept);
     assert_eq!(folder.run(&["dedup", "kept.jsonl"]).ok(), "");
 }

@@ -138,7 +138,12 @@ fn texts_decide_what_is_alike() {
         json!({"id": "c", "text": format!("{often} one two")}),
     ];
     folder.write("a.jsonl", lines.map(|line| line.to_string()).join("\n"));
-    let run = |more: &[&str]| clusters(&folder, &[&["a.jsonl", "--profile", "words-1"], more].concat());
+    let run = |more: &[&str]| {
+        clusters(
+            &folder,
+            &[&["a.jsonl", "--profile", "words-1", "--verify-profile", "words-1"], more].concat(),
+        )
+    };
     assert_eq!(run(&[]), sets(&[("a", &["a", "b", "c"])]));
     for shape in ["components", "stars"] {
         assert_eq!(run(&["--verify-text", "0.5", "--cluster-by", shape]), sets(&[("a", &["a", "c"])]));
@@ -150,9 +155,9 @@ fn texts_decide_what_is_alike() {
     let run = folder.run(&pairs[..2].iter().chain(&pairs[3..]).copied().collect::<Vec<_>>());
     // Each pair once, also where texts were compared before to make clusters.
     assert!(run.stderr.contains("3 pairs of texts compared, 2 not alike"), "{}", run.stderr);
-    assert_eq!(run.ok(), "a\tc\t0\n");
+    assert_eq!(run.ok(), "a\tc\t0\t1\n");
     let piped = ["dedup", "-", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
-    assert_eq!(folder.run_with_input(&piped, folder.read("a.jsonl")).ok(), "a\tc\t0\n");
+    assert_eq!(folder.run_with_input(&piped, folder.read("a.jsonl")).ok(), "a\tc\t0\t1\n");
     folder.run(&["dedup", "a.jsonl", "--verify-text", "1.5"]).fails(2, "from 0 to 1");
 }
 
@@ -293,8 +298,9 @@ fn a_store_remembers_from_run_to_run() {
         assert!(run.stderr.contains("added to the store"), "{i}: {}", run.stderr);
         kept += &run.ok();
     }
-    let at_once =
-        folder.run(&["dedup", &sample("en.jsonl"), "-q", "--cluster-by", "stars", "--keep-list", "-"]).ok();
+    let at_once = folder
+        .run(&["dedup", &sample("en.jsonl"), "-q", "-d", "3", "--cluster-by", "stars", "--keep-list", "-"])
+        .ok();
     assert_eq!(kept, at_once);
     let profile = folder.run(&["dedup", "part.jsonl", "--against", "seen", "--profile", "chars-4"]);
     profile.fails(1, "the store has profile auto,strip-markup, not chars-4");

@@ -26,13 +26,13 @@ fn several_documents_may_have_one_id() {
     assert_eq!(run(&["--keep-list", "-"]), "1\ta.jsonl:1\n2\ta.jsonl:3\n1\ta.jsonl:7\n");
     run(&["--remove-list", "r.csv", "--pairs", "p.csv", "--clusters", "c.csv"]);
     assert_eq!(folder.read("r.csv"), "id,place\n1,a.jsonl:5\n");
-    assert_eq!(folder.read("p.csv"), "a,b,distance,a_place,b_place\n1,1,0,a.jsonl:1,a.jsonl:5\n");
+    assert_eq!(folder.read("p.csv"), "a,b,similarity,a_place,b_place\n1,1,1,a.jsonl:1,a.jsonl:5\n");
     assert_eq!(
         folder.read("c.csv"),
-        "id,cluster,representative,distance,place,representative_place\n\
-         1,1,1,0,a.jsonl:1,a.jsonl:1\n1,1,1,0,a.jsonl:5,a.jsonl:1\n"
+        "id,cluster,representative,similarity,place,representative_place\n\
+         1,1,1,1,a.jsonl:1,a.jsonl:1\n1,1,1,1,a.jsonl:5,a.jsonl:1\n"
     );
-    assert_eq!(run(&[]), "cluster 1: 2 documents\n   0  1  (a.jsonl:1)\n   0  1  (a.jsonl:5)\n");
+    assert_eq!(run(&[]), "cluster 1: 2 documents\n      1  1  (a.jsonl:1)\n      1  1  (a.jsonl:5)\n");
     let objects = folder.run(&["dedup", "a.jsonl", "--json"]).json();
     assert_eq!(
         (&objects[0]["place"], &objects[0]["members"][1]["place"]),

@@ -34,10 +34,10 @@ fn a_name_says_how_a_file_is_compressed() {
         folder.run(&args).ok();
         assert_eq!(decompressed(&folder, &kept), KEPT);
         let table = decompressed(&folder, &clusters);
-        assert_eq!(table, "id,cluster,representative,distance\n1,1,1,0\n2,1,1,0\n");
+        assert_eq!(table, "id,cluster,representative,similarity\n1,1,1,1\n2,1,1,1\n");
         assert_eq!(decompressed(&folder, &list), "1\n3\n");
         assert_eq!(decompressed(&folder, &annotated).matches("\"cluster\":1").count(), 2);
-        assert_eq!(decompressed(&folder, &pairs), "{\"a\":1,\"b\":2,\"distance\":0}\n");
+        assert_eq!(decompressed(&folder, &pairs), "{\"a\":1,\"b\":2,\"similarity\":1.0}\n");
         // It is read as what its name says.
         assert_eq!(folder.run(&["dedup", &kept, "-q", "--keep-list", "-"]).ok(), "1\n3\n");
     }
@@ -156,7 +156,7 @@ fn nothing_is_left_for_ever_by_a_process_that_was_killed() {
 #[test]
 fn a_limit_of_file_sizes_is_told() {
     let folder = Folder::new();
-    let line = "ulimit -f 1; trap '' PIPE; exec $simstore dedup \"$en\" -q --output kept.jsonl";
+    let line = "ulimit -f 1; trap '' PIPE; exec $simstore dedup \"$en\" -q -d 3 --output kept.jsonl";
     let mut command = std::process::Command::new("bash");
     command.args(["-c", line]).current_dir(folder.path("."));
     command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("en", sample("en.jsonl"));

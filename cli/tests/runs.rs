@@ -68,7 +68,7 @@ fn a_damaged_part_is_told_and_made_again() {
         std::fs::write(&path, bytes).unwrap();
         let run = run();
         assert!(run.stderr.contains("it is made again"), "{what}: {}", run.stderr);
-        assert_eq!(run.ok(), "1\t2\t0\n", "{what}");
+        assert_eq!(run.ok(), "1\t2\t1\n", "{what}");
         assert!(std::fs::read(&path).unwrap() == whole, "{what}");
     };
     for length in (0..whole.len()).step_by(7) {

@@ -14,7 +14,7 @@ pub(crate) fn run(
     clusters: PathBuf,
 ) -> Result<(usize, u64), simstore::Error> {
     let inputs = Inputs::new(&[input], DocumentOptions::default())?;
-    let options = Options { distance: Some(3), ..Options::default() };
+    let options = Options { similar: Some(0.8), ..Options::default() };
     let files = Files { output: Some(unique), clusters: Some(clusters), ..Files::default() };
     let Answer::Found(found) = dedup::find(inputs.into(), &options, files, &())? else {
         unreachable!("only what is added to a store may have been added before");
@@ -22,8 +22,8 @@ pub(crate) fn run(
     for cluster in found.clusters() {
         let cluster = cluster?;
         for duplicate in cluster.members.iter().filter(|member| !member.is_kept) {
-            let (id, of, bits) = (duplicate.id.text(), &cluster.representative, duplicate.distance);
-            println!("{id} is {bits} bits from {of}");
+            let (id, of) = (duplicate.id.text(), &cluster.representative);
+            println!("{id} is {} similar to {of}", duplicate.similarity.unwrap_or_default());
         }
     }
     let totals = found.totals();

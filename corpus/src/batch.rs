@@ -10,7 +10,7 @@ use crate::records::{Record, Records, records};
 use crate::{Document, DocumentId, DocumentOptions, ReadNote, ReadProgress};
 use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
-use simstore_text::{Profile, Simhash};
+use simstore_text::{Profile, Simhash, Sketched, Sketcher};
 
 /// A batch is full with this many bytes of records, or this many records.
 const BATCH_BYTES: usize = 8 << 20;
@@ -23,6 +23,8 @@ pub struct FingerprintedDocument<F> {
     pub id: DocumentId,
     /// Its fingerprint; `None` if its text has no features, or it was [not wanted](FingerprintedDocuments::only).
     pub simhash: Option<Simhash<F>>,
+    /// Its sketches, if these were [asked for](FingerprintedDocuments::with_sketches).
+    pub sketched: Option<Box<Sketched>>,
     /// Its position among the documents of all inputs, from 0. Malformed ones have a position
     /// too: skipping them does not renumber the others.
     pub ordinal: u64,
@@ -67,6 +69,7 @@ pub struct FingerprintedDocuments<F> {
     profile: Profile,
     with_records: bool,
     with_texts: bool,
+    sketcher: Option<Sketcher>,
     wanted: Wanted,
     /// The position of the first record of `read`.
     ordinal: u64,
@@ -96,6 +99,7 @@ impl<F> FingerprintedDocuments<F> {
             profile: profile.clone(),
             with_records: false,
             with_texts: false,
+            sketcher: None,
             wanted: Wanted(None),
             ordinal: 0,
             read: Vec::new(),
@@ -114,6 +118,12 @@ impl<F> FingerprintedDocuments<F> {
     #[must_use]
     pub fn with_texts(self) -> Self {
         FingerprintedDocuments { with_texts: true, ..self }
+    }
+
+    /// Makes sketches, the first of which is the fingerprint then.
+    #[must_use]
+    pub fn with_sketches(self, sketcher: &Sketcher) -> Self {
+        FingerprintedDocuments { sketcher: Some(sketcher.clone()), ..self }
     }
 
     /// Makes fingerprints only of the documents that are wanted, by path and [line](Record::line): for callers that
@@ -160,6 +170,7 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
         let progress = self.records.progress();
         let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
         let (with_records, with_texts, wanted) = (self.with_records, self.with_texts, &self.wanted);
+        let sketcher = self.sketcher.as_ref();
         let fingerprint = |(at, record): (usize, Result<Record>)| {
             go_on()?;
             let record = record?;
@@ -170,9 +181,16 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
             if let Some(encoding) = guessed {
                 progress.note(ReadNote::Encoding(encoding.name()));
             }
+            let sketched = sketcher.filter(|_| is_wanted).and_then(|sketcher| sketcher.sketch(&text));
+            let simhash = match (&sketched, sketcher) {
+                (Some(sketched), _) => Some(sketched.simhash()),
+                (None, None) if is_wanted => profile.fingerprint(&text),
+                _ => None,
+            };
             Ok(FingerprintedDocument {
                 id,
-                simhash: if is_wanted { profile.fingerprint(&text) } else { None },
+                simhash,
+                sketched: sketched.map(Box::new),
                 ordinal,
                 path,
                 line,

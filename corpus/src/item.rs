@@ -8,7 +8,7 @@ use crate::fingerprints::FingerprintRecord;
 use crate::watch::Notice;
 use crate::{DocumentId, Watch};
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::SHORT_TEXT_FEATURES;
+use simstore_text::{SHORT_TEXT_FEATURES, Sketched};
 
 /// A document or a fingerprint of an input.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct Item<F> {
     pub fingerprint: Option<F>,
     /// Distinct features of the text.
     pub features: Option<u32>,
+    /// Its sketches, if they were [asked for](crate::Inputs::visit_sketched).
+    pub sketched: Option<Box<Sketched>>,
     /// Bytes of the text, in UTF-8.
     pub text_bytes: u64,
     /// How many malformed sequences of bytes became U+FFFD.
@@ -44,6 +46,7 @@ impl<F: Fingerprint> Item<F> {
             id: DocumentId::Number(position),
             fingerprint,
             features: None,
+            sketched: None,
             text_bytes: 0,
             replaced: 0,
             extra: None,
@@ -60,6 +63,7 @@ impl<F: Fingerprint> Item<F> {
             id: document.id,
             fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
             features: document.simhash.map(|simhash| simhash.features),
+            sketched: document.sketched,
             text_bytes: document.text_bytes,
             replaced: document.replaced,
             extra: document.extra,
@@ -77,6 +81,7 @@ impl<F: Fingerprint> Item<F> {
             id: record.id,
             fingerprint: Some(record.fingerprint),
             features: None,
+            sketched: None,
             text_bytes: 0,
             replaced: 0,
             extra: None,

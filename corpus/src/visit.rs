@@ -9,7 +9,7 @@ use crate::progress::ReadProgress;
 use crate::watch::{Notice, Step};
 use crate::{Counts, InputKind, Inputs, Item, Watch};
 use simstore::{Fingerprint, Result};
-use simstore_text::Profile;
+use simstore_text::{Profile, Sketcher};
 
 /// Items that are counted together: to count each takes time.
 const COUNTED: u64 = 64;
@@ -69,6 +69,20 @@ impl Inputs {
         visitor: impl FnMut(Item<F>) -> Result<()>,
     ) -> Result<Counts> {
         self.visit_made(self.fingerprint_documents(profile), profile, watch, visitor)
+    }
+
+    /// As [`Inputs::visit`], of inputs that are known to be documents, with sketches, the first of which is the fingerprint.
+    ///
+    /// # Errors
+    /// As [`Inputs::visit`].
+    pub fn visit_sketched<F: Fingerprint>(
+        &self,
+        sketcher: &Sketcher,
+        watch: &dyn Watch,
+        visitor: impl FnMut(Item<F>) -> Result<()>,
+    ) -> Result<Counts> {
+        let documents = self.fingerprint_documents(sketcher.profile()).with_sketches(sketcher);
+        self.visit_made(documents, sketcher.profile(), watch, visitor)
     }
 
     /// As [`Inputs::visit`]; of documents, fingerprints are made only of those that are wanted, by path and line.

@@ -109,7 +109,7 @@ fn files_documents_and_fingerprints_give_the_same() {
         inputs(&path).documents().map(|document| document.unwrap()).map(|d| (d.id, d.text)).collect();
     for bits in [64, 128] {
         let options = Options { bits: Some(bits), pairs: true, ..Options::default() };
-        let mut of_files = found(dedup::find(inputs(&path).into(), &options, Files::default(), &()));
+        let of_files = found(dedup::find(inputs(&path).into(), &options, Files::default(), &()));
         let fingerprints: Vec<(DocumentId, u128)> = of_files
             .kept()
             .map(|kept| (kept.id.into(), u128::from_str_radix(&kept.fingerprint.unwrap(), 16).unwrap()))
@@ -124,7 +124,7 @@ fn files_documents_and_fingerprints_give_the_same() {
         of_files
             .visit_pairs(&(), &mut |pair| {
                 pairs += 1;
-                assert!(pair.document < pair.other.unwrap() && pair.distance <= 3);
+                assert!(pair.document < pair.other.unwrap() && pair.distance.unwrap() <= 3);
                 Ok(())
             })
             .unwrap();
@@ -142,13 +142,13 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
         (0..300).map(|_| u128::from(random.below(4)) << 90 | 1 << random.below(40)).collect();
     let given = || (0..).map(DocumentId::Number).zip(values.clone());
     let options = Options { bits: Some(128), distance: Some(2), pairs: true, ..Options::default() };
-    let mut of_values = found(dedup::find(Source::fingerprints(given()), &options, Files::default(), &()));
+    let of_values = found(dedup::find(Source::fingerprints(given()), &options, Files::default(), &()));
     let mut expected = Vec::new();
     for (a, x) in values.iter().enumerate() {
         for (b, y) in values.iter().enumerate().skip(a + 1) {
             let distance = (x ^ y).count_ones();
             if distance <= 2 {
-                expected.push((a, Some(b), distance));
+                expected.push((a, Some(b), Some(distance)));
             }
         }
     }
@@ -173,8 +173,13 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
     let one = || Source::documents([(DocumentId::Number(0), "one".to_owned())]);
     let files = || Files { output: Some("never-written".into()), ..Files::default() };
     let options = Options::default;
-    let cases: [(Options, Files, &str); 6] = [
-        (Options { verify_text: Some(0.5), ..options() }, Files::default(), "`verify_text` is for files"),
+    let similar = |similar| Options { similar: Some(similar), ..options() };
+    let cases: [(Options, Files, &str); 10] = [
+        (similar(0.0), Files::default(), "above 0, up to 1"),
+        (similar(f64::NAN), Files::default(), "above 0, up to 1"),
+        (similar(0.2), Files::default(), "option `similar` 0.46 or more"),
+        (Options { distance: Some(3), ..similar(0.9) }, Files::default(), "leave out one of them"),
+        (Options { recall: Some(1.0), ..similar(0.9) }, Files::default(), "between 0 and 1"),
         (Options { resume: Some("never-made".into()), ..options() }, Files::default(), "`resume` is for"),
         (options(), files(), "option `output` is for files"),
         (Options { add: true, ..options() }, Files::default(), "option `add` needs option `against`"),
@@ -300,11 +305,17 @@ fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
 fn a_run_that_compares_texts_can_be_stopped_everywhere() {
     let options = |out: &Path| Options {
         verify_text: Some(0.5),
-        cluster_by: ClusterBy::Stars,
+        cluster_by: Some(ClusterBy::Stars),
         resume: Some(out.join("parts")),
         distance: Some(8),
         ..Options::default()
     };
+    stop_everywhere(options, 10);
+}
+
+#[test]
+fn a_run_by_similarity_can_be_stopped_everywhere() {
+    let options = |out: &Path| Options { resume: Some(out.join("parts")), ..Options::default() };
     stop_everywhere(options, 10);
 }
 

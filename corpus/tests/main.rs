@@ -13,6 +13,7 @@ mod idf;
 mod inputs;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod similar;
 mod support;
 mod synth;
 mod tables;

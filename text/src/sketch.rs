@@ -2,7 +2,9 @@
 
 use std::array;
 
-use crate::Profile;
+use simstore::Fingerprint;
+
+use crate::{Profile, Simhash};
 
 /// The most sketches of a set.
 pub const MAX_SKETCHES: usize = 16;
@@ -121,6 +123,14 @@ pub struct Sketched {
     pub members: Option<Box<[u64]>>,
 }
 
+impl Sketched {
+    /// The first sketch as a fingerprint.
+    pub fn simhash<F: Fingerprint>(&self) -> Simhash<F> {
+        let first = self.sketches.first().copied().unwrap_or_default();
+        Simhash { fingerprint: F::from_u128(first.into()), features: self.features }
+    }
+}
+
 /// Makes sketches of texts.
 #[derive(Clone, Debug)]
 pub struct Sketcher {
@@ -148,6 +158,11 @@ impl Sketcher {
     /// Number of sketches.
     pub fn sketches(&self) -> usize {
         self.sketches
+    }
+
+    /// Up to how many features these are kept.
+    pub fn few(&self) -> u32 {
+        self.few
     }
 
     /// The sketches of a text; `None` if it has no features.

@@ -1,6 +1,6 @@
 //! What a run would read, and how much memory and disk it would take.
 
-use simstore_corpus::dedup::Estimate;
+use simstore_corpus::dedup::{Estimate, Search};
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
@@ -40,6 +40,21 @@ fn print_lines(output: &mut Output, estimate: &Estimate) -> Outcome {
         bytes(estimate.memory),
         bytes(estimate.memory_of_documents)
     ))?;
+    if let Some(search) = &estimate.search {
+        let Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
+        output.line(format_args!(
+            "search: {joined} of {sketches} sketches joined within {distance} bits, all within {total}: finds {:.1}% of the pairs \
+             of similarity {similar}, {:.2}% of {}",
+            recall * 100.0,
+            recall_of_closer * 100.0,
+            (1.0 + similar) / 2.0
+        ))?;
+        output.line(format_args!(
+            "        some {} pairs of unrelated documents looked at, {:.1} s on one core besides reading",
+            grouped(search.unrelated_pairs as u64),
+            search.seconds
+        ))?;
+    }
     output.line(format_args!(
         "disk: up to {} for --output or --annotated, uncompressed; about {} for the parts of --resume",
         bytes(estimate.disk_of_output),

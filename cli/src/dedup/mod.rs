@@ -101,23 +101,34 @@ pub(crate) struct DedupArgs {
     /// Documents or fingerprints; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Fingerprints that differ in at most this many bits are near [default: 3, or what the store was built for]
-    #[arg(long, short, value_name = "K")]
+    /// Texts are near that are at least so similar, from 0 to 1: of all runs of three successive words of the two, the share
+    /// that both have. A character of a script without spaces counts as a word; markup is left out [default: 0.8]
+    #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
+    similar: Option<f64>,
+    /// The least probability that two texts of just that similarity are found [default: 0.95]
+    #[arg(long, value_name = "R", value_parser = parse_share)]
+    recall: Option<f64>,
+    /// Instead of texts, compare fingerprints only: near are those that differ in at most this many bits [default for
+    /// fingerprints and stores, and with --profile, --bits or --verify-text: 3, or what the store was built for]
+    #[arg(long, short, value_name = "K", conflicts_with_all = ["similar", "recall"])]
     distance: Option<u32>,
     /// Width of fingerprints [default: 64, or that of the store]
     #[arg(long, value_enum)]
     bits: Option<Bits>,
-    /// How documents come together in clusters
-    #[arg(long, value_enum, value_name = "SHAPE", default_value = "components")]
-    cluster_by: Shape,
+    /// How documents come together in clusters [default: stars, or with --distance components]
+    #[arg(long, value_enum, value_name = "SHAPE")]
+    cluster_by: Option<Shape>,
     /// Which document of a cluster is kept: first, longest, smallest-id, or newest:FIELD, the greatest value of a field: numbers by
     /// value, texts as ISO 8601 dates of one time zone are in order
     #[arg(long, value_name = "RULE", default_value = "first")]
     keep: Keep,
-    /// Documents are alike only if their texts are too: if of all features of the two, as the profile makes them, at
-    /// least this share (0 to 1) is in both. The texts are read a second time
+    /// With --distance, documents are alike only if their texts are too: at least so similar, from 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     verify_text: Option<f64>,
+    /// What texts are compared by, for --similar and --verify-text: a name as of --profile [default:
+    /// words-3,strip-markup,simplified,weights=none]
+    #[arg(long, value_name = "NAME")]
+    verify_profile: Option<String>,
     /// Find what is near documents of this store too. What is, is not kept
     #[arg(long, value_name = "STORE")]
     against: Option<PathBuf>,
@@ -197,7 +208,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     }
     found.write(progress).map_err(Failure::usage)?;
     (totals.compared, totals.unlike) = found.compared();
-    let distance = found.distance();
+    let question = found.question();
     let summary = Summary::new(totals, progress.seconds());
     // Standard output comes before the store: a run that is cut off may print again what it has printed, never less.
     if prints {
@@ -216,7 +227,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         output.finish()?;
     }
     if !args.json || uses_stdout {
-        summary.say(distance, progress);
+        summary.say(question, progress);
     }
     Ok(())
 }
@@ -272,13 +283,16 @@ impl DedupArgs {
     fn options(&self) -> Outcome<Options> {
         let (profile, resources) = self.documents.profile.choice()?;
         Ok(Options {
+            similar: self.similar,
+            recall: self.recall,
             distance: self.distance,
             bits: self.bits.map(Bits::count),
             profile,
             resources,
-            cluster_by: self.cluster_by.into(),
+            cluster_by: self.cluster_by.map(ClusterBy::from),
             keep: self.keep.clone(),
             verify_text: self.verify_text,
+            verify_profile: self.verify_profile.clone(),
             against: self.against.clone(),
             add: self.add,
             again: self.again,

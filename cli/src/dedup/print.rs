@@ -25,7 +25,10 @@ struct MemberObject<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<&'a str>,
     fingerprint: &'a str,
-    distance: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f32>,
 }
 
 /// A cluster as JSON.
@@ -35,6 +38,7 @@ pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
         place: member.place.as_deref(),
         fingerprint: &member.fingerprint,
         distance: member.distance,
+        similarity: member.similarity,
     });
     ClusterObject {
         cluster: cluster.number,
@@ -57,15 +61,30 @@ pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
         None => String::new(),
     };
     let representative = IdRef::from(&cluster.representative).text();
-    output.line(format_args!(
-        "   {}  {}{}",
-        if is_stored { "=" } else { "0" },
-        column(&representative),
-        place(&cluster.place)
-    ))?;
+    let is_similar = cluster.members.iter().all(|member| member.distance.is_none());
+    let first = match (is_stored, is_similar) {
+        (true, _) => "=",
+        (false, true) => "1",
+        (false, false) => "0",
+    };
+    let width = if is_similar { 5 } else { 2 };
+    output.line(format_args!("  {first:>width$}  {}{}", column(&representative), place(&cluster.place)))?;
     for member in cluster.members.iter().filter(|member| !member.is_kept) {
-        let (id, distance) = (member.id.text(), member.distance);
-        output.line(format_args!("  {distance:>2}  {}{}", column(&id), place(&member.place)))?;
+        let (id, place) = (member.id.text(), place(&member.place));
+        let how = match (member.distance, member.similarity) {
+            (Some(distance), _) => distance.to_string(),
+            (None, similarity) => similarity.map_or(String::new(), share),
+        };
+        output.line(format_args!("  {how:>width$}  {}{place}", column(&id)))?;
     }
     Ok(())
+}
+
+/// A similarity with three decimals, rounded down: only what is 1 is shown as such.
+pub(super) fn share(similarity: f32) -> String {
+    if similarity >= 1.0 {
+        "1".to_owned()
+    } else {
+        format!("{:.3}", (similarity * 1000.0 + 1e-3).floor() / 1000.0)
+    }
 }

@@ -1,8 +1,9 @@
 //! What a person is told in the end, and a machine.
 
 use serde::Serialize;
-use simstore_corpus::dedup::{Largest, Totals};
+use simstore_corpus::dedup::{Largest, Question, Totals};
 
+use super::print;
 use crate::inputs::count_of;
 use crate::numbers::{bytes, grouped, rounded};
 use crate::progress::Progress;
@@ -20,7 +21,7 @@ impl Summary {
     }
 
     /// Says it to a person.
-    pub(super) fn say(&self, distance: u32, progress: &Progress) {
+    pub(super) fn say(&self, question: Question, progress: &Progress) {
         let totals = &self.totals;
         let share = |part: usize| 100.0 * part as f64 / (totals.documents.max(1)) as f64;
         let text = if totals.text_bytes > 0 {
@@ -28,10 +29,16 @@ impl Summary {
         } else {
             String::new()
         };
+        let (distinct, near) = match question {
+            Question::Distance(distance) => {
+                ("distinct fingerprint", format!("within {}", count_of(distance.into(), "bit")))
+            }
+            Question::Similarity(least) => ("distinct text", format!("similarity {least} and more")),
+        };
         progress.say(&format!(
-            "{}{text}, {}, {:.1} s",
+            "{}{text}, {}, {near}, {:.1} s",
             count_of(totals.documents, "document"),
-            count_of(totals.fingerprints as u64, "distinct fingerprint"),
+            count_of(totals.fingerprints as u64, distinct),
             self.seconds
         ));
         progress.say(&format!(
@@ -55,15 +62,24 @@ impl Summary {
                 grouped(unlike)
             ));
         }
-        for Largest { size, farthest } in &totals.largest {
-            let apart = match farthest {
-                Some(bits) => format!("the farthest two {bits} bits apart"),
-                None => "too many different fingerprints to compare all".to_owned(),
+        for Largest { size, farthest, least_similar } in &totals.largest {
+            let apart = match (least_similar, farthest) {
+                (Some(similarity), _) => {
+                    format!("all {} similar or more to what is kept", print::share(*similarity))
+                }
+                (None, Some(bits)) => format!("the farthest two {bits} bits apart"),
+                (None, None) => "too many different fingerprints to compare all".to_owned(),
             };
             progress.say(&format!("a cluster of {}: {apart}", count_of(*size as u64, "document")));
         }
-        if totals.largest.iter().any(|cluster| cluster.farthest.is_none_or(|bits| bits > 3 * distance.max(1)))
-        {
+        let is_far = |cluster: &Largest| match (question, cluster.least_similar) {
+            (Question::Similarity(least), Some(similarity)) => f64::from(similarity) < least - 1e-6,
+            (Question::Distance(distance), _) => {
+                cluster.farthest.is_none_or(|bits| bits > 3 * distance.max(1))
+            }
+            _ => false,
+        };
+        if totals.largest.iter().any(is_far) {
             progress
                 .say("chains connect documents that are not alike: `--cluster-by stars` keeps them apart");
         }

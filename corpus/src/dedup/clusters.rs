@@ -15,10 +15,12 @@ use crate::watch::Step;
 const COUNTED: usize = 64;
 
 /// Documents that belong together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cluster<F> {
     /// In order of input.
     pub(super) members: Vec<usize>,
+    /// How similar each is to what stands for the cluster, if that was asked for: from 0 to 1.
+    pub(super) similarities: Option<Vec<f32>>,
     pub(super) representative: Representative<F>,
 }
 
@@ -44,6 +46,11 @@ impl<F: Fingerprint> Cluster<F> {
         self.members.iter().copied().filter(|&member| self.representative != Representative::Document(member))
     }
 
+    /// The least similarity of a member to what stands for the cluster, if it is known.
+    pub(super) fn least_similar(&self) -> Option<f32> {
+        self.similarities.as_ref()?.iter().copied().min_by(f32::total_cmp)
+    }
+
     /// The greatest distance between two members; `None` if there are too many different ones to compare all.
     pub(super) fn spread(&self, corpus: &Corpus<F>) -> Option<u32> {
         /// So many are compared in some tenths of a second.
@@ -65,7 +72,7 @@ impl<F: Fingerprint> Cluster<F> {
 pub(super) fn components<F: Fingerprint>(
     groups: &Groups<F>,
     preference: &Preference,
-    texts: Option<&mut Texts>,
+    texts: Option<&Texts>,
     watch: &dyn Watch,
 ) -> Result<Vec<Cluster<F>>> {
     let clusters = match texts {
@@ -93,7 +100,7 @@ pub(super) fn components<F: Fingerprint>(
 pub(super) fn stars<F: Fingerprint>(
     groups: &Groups<F>,
     preference: &Preference,
-    mut texts: Option<&mut Texts>,
+    texts: Option<&Texts>,
     watch: &dyn Watch,
 ) -> Result<Vec<Cluster<F>>> {
     let documents = groups.documents();
@@ -122,10 +129,10 @@ pub(super) fn stars<F: Fingerprint>(
             let mut apart = Vec::new();
             for document in std::mem::take(&mut left[other]) {
                 let is_near = document == centre
-                    || match &mut texts {
+                    || match texts {
                         Some(texts) => {
                             step.add(0)?;
-                            texts.are_similar(centre, document)?
+                            texts.alike(centre, document)?.is_some()
                         }
                         None => true,
                     };
@@ -155,7 +162,7 @@ fn place(documents: &[(usize, usize)], document: usize) -> usize {
 fn confirmed<F: Fingerprint>(
     groups: &Groups<F>,
     documents: &[(usize, usize)],
-    texts: &mut Texts,
+    texts: &Texts,
     watch: &dyn Watch,
 ) -> Result<Components> {
     let step = Step::new(watch, "texts compared");
@@ -170,7 +177,7 @@ fn confirmed<F: Fingerprint>(
                     continue;
                 }
                 step.add(1)?;
-                if texts.are_similar(a, b)? {
+                if texts.alike(a, b)?.is_some() {
                     components.connect(x, y);
                 }
             }
@@ -208,7 +215,7 @@ fn finish<F: Fingerprint>(
             None if members.len() < 2 => return None,
             None => Representative::Document(preference.best(&members)?),
         };
-        Some(Cluster { members, representative })
+        Some(Cluster { members, similarities: None, representative })
     };
     let mut clusters: Vec<Cluster<F>> = clusters.into_iter().filter_map(cluster).collect();
     clusters.sort_unstable_by_key(|cluster| cluster.members[0]);

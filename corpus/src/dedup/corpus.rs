@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::listing::changed;
 use super::names::Names;
 use super::preference::{Keep, Values};
+use super::sketches::Sketches;
 use crate::{DocumentId, DocumentOptions, Item, Record};
 
 /// All that was read, in order of input. Takes the bytes of a fingerprint for each document, and what the ids
@@ -24,17 +25,20 @@ pub(super) struct Corpus<F> {
     pub(super) values: Values,
     /// Half of the checksum of each document as it stood in its file, if that is to be known.
     checksums: Option<Vec<u32>>,
+    /// Where texts are compared by similarity.
+    pub(super) sketches: Option<Sketches>,
 }
 
 impl<F: Fingerprint> Corpus<F> {
     /// A corpus of nothing yet. Documents that are read again, or known again, need checksums.
-    pub(super) fn new(keep: &Keep, with_checksums: bool) -> Self {
+    pub(super) fn new(keep: &Keep, with_checksums: bool, sketches: Option<Sketches>) -> Self {
         Corpus {
             fingerprints: Vec::new(),
             empty: Vec::new(),
             names: Names::default(),
             values: Values::new(keep),
             checksums: with_checksums.then(Vec::new),
+            sketches,
         }
     }
 
@@ -47,6 +51,7 @@ impl<F: Fingerprint> Corpus<F> {
             self.empty.push(self.fingerprints.len());
         }
         self.fingerprints.push(item.fingerprint.unwrap_or_default());
+        self.sketches.iter_mut().for_each(|sketches| sketches.push(item.sketched.as_deref()));
     }
 
     /// Adds fingerprints of a file, whose ids count up from the position of the first.
@@ -60,9 +65,12 @@ impl<F: Fingerprint> Corpus<F> {
     /// in the corpus, among the sorted ones and in the space of the join; with its place among the clusters, that
     /// is three and a half times its size.
     pub(super) fn memory(&self) -> u64 {
-        let fingerprints = self.fingerprints.len() as u64 * F::BYTES as u64 * 7 / 2;
+        let fingerprints = self.fingerprints.len() as u64 * F::BYTES as u64;
+        // With sketches, fingerprints are only kept.
+        let fingerprints = if self.sketches.is_some() { fingerprints } else { fingerprints * 7 / 2 };
         let checksums = self.checksums.as_ref().map_or(0, |all| all.len() * size_of::<u32>()) as u64;
-        fingerprints + checksums + self.names.memory() + self.values.memory()
+        let sketches = self.sketches.as_ref().map_or(0, Sketches::memory);
+        fingerprints + checksums + sketches + self.names.memory() + self.values.memory()
     }
 
     /// Number of documents.

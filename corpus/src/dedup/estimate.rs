@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::Profile;
+use simstore_text::{Profile, SketchSearch};
 
-use super::options::{Options, for_documents};
+use super::options::{Options, Question, for_documents};
+use super::similar::choice::{self, Choice};
 use crate::watch::Step;
 use crate::{DocumentId, InputFile, InputKind, Inputs, Notice, Watch};
 
@@ -16,17 +17,21 @@ const SAMPLED_DOCUMENTS: u64 = 2000;
 /// Bytes of memory for a fingerprint, in its own bytes: the corpus, the same sorted, and the space of a join and of
 /// clusters.
 const MEMORY_OF_A_FINGERPRINT: f64 = 3.5;
+/// The same of a document that has sketches.
+const MEMORY_OF_SKETCHES: f64 = 144.0;
 /// Bytes of memory for an id that is no position, besides its own text.
 const MEMORY_OF_AN_ID: f64 = 12.0;
 /// Bytes of a document in a part.
 const DISK_OF_A_DOCUMENT: f64 = 32.0;
+/// The same with sketches.
+const DISK_OF_SKETCHES: f64 = 120.0;
 /// What is fingerprinted to see how much memory that takes: a few batches of the first file.
 const FINGERPRINTED_BYTES: u64 = 24 << 20;
 /// Memory for the program and what it reads, where the system does not tell.
 const MEMORY_OF_READING: u64 = 64 << 20;
 
 /// What a run would read, and take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Files.
     pub files: usize,
@@ -44,10 +49,55 @@ pub struct Estimate {
     pub memory: u64,
     /// Of that, for fingerprints and ids.
     pub memory_of_documents: u64,
+    /// How similar texts would be found, where these are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
     /// Bytes of the parts of [`Options::resume`].
     pub disk_of_parts: u64,
     /// At most, for the input without its duplicates.
     pub disk_of_output: u64,
+}
+
+/// How similar texts are found: by sketches of 64 bits each, of which some are joined; what is within a distance, and within
+/// another one by all of them, is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Search {
+    /// The least similarity.
+    pub similar: f64,
+    /// The probability that two texts of just that similarity are found.
+    pub recall: f64,
+    /// The probability for texts that are half as far from equal.
+    pub recall_of_closer: f64,
+    /// Sketches of a document.
+    pub sketches: usize,
+    /// How many of them are joined.
+    pub joined: usize,
+    /// Within so many bits of 64.
+    pub distance: u32,
+    /// All sketches together within so many bits.
+    pub total: u32,
+    /// Pairs of unrelated documents whose sketches are looked at. What is related comes on top.
+    pub unrelated_pairs: f64,
+    /// Seconds that it takes on one core besides reading.
+    pub seconds: f64,
+}
+
+impl Search {
+    fn new(least: f64, options: &Options, documents: usize) -> Result<Search> {
+        let Choice { search, unrelated, seconds } = choice::choose(least, options.recall(), documents)?;
+        let SketchSearch { sketches, joined, distance, total } = search;
+        Ok(Search {
+            similar: least,
+            recall: search.recall(least),
+            recall_of_closer: search.recall((1.0 + least) / 2.0),
+            sketches,
+            joined,
+            distance,
+            total,
+            unrelated_pairs: unrelated,
+            seconds,
+        })
+    }
 }
 
 impl Estimate {
@@ -140,14 +190,19 @@ pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result
     if inputs.kind()? == InputKind::Fingerprints {
         return Err(for_documents("an estimate"));
     }
-    let profile = options.profile_with(None)?;
+    options.check()?;
     match options.width()? {
-        u128::BITS => estimate_of::<u128>(inputs, &profile, watch),
-        _ => estimate_of::<u64>(inputs, &profile, watch),
+        u128::BITS => estimate_of::<u128>(inputs, options, watch),
+        _ => estimate_of::<u64>(inputs, options, watch),
     }
 }
 
-fn estimate_of<F: Fingerprint>(inputs: &Inputs, profile: &Profile, watch: &dyn Watch) -> Result<Estimate> {
+fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
+    let question = options.question(InputKind::Documents);
+    let profile = match question {
+        Question::Similarity(_) => options.profile_of_texts()?,
+        Question::Distance(_) => options.profile_with(None)?,
+    };
     let step = Step::new(watch, "documents looked at");
     step.add(0)?;
     let mut files: Vec<InputFile> = Vec::new();
@@ -173,9 +228,14 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, profile: &Profile, watch: &dyn W
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;
-    let memory_of_documents =
-        (count * F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT + sample.id_bytes * scale) as u64;
-    let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, profile, &step)?;
+    let (search, memory_of_one) = match question {
+        Question::Similarity(least) => {
+            (Some(Search::new(least, options, count as usize)?), MEMORY_OF_SKETCHES)
+        }
+        Question::Distance(_) => (None, F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT),
+    };
+    let memory_of_documents = (count * memory_of_one + sample.id_bytes * scale) as u64;
+    let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, &profile, &step)?;
     Ok(Estimate {
         files: files.len(),
         bytes: total,
@@ -185,7 +245,8 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, profile: &Profile, watch: &dyn W
         text_bytes: (sample.text_bytes * scale) as u64,
         memory: memory_of_documents + memory_of_reading,
         memory_of_documents,
-        disk_of_parts: (count * DISK_OF_A_DOCUMENT) as u64,
+        search,
+        disk_of_parts: (count * if search.is_some() { DISK_OF_SKETCHES } else { DISK_OF_A_DOCUMENT }) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
     })
 }

@@ -9,7 +9,6 @@ use simstore::{Error, Fingerprint, Result};
 
 use super::listing::Listing;
 use super::rows::Results;
-use super::similarity::Texts;
 use super::written::{Clustered, Documents};
 use crate::output::name::{self, NamedFormat};
 use crate::output::{Complete, Output, Unfinished, place_of};
@@ -25,10 +24,11 @@ pub struct Files {
     pub annotated: Option<PathBuf>,
     /// The name of that field or column; `cluster` by default.
     pub cluster_field: Option<String>,
-    /// Rows of the documents in clusters: id, cluster, representative, distance to it; with a store, whether it was stored.
+    /// Rows of the documents in clusters: id, cluster, representative, distance or similarity to it; with a store, whether it was
+    /// stored.
     /// Where ids repeat, rows and lists also tell where a document stands.
     pub clusters: Option<PathBuf>,
-    /// Rows of all pairs of near documents: a, b, distance; with a store, then those with something stored.
+    /// Rows of all pairs of near documents: a, b, distance, similarity; with a store, then those with something stored.
     pub pairs: Option<PathBuf>,
     /// The ids of what is kept.
     pub keep_list: Option<PathBuf>,
@@ -220,12 +220,10 @@ impl Outputs {
         &self.files
     }
 
-    /// Writes all files, which are complete then but for their names. Pairs are only those of similar texts, where texts are
-    /// at hand.
+    /// Writes all files, which are complete then but for their names.
     pub(super) fn write<F: Fingerprint>(
         &mut self,
         found: &Results<'_, F>,
-        texts: Option<&mut Texts>,
         documents: Option<&Documents<'_>>,
         watch: &dyn Watch,
     ) -> Result<Vec<Complete>> {
@@ -250,7 +248,7 @@ impl Outputs {
             complete.push(rows.complete()?);
         }
         if let Some(mut rows) = rows_of(&self.files.pairs, self.pairs.take(), &found.pair_columns())? {
-            found.write_pairs(&mut rows, texts, watch)?;
+            found.write_pairs(&mut rows, watch)?;
             complete.push(rows.complete()?);
         }
         if let Some(mut rows) = rows_of(&self.files.clusters, self.clusters.take(), &found.cluster_columns())?

@@ -6,6 +6,8 @@ use simstore::{Fingerprint, Result};
 
 use super::clusters;
 use super::job::Job;
+use super::nearness::How;
+use super::options::Question;
 use super::rows::{Near, Other};
 use super::totals::Totals;
 use crate::{Counts, DocumentId, IdRef, InputKind, Watch};
@@ -54,7 +56,7 @@ impl fmt::Debug for Found {
 }
 
 /// Documents that belong together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cluster<'a> {
     /// From 1, in order of the first documents.
     pub number: usize,
@@ -69,7 +71,7 @@ pub struct Cluster<'a> {
 }
 
 /// A document of a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Member<'a> {
     /// Which document, from 0: malformed ones do not count.
     pub document: usize,
@@ -79,14 +81,16 @@ pub struct Member<'a> {
     pub place: Option<String>,
     /// Its fingerprint, hexadecimal.
     pub fingerprint: String,
-    /// From what stands for the cluster, in bits.
-    pub distance: u32,
+    /// From what stands for the cluster, in bits; `None` where texts are compared by similarity.
+    pub distance: Option<u32>,
+    /// Of its text to that of what stands for the cluster, from 0 to 1, where texts are compared.
+    pub similarity: Option<f32>,
     /// Whether it stands for the cluster. The others are duplicates of what does.
     pub is_kept: bool,
 }
 
 /// Two that are near.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NearPair<'a> {
     /// Which document, from 0.
     pub document: usize,
@@ -96,8 +100,10 @@ pub struct NearPair<'a> {
     pub other: Option<usize>,
     /// What that is called.
     pub other_id: IdRef<'a>,
-    /// In bits.
-    pub distance: u32,
+    /// Of their fingerprints, in bits; `None` where texts are compared by similarity.
+    pub distance: Option<u32>,
+    /// Of their texts, from 0 to 1, where these are compared.
+    pub similarity: Option<f32>,
 }
 
 /// A document of the input.
@@ -122,9 +128,9 @@ impl Found {
         }
     }
 
-    /// The distance up to which fingerprints are near, in bits.
-    pub fn distance(&self) -> u32 {
-        of_any!(&self.0, job => job.distance)
+    /// What was asked.
+    pub fn question(&self) -> Question {
+        of_any!(&self.0, job => job.question)
     }
 
     /// Whether documents were read, or fingerprints.
@@ -145,7 +151,7 @@ impl Found {
     /// How many pairs of texts have been compared so far, and how many of them were not alike; `None` if texts are not
     /// compared. Writing or visiting pairs counts anew, and all.
     pub fn compared(&self) -> (Option<u64>, Option<u64>) {
-        of_any!(&self.0, job => job.texts.as_ref().map(|texts| (texts.compared, texts.unlike))).unzip()
+        of_any!(&self.0, job => job.nearness.compared()).unzip()
     }
 
     /// The clusters of two documents and more, or of something stored, in order of their first documents.
@@ -179,23 +185,20 @@ impl Found {
     /// That of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says so, and where the store does not
     /// tell what something in it is called.
     pub fn visit_pairs(
-        &mut self,
+        &self,
         watch: &dyn Watch,
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
-        of_any!(&mut self.0, job => {
-            let mut texts = job.texts.take();
-            let results = job.results();
+        of_any!(&self.0, job => {
             let names = &job.corpus.names;
-            let visited = results.visit_pairs(texts.as_mut(), watch, |Near { document, other, distance }| {
+            job.results().visit_pairs(watch, |Near { document, other, how }| {
                 let (other, other_id) = match other {
                     Other::Document(other) => (Some(other), names.id(other)),
                     Other::Stored(id) => (None, id),
                 };
-                visitor(&NearPair { document, id: names.id(document), other, other_id, distance })
-            });
-            job.texts = texts;
-            visited
+                let How { distance, similarity } = how;
+                visitor(&NearPair { document, id: names.id(document), other, other_id, distance, similarity })
+            })
         })
     }
 
@@ -226,20 +229,23 @@ fn cluster_of<'a, F: Fingerprint>(
 ) -> Result<Cluster<'a>> {
     let results = job.results();
     let (representative, is_stored) = results.representative(cluster)?;
-    let centre = cluster.centre(&job.corpus);
-    let member = |&document: &usize| Member {
-        document,
-        id: job.corpus.names.id(document),
-        place: results.place(document),
-        fingerprint: job.corpus.fingerprints[document].to_hex(),
-        distance: job.corpus.fingerprints[document].distance(centre),
-        is_kept: cluster.representative == clusters::Representative::Document(document),
+    let member = |(at, &document): (usize, &usize)| {
+        let How { distance, similarity } = results.how(cluster, at);
+        Member {
+            document,
+            id: job.corpus.names.id(document),
+            place: results.place(document),
+            fingerprint: job.corpus.fingerprints[document].to_hex(),
+            distance,
+            similarity,
+            is_kept: cluster.representative == clusters::Representative::Document(document),
+        }
     };
     Ok(Cluster {
         number,
         representative,
         place: results.place_of_representative(cluster),
         is_stored,
-        members: cluster.members.iter().map(member).collect(),
+        members: cluster.members.iter().enumerate().map(member).collect(),
     })
 }

@@ -178,23 +178,35 @@ impl<F: Fingerprint> Groups<F> {
 
     /// Visits all pairs of near documents `a` < `b` with their distance, in order of `a`, then of `b`. There are
     /// only those of equal ones if near groups were not asked for.
-    pub(super) fn visit_pairs(&self, mut visitor: impl FnMut(usize, usize, u32) -> Result<()>) -> Result<()> {
-        let near = self.near();
-        let mut partners = Vec::new();
-        for (document, group) in self.documents() {
-            let first = near.partition_point(|&(of, ..)| of < group);
-            for &(_, other, distance) in near[first..].iter().take_while(|&&(of, ..)| of == group) {
-                let members = self.members(other);
-                let later = &members[members.partition_point(|&member| member <= document)..];
-                partners.extend(later.iter().map(|&member| (member, distance)));
-            }
-            partners.sort_unstable();
-            for (partner, distance) in partners.drain(..) {
-                visitor(document, partner, distance)?;
-            }
-        }
-        Ok(())
+    pub(super) fn visit_pairs(&self, visitor: impl FnMut(usize, usize, u32) -> Result<()>) -> Result<()> {
+        let members = |group, members: &mut Vec<usize>| members.extend_from_slice(self.members(group));
+        visit_in_order(&self.documents(), &self.near(), members, visitor)
     }
+}
+
+/// Visits pairs of documents `a` < `b`, in order of `a`, then of `b`: `documents` ascend, each with its group; `near` says of
+/// each group, ascending, which groups are near it; `members` collects the documents of a group.
+pub(super) fn visit_in_order<T: Copy>(
+    documents: &[(usize, usize)],
+    near: &[(usize, usize, T)],
+    members: impl Fn(usize, &mut Vec<usize>),
+    mut visitor: impl FnMut(usize, usize, T) -> Result<()>,
+) -> Result<()> {
+    let (mut partners, mut of_group) = (Vec::new(), Vec::new());
+    for &(document, group) in documents {
+        let first = near.partition_point(|&(of, ..)| of < group);
+        for &(_, other, how) in near[first..].iter().take_while(|&&(of, ..)| of == group) {
+            of_group.clear();
+            members(other, &mut of_group);
+            let later = of_group.iter().filter(|&&member| member > document);
+            partners.extend(later.map(|&member| (member, how)));
+        }
+        partners.sort_unstable_by_key(|&(partner, _)| partner);
+        for (partner, how) in partners.drain(..) {
+            visitor(document, partner, how)?;
+        }
+    }
+    Ok(())
 }
 
 /// The documents of each of some ascending fingerprints, and where those of each start, and the end.
@@ -240,7 +252,7 @@ mod tests {
                 (value & 0xff != 1).then_some(value)
             })
             .collect();
-        let mut corpus = Corpus::new(&Keep::First, false);
+        let mut corpus = Corpus::new(&Keep::First, false, None);
         for (position, &fingerprint) in (0..).zip(&fingerprints) {
             corpus.push(&Item::new(position, fingerprint));
         }

@@ -7,17 +7,18 @@ use simstore_text::Profile;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::against::{self, Against, Run};
-use super::clusters::{self, Cluster};
+use super::clusters::Cluster;
+use super::comparing::Comparing;
 use super::corpus::Corpus;
 use super::files::{Files, Outputs};
 use super::found::AddedBefore;
-use super::groups::Groups;
 use super::listing::Listing;
-use super::options::{ClusterBy, Options, check_distance};
-use super::preference::Preference;
-use super::reading::Reading;
+use super::nearness::Nearness;
+use super::options::{Options, Question, check_distance};
+use super::reading::{Read, Reading};
 use super::rows::Results;
-use super::similarity::Texts;
+use super::similar::choice;
+use super::sketches::Sketches;
 use super::source::Source;
 use super::written::{Clustered, Documents};
 use crate::numbers::count_of;
@@ -34,12 +35,11 @@ pub(super) struct Job<F: Fingerprint> {
     pub(super) kind: InputKind,
     /// The name of the profile, where that is known.
     profile: String,
-    pub(super) distance: u32,
+    pub(super) question: Question,
     pub(super) corpus: Corpus<F>,
     pub(super) counts: Counts,
-    pub(super) groups: Groups<F>,
+    pub(super) nearness: Nearness<F>,
     pub(super) clusters: Vec<Cluster<F>>,
-    pub(super) texts: Option<Texts>,
     pub(super) against: Option<Against<F>>,
     pub(super) add: bool,
     /// Tells the run from others, where it adds.
@@ -77,15 +77,22 @@ pub(super) fn find<F: Fingerprint>(
         _ => Vec::new(),
     };
     finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
-    let distance = options.distance.or(stored.map(Snapshot::distance)).unwrap_or(3);
-    check_distance::<F>(distance)?;
+    let question = match options.question(kind) {
+        Question::Distance(distance) => {
+            let distance = options.distance.or(stored.map(Snapshot::distance)).unwrap_or(distance);
+            check_distance::<F>(distance)?;
+            Question::Distance(distance)
+        }
+        Question::Similarity(least) => {
+            // Refused before anything is read.
+            choice::choose(least, options.recall(), 0)?;
+            Question::Similarity(least)
+        }
+    };
     let listing = source.listing()?;
     check_files(&source, listing.as_ref(), &files, options.add, watch)?;
-    let twice = options.verify_text.is_some() || files.write_documents();
-    let with_pairs = options.pairs
-        || files.write_pairs()
-        || options.verify_text.is_some()
-        || options.cluster_by == ClusterBy::Stars;
+    let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
+    let twice = compares_texts || files.write_documents();
     let with_checksums = kind == InputKind::Documents && (options.add || twice);
     // Opened first, so that a folder that is not there costs no work.
     let outputs = Outputs::create(files)?;
@@ -93,18 +100,29 @@ pub(super) fn find<F: Fingerprint>(
         // What is read twice has to be there twice.
         inputs.put_aside()?;
     }
-    let profile = match kind {
-        InputKind::Documents => options.profile_with(stored.map(Snapshot::profile))?,
-        InputKind::Fingerprints => Profile::default(),
+    let sketcher = options.sketcher(question)?;
+    let profile = match (kind, &sketcher) {
+        (_, Some(sketcher)) => sketcher.profile().clone(),
+        (InputKind::Documents, None) => options.profile_with(stored.map(Snapshot::profile))?,
+        (InputKind::Fingerprints, None) => Profile::default(),
     };
+    let profile_of_texts = if compares_texts { Some(options.profile_of_texts()?) } else { None };
 
-    let corpus = Corpus::new(&options.keep, with_checksums);
-    let reading = Reading { options, profile: &profile, unfinished: &outputs.files().unfinished, watch };
-    let (corpus, counts, inputs) = reading.read(source, corpus)?;
+    let sketches = sketcher.as_ref().map(|sketcher| Sketches::new(sketcher.sketches()));
+    let corpus = Corpus::new(&options.keep, with_checksums, sketches);
+    let reading = Reading {
+        options,
+        profile: &profile,
+        sketcher: sketcher.as_ref(),
+        profile_of_texts: profile_of_texts.as_ref(),
+        unfinished: &outputs.files().unfinished,
+        watch,
+    };
+    let Read { corpus, counts, inputs, features } = reading.read(source, corpus)?;
     if let Some(field) = options.keep.field() {
         check_field(field, &corpus, inputs.as_ref(), watch)?;
     }
-    let run = run_of(options, &corpus, distance, &profile);
+    let run = run_of(options, &corpus, question, &profile);
     if let Some(last) =
         last_run.filter(|last| last.run == run && !options.again && !outputs.files().is_empty())
     {
@@ -117,32 +135,32 @@ pub(super) fn find<F: Fingerprint>(
             path.display()
         )));
     }
-    let groups = Groups::new(&corpus, distance, with_pairs, stored, watch)?;
     let inputs = inputs.filter(|_| kind == InputKind::Documents);
     let listing = listing.filter(|_| twice);
-    // Before work that would be in vain.
-    check_unchanged(listing.as_ref(), inputs.as_ref())?;
-    let mut texts = match (options.verify_text, &inputs) {
-        (Some(least), Some(inputs)) => Some(Texts::read(least, &groups, &corpus, inputs, &profile, watch)?),
-        _ => None,
+    let comparing = Comparing {
+        options,
+        question,
+        pairs: options.pairs || outputs.files().write_pairs(),
+        corpus: &corpus,
+        inputs: inputs.as_ref(),
+        listing: listing.as_ref(),
+        features,
+        profile_of_texts: profile_of_texts.as_ref(),
+        stored,
+        watch,
     };
-    let preference = Preference { keep: &options.keep, values: &corpus.values, names: &corpus.names };
-    let clusters = match options.cluster_by {
-        ClusterBy::Components => clusters::components(&groups, &preference, texts.as_mut(), watch)?,
-        ClusterBy::Stars => clusters::stars(&groups, &preference, texts.as_mut(), watch)?,
-    };
+    let (nearness, clusters) = comparing.run()?;
     Ok(Ok(Job {
         inputs,
         listing,
         kind,
         // Of fingerprints only the user can know how they were made.
         profile: if kind == InputKind::Documents { profile.to_string() } else { String::new() },
-        distance,
+        question,
         corpus,
         counts,
-        groups,
+        nearness,
         clusters,
-        texts,
         against,
         add: options.add,
         run,
@@ -154,7 +172,7 @@ pub(super) fn find<F: Fingerprint>(
 impl<F: Fingerprint> Job<F> {
     pub(super) fn results(&self) -> Results<'_, F> {
         let stored = self.against.as_ref().and_then(Against::snapshot);
-        Results { corpus: &self.corpus, groups: &self.groups, clusters: &self.clusters, stored }
+        Results { corpus: &self.corpus, nearness: &self.nearness, clusters: &self.clusters, stored }
     }
 
     /// Writes all files, once. They have not got their names then.
@@ -163,9 +181,10 @@ impl<F: Fingerprint> Job<F> {
             return Ok(());
         }
         let stored = self.against.as_ref().and_then(Against::snapshot);
-        let found = Results { corpus: &self.corpus, groups: &self.groups, clusters: &self.clusters, stored };
+        let found =
+            Results { corpus: &self.corpus, nearness: &self.nearness, clusters: &self.clusters, stored };
         let documents = self.inputs.as_ref().map(|inputs| Documents { inputs, watch });
-        let complete = self.outputs.write(&found, self.texts.as_mut(), documents.as_ref(), watch)?;
+        let complete = self.outputs.write(&found, documents.as_ref(), watch)?;
         check_unchanged(self.listing.as_ref(), self.inputs.as_ref())?;
         if let Some(against) = self.against.as_ref().filter(|_| self.add) {
             against.check_names(&self.corpus, &self.clusters, watch)?;
@@ -183,7 +202,10 @@ impl<F: Fingerprint> Job<F> {
             return complete.into_iter().try_for_each(Complete::publish);
         };
         let added = self.results().to_add();
-        let made = against.open_store(self.distance, &self.profile)?;
+        let Question::Distance(distance) = self.question else {
+            return Err(Error::Bug("a store of similar texts".to_owned()));
+        };
+        let made = against.open_store(distance, &self.profile)?;
         let load = against.load(made.as_ref(), &self.corpus, &self.clusters)?;
         let suffix = against::suffix(&self.run);
         let aside: Vec<Option<SetAside>> =
@@ -207,7 +229,7 @@ impl<F: Fingerprint> Job<F> {
 }
 
 /// Fails if what is read twice is not what it was.
-fn check_unchanged(listing: Option<&Listing>, inputs: Option<&Inputs>) -> Result<()> {
+pub(super) fn check_unchanged(listing: Option<&Listing>, inputs: Option<&Inputs>) -> Result<()> {
     match (listing, inputs) {
         (Some(listing), Some(inputs)) => listing.check_unchanged(inputs),
         _ => Ok(()),
@@ -262,11 +284,20 @@ fn check_field<F: Fingerprint>(
 }
 
 /// Tells a run from those on other documents, or with other options. Stores keep it: what is written here stays as it is.
-fn run_of<F: Fingerprint>(options: &Options, corpus: &Corpus<F>, distance: u32, profile: &Profile) -> String {
+fn run_of<F: Fingerprint>(
+    options: &Options,
+    corpus: &Corpus<F>,
+    question: Question,
+    profile: &Profile,
+) -> String {
     if !options.add {
         return String::new();
     }
-    let how = format!("{} {distance} {:?} {:?} {profile}", F::BITS, options.cluster_by, options.keep);
+    let near = match question {
+        Question::Distance(distance) => distance.to_string(),
+        Question::Similarity(least) => format!("similar {least} {}", options.recall()),
+    };
+    let how = format!("{} {near} {:?} {:?} {profile}", F::BITS, options.cluster_by(question), options.keep);
     format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()))
 }
 

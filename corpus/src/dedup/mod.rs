@@ -4,9 +4,9 @@
 //! be looked at; the [`Files`] that were asked for appear, and a store changes, with [`Found::finish`]. Until then nothing can
 //! be seen of the run, and a [`Watch`] can stop it.
 //!
-//! The result depends on what is read and on the options only, not on the number of threads. It takes 28 bytes of memory for
-//! each 64-bit fingerprint, 52 for each of 128 bits, and more for ids that are no positions, for what is near something, and
-//! for pairs.
+//! The result depends on what is read and on the options only, not on the number of threads. By [similarity](Options::similar) it
+//! takes some 140 bytes of memory for each document, by [distance](Options::distance) 28 for each 64-bit fingerprint and 52 for each
+//! of 128 bits; and more for ids that are no positions, for what is near something, and for pairs.
 //!
 //! [`make_shard`] makes parts of the work on one of several machines, [`estimate`] says how much there is to do.
 //! `examples/dedup.rs` is a program of its own.
@@ -23,44 +23,50 @@
 //! assert_eq!((found.totals().documents, found.totals().kept), (3, 2));
 //! for cluster in found.clusters() {
 //!     for duplicate in cluster?.members.iter().filter(|member| !member.is_kept) {
-//!         assert_eq!((duplicate.document, duplicate.distance), (2, 0));
+//!         assert_eq!((duplicate.document, duplicate.similarity), (2, Some(1.0)));
 //!     }
 //! }
 //! # Ok::<(), simstore::Error>(())
 //! ```
 
 use simstore::{Error, Fingerprint, Result};
+use simstore_text::Sketcher;
 
 use self::found::AnyJob;
 use self::parts::Parts;
 use crate::output::Unfinished;
-use crate::{Counts, Inputs, Watch};
+use crate::{Counts, InputKind, Inputs, Watch};
 
 mod against;
 mod clusters;
+mod comparing;
 mod corpus;
 mod estimate;
+mod feature_sets;
 mod files;
 mod found;
 mod groups;
 mod job;
 mod listing;
 mod names;
+mod nearness;
 mod options;
 mod part;
 mod parts;
 mod preference;
 mod reading;
 mod rows;
+mod similar;
 mod similarity;
+mod sketches;
 mod source;
 mod totals;
 mod written;
 
-pub use self::estimate::{Estimate, FilesOfFormat, estimate};
+pub use self::estimate::{Estimate, FilesOfFormat, Search, estimate};
 pub use self::files::Files;
 pub use self::found::{AddedBefore, Answer, Cluster, Found, Kept, Member, NearPair};
-pub use self::options::{ClusterBy, Options, profile_with};
+pub use self::options::{ClusterBy, Options, Question, profile_with};
 pub use self::parts::{Shard, Tally};
 pub use self::preference::Keep;
 pub use self::source::{Source, Text};
@@ -116,6 +122,9 @@ fn make_shard_of<F: Fingerprint>(
     let profile = options.profile_with(None)?;
     profile.check_bits(F::BITS)?;
     let inputs = inputs.with_extra_field(options.keep.field());
-    let parts = Parts { folder, shard: Some(shard), inputs: &inputs, profile: &profile, unfinished, watch };
+    let sketcher = options.sketcher(options.question(InputKind::Documents))?;
+    let sketcher = sketcher.as_ref();
+    let profile = sketcher.map_or(&profile, Sketcher::profile);
+    let parts = Parts { folder, shard: Some(shard), inputs: &inputs, profile, sketcher, unfinished, watch };
     parts.visit::<F>(|_| Ok(()))
 }

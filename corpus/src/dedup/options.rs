@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::{Profile, Resources};
+use simstore_text::{Profile, Resources, Sketcher};
 
 use super::preference::Keep;
+use super::similar::choice::SKETCHES;
+use super::similar::small;
 use crate::InputKind;
 
 /// How documents come together in clusters.
@@ -22,7 +24,14 @@ pub enum ClusterBy {
 /// What is near what, what is kept, and what is done with it.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Fingerprints that differ in at most this many bits are near; 3 by default, or what the store was built for.
+    /// Texts are near whose [shingles](Profile::shingles) are at least so similar: a number above 0, up to 1. 0.8 by default,
+    /// unless an option asks for a distance.
+    pub similar: Option<f64>,
+    /// The least probability that two texts of just that similarity are found; 0.95 by default. More similar ones are found
+    /// with a greater one.
+    pub recall: Option<f64>,
+    /// Fingerprints that differ in at most this many bits are near; where only fingerprints are at hand, or one of the options
+    /// `bits`, `profile` or `verify_text` is given, 3 by default, or what the store was built for.
     pub distance: Option<u32>,
     /// Width of fingerprints in bits, 64 or 128; 64 by default, or that of the store.
     pub bits: Option<u32>,
@@ -30,13 +39,15 @@ pub struct Options {
     pub profile: Option<String>,
     /// The files that the name of the profile refers to.
     pub resources: Resources,
-    /// How documents come together in clusters.
-    pub cluster_by: ClusterBy,
+    /// How documents come together in clusters; stars by default where texts are compared by similarity, else components.
+    pub cluster_by: Option<ClusterBy>,
     /// Which document of a cluster is kept.
     pub keep: Keep,
-    /// Documents are alike only if at least this share (0 to 1) of all features of the two is in both. The texts are read a
-    /// second time.
+    /// Documents whose fingerprints are near are alike only if at least this share (0 to 1) of all features of the two is in
+    /// both. The texts are read a second time.
     pub verify_text: Option<f64>,
+    /// The name of the profile of these features, and of those of `similar`; [shingles](Profile::shingles) by default.
+    pub verify_profile: Option<String>,
     /// A store: what is near something in it is not kept.
     pub against: Option<PathBuf>,
     /// Whether what is kept is added to that store, which is made if there is none. Store and output files change together.
@@ -51,7 +62,72 @@ pub struct Options {
     pub memory: Option<u64>,
 }
 
+/// What near means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Question {
+    /// Texts of at least this similarity, from 0 to 1.
+    Similarity(f64),
+    /// Fingerprints that differ in at most so many bits.
+    Distance(u32),
+}
+
+/// What is asked where nothing says what.
+const SIMILARITY: f64 = 0.8;
+const DISTANCE: u32 = 3;
+const RECALL: f64 = 0.95;
+
 impl Options {
+    /// The question that is asked of inputs of a kind; a distance of 3 may be that of a store instead.
+    pub(super) fn question(&self, kind: InputKind) -> Question {
+        let asks_distance = self.distance.is_some()
+            || self.bits.is_some()
+            || self.profile.is_some()
+            || self.verify_text.is_some()
+            || self.has_resources() && self.verify_profile.is_none()
+            || self.against.is_some()
+            || kind == InputKind::Fingerprints;
+        match self.similar {
+            Some(similar) => Question::Similarity(similar),
+            None if asks_distance => Question::Distance(self.distance.unwrap_or(DISTANCE)),
+            None => Question::Similarity(SIMILARITY),
+        }
+    }
+
+    fn has_resources(&self) -> bool {
+        let Resources { dictionary, stop_words, idf } = &self.resources;
+        dictionary.is_some() || stop_words.is_some() || idf.is_some()
+    }
+
+    pub(super) fn recall(&self) -> f64 {
+        self.recall.unwrap_or(RECALL)
+    }
+
+    /// How clusters are made, of what is near by a question.
+    pub(super) fn cluster_by(&self, question: Question) -> ClusterBy {
+        self.cluster_by.unwrap_or(match question {
+            Question::Similarity(_) => ClusterBy::Stars,
+            Question::Distance(_) => ClusterBy::Components,
+        })
+    }
+
+    /// Makes what is kept of documents that are compared by similarity.
+    pub(super) fn sketcher(&self, question: Question) -> Result<Option<Sketcher>> {
+        match question {
+            Question::Distance(_) => Ok(None),
+            Question::Similarity(least) => {
+                Ok(Some(Sketcher::new(self.profile_of_texts()?, SKETCHES, small::largest(least))))
+            }
+        }
+    }
+
+    /// The profile of the features by which texts are compared.
+    pub(super) fn profile_of_texts(&self) -> Result<Profile> {
+        match &self.verify_profile {
+            Some(name) => Profile::with_resources(name, &self.resources),
+            None => Ok(Profile::shingles()),
+        }
+    }
+
     /// The width of the fingerprints, in bits.
     pub(super) fn width(&self) -> Result<u32> {
         let stored = match &self.against {
@@ -77,8 +153,31 @@ impl Options {
                     .to_owned(),
             ));
         }
+        let bad = |reason: &str| Err(Error::BadArgument(reason.to_owned()));
         if self.verify_text.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-            return Err(Error::BadArgument("option `verify_text`: expected a number from 0 to 1".to_owned()));
+            return bad("option `verify_text`: expected a number from 0 to 1");
+        }
+        if self.similar.is_some_and(|similar| !(similar > 0.0 && similar <= 1.0)) {
+            return bad("option `similar`: expected a number above 0, up to 1");
+        }
+        if self.recall.is_some_and(|recall| !(recall > 0.0 && recall < 1.0)) {
+            return bad("option `recall`: expected a number between 0 and 1");
+        }
+        let of_distance = [
+            (self.distance.is_some(), "distance"),
+            (self.bits.is_some(), "bits"),
+            (self.profile.is_some(), "profile"),
+            (self.verify_text.is_some(), "verify_text"),
+        ];
+        if self.similar.is_some() && self.against.is_some() {
+            return bad(
+                "option `similar` compares texts: a store of fingerprints, option `against`, has none",
+            );
+        }
+        if let Some((_, option)) = of_distance.iter().find(|(is_set, _)| *is_set && self.similar.is_some()) {
+            return Err(Error::BadArgument(format!(
+                "option `{option}` is about fingerprints, option `similar` about the texts themselves: leave out one of them"
+            )));
         }
         if (self.add && self.against.is_none()) || (self.again && !self.add) {
             let (option, other) = if self.add { ("add", "against") } else { ("again", "add") };
@@ -93,6 +192,7 @@ impl Options {
             return Ok(());
         }
         let of_documents = [
+            (self.similar.is_some(), "option `similar`"),
             (self.verify_text.is_some(), "option `verify_text`"),
             (self.resume.is_some(), "option `resume`"),
             (

@@ -10,12 +10,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use simstore::{Error, Fingerprint};
+use simstore_text::Sketched;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::output::{Output, Unfinished};
 use crate::{DocumentId, Item};
 
 pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION_WITH_SKETCHES: u32 = 3;
 /// The longest line: a longer one is neither written nor read.
 const MAX_LINE_BYTES: usize = 1 << 26;
 /// What follows the frame: a frame of Zstandard that its readers skip, with 8 bytes in it.
@@ -29,6 +31,11 @@ pub(super) struct Header {
     pub(super) part: u32,
     pub(super) bits: u32,
     pub(super) profile: String,
+    /// Sketches of a document, and up to how many features these are kept too.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) sketches: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) few: Option<u32>,
     pub(super) id_field: Option<String>,
     pub(super) text_fields: Vec<String>,
     pub(super) extra_field: Option<String>,
@@ -66,6 +73,13 @@ struct DocumentLine<'a> {
     id: LineId<'a>,
     fingerprint: Option<String>,
     features: Option<u32>,
+    /// All hexadecimal, 16 digits each: the sketches, the sum of the features, and the features where they are few.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    sketches: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    sum: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    members: Option<String>,
     text_bytes: u64,
     replaced: u64,
     /// The checksum of the document as it stood in its file, hexadecimal.
@@ -169,6 +183,9 @@ impl Writer {
             },
             fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_hex()),
             features: item.features,
+            sketches: item.sketched.as_ref().map(|sketched| hex(&sketched.sketches)),
+            sum: item.sketched.as_ref().map(|sketched| hex(&[sketched.sum])),
+            members: item.sketched.as_ref().and_then(|sketched| Some(hex(sketched.members.as_deref()?))),
             text_bytes: item.text_bytes,
             replaced: item.replaced,
             check: format!("{:016x}", item.checksum),
@@ -204,6 +221,9 @@ pub(super) struct Part {
     files: Vec<Arc<Path>>,
     /// When each file was modified last, before it was read.
     pub(super) modified: Vec<Option<u64>>,
+    /// Sketches of a document.
+    sketches: Option<usize>,
+    few: u32,
 }
 
 /// Lines of bounded length.
@@ -270,7 +290,8 @@ impl Part {
             return Err(format!("line 2: {} times of {} files", modified.len(), header.files.len()));
         }
         let files = header.files.iter().map(|file| Path::new(&file.path).into()).collect();
-        Ok(Part { path: path.to_path_buf(), lines, files, modified })
+        let (sketches, few) = (header.sketches, header.few.unwrap_or_default());
+        Ok(Part { path: path.to_path_buf(), lines, files, modified, sketches, few })
     }
 
     /// Visits the documents: `None` for a malformed one. Positions count from `first`.
@@ -280,7 +301,8 @@ impl Part {
         mut visitor: impl FnMut(Option<Item<F>>) -> simstore::Result<()>,
     ) -> simstore::Result<()> {
         for number in 0.. {
-            let item = match self.lines.next().and_then(|line| parse(line, number, &self.files)) {
+            let parsed = |line| parse(line, number, &self.files, self.sketches, self.few);
+            let item = match self.lines.next().and_then(parsed) {
                 Ok(Parsed::End) => return Ok(()),
                 Ok(Parsed::Bad) => None,
                 Ok(Parsed::Item(item)) => Some(Item { position: first + number, ..item }),
@@ -305,7 +327,46 @@ enum Parsed<F> {
     End,
 }
 
-fn parse<F: Fingerprint>(line: &[u8], number: u64, files: &[Arc<Path>]) -> Result<Parsed<F>, String> {
+/// Numbers of 64 bits, one after the other.
+fn hex(numbers: &[u64]) -> String {
+    numbers.iter().map(|number| format!("{number:016x}")).collect()
+}
+
+fn parse_hex(digits: &str) -> Result<Box<[u64]>, String> {
+    let number = |digits: &[u8]| {
+        let digits = str::from_utf8(digits).ok()?;
+        u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)
+    };
+    let numbers: Option<Box<[u64]>> = digits.as_bytes().chunks(16).map(number).collect();
+    numbers.ok_or_else(|| "expected 16 hexadecimal digits for each number".to_owned())
+}
+
+impl DocumentLine<'_> {
+    /// The sketches of a document, where there have to be so many, and the features of those that have `few` at most.
+    fn sketched(&self, count: usize, few: u32) -> Result<Option<Box<Sketched>>, String> {
+        let Some(features) = self.features else { return Ok(None) };
+        let number = |digits: &Option<String>| parse_hex(digits.as_deref().unwrap_or_default());
+        let (sketches, sum) = (number(&self.sketches)?, number(&self.sum)?);
+        let members = self.members.as_deref().map(parse_hex).transpose()?;
+        let of_few = members
+            .as_ref()
+            .is_none_or(|members| members.len() == features as usize && members.is_sorted_by(|a, b| a < b));
+        if sketches.len() != count || sum.len() != 1 || (features <= few) != members.is_some() || !of_few {
+            return Err(format!(
+                "expected {count} sketches, a sum, and the features where they are {few} or fewer"
+            ));
+        }
+        Ok(Some(Box::new(Sketched { sketches, features, sum: sum[0], members })))
+    }
+}
+
+fn parse<F: Fingerprint>(
+    line: &[u8],
+    number: u64,
+    files: &[Arc<Path>],
+    sketches: Option<usize>,
+    few: u32,
+) -> Result<Parsed<F>, String> {
     if line == b"null" {
         return Ok(Parsed::Bad);
     }
@@ -316,6 +377,10 @@ fn parse<F: Fingerprint>(line: &[u8], number: u64, files: &[Arc<Path>]) -> Resul
         return Ok(Parsed::End);
     }
     let line: DocumentLine<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let sketched = match sketches {
+        Some(count) => line.sketched(count, few)?,
+        None => None,
+    };
     let fingerprint = line.fingerprint.as_deref().map(F::parse_hex).transpose();
     Ok(Parsed::Item(Item {
         id: match line.id {
@@ -324,6 +389,7 @@ fn parse<F: Fingerprint>(line: &[u8], number: u64, files: &[Arc<Path>]) -> Resul
         },
         fingerprint: fingerprint.map_err(|error| error.to_string())?,
         features: line.features,
+        sketched,
         text_bytes: line.text_bytes,
         replaced: line.replaced,
         extra: line.extra,

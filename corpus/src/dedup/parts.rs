@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::UNIX_EPOCH;
 
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::Profile;
+use simstore_text::{Profile, Sketcher};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::part::{self, Header, Part, PartFile};
@@ -51,6 +51,8 @@ pub(super) struct Parts<'a> {
     pub(super) shard: Option<Shard>,
     pub(super) inputs: &'a Inputs,
     pub(super) profile: &'a Profile,
+    /// Makes sketches, if these are wanted.
+    pub(super) sketcher: Option<&'a Sketcher>,
     pub(super) unfinished: &'a Unfinished,
     pub(super) watch: &'a dyn Watch,
 }
@@ -132,9 +134,11 @@ impl Parts<'_> {
         let DocumentOptions { id_field, text_fields, extra_field, format, delimiter, encoding, max_bytes } =
             self.inputs.options().clone();
         Ok(Header {
-            part: part::VERSION,
+            part: if self.sketcher.is_some() { part::VERSION_WITH_SKETCHES } else { part::VERSION },
             bits: F::BITS,
             profile: self.profile.to_string(),
+            sketches: self.sketcher.map(Sketcher::sketches),
+            few: self.sketcher.map(Sketcher::few),
             id_field,
             text_fields,
             extra_field,
@@ -212,18 +216,19 @@ impl Parts<'_> {
         let mut writer = part::Writer::create(path, header, &before, self.unfinished)?;
         let paths = paths(files);
         let mut file = 0;
-        let counts = self.inputs.of_files(paths.clone()).visit_documents(
-            self.profile,
-            self.watch,
-            |mut item: Item<F>| {
-                writer.push_bad(item.position)?;
-                // Documents come in the order of their files; members of an archive are below its path.
-                file += paths[file..].iter().position(|path| item.path.starts_with(path)).unwrap_or_default();
-                writer.push_document(&item, file)?;
-                item.position += first;
-                if self.shard.is_some() { Ok(()) } else { visitor(item) }
-            },
-        )?;
+        let take = |mut item: Item<F>| {
+            writer.push_bad(item.position)?;
+            // Documents come in the order of their files; members of an archive are below its path.
+            file += paths[file..].iter().position(|path| item.path.starts_with(path)).unwrap_or_default();
+            writer.push_document(&item, file)?;
+            item.position += first;
+            if self.shard.is_some() { Ok(()) } else { visitor(item) }
+        };
+        let inputs = self.inputs.of_files(paths.clone());
+        let counts = match self.sketcher {
+            Some(sketcher) => inputs.visit_sketched(sketcher, self.watch, take),
+            None => inputs.visit_documents(self.profile, self.watch, take),
+        }?;
         writer.push_bad(counts.read + counts.bad)?;
         if modified(files) != before {
             return Err(Error::Refused(format!(

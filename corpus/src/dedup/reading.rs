@@ -2,10 +2,11 @@
 
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result, threads};
-use simstore_text::Profile;
+use simstore_text::{Profile, Sketcher};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::corpus::Corpus;
+use super::feature_sets::FeatureSets;
 use super::options::Options;
 use super::parts::Parts;
 use super::source::{Source, Text};
@@ -19,31 +20,43 @@ const MEMORY_CHECKED: usize = 4096;
 /// Documents that are fingerprinted at once, on all cores.
 const BATCH: usize = 1024;
 
+/// What was read.
+pub(super) struct Read<F> {
+    pub(super) corpus: Corpus<F>,
+    pub(super) counts: Counts,
+    /// Files, for they can be read again.
+    pub(super) inputs: Option<Inputs>,
+    /// The features of all documents, if these were handed over and texts are compared.
+    pub(super) features: Option<FeatureSets>,
+}
+
 /// How what is handed over becomes a corpus.
 pub(super) struct Reading<'a> {
     pub(super) options: &'a Options,
     pub(super) profile: &'a Profile,
+    /// Makes the sketches of documents that are compared by similarity.
+    pub(super) sketcher: Option<&'a Sketcher>,
+    /// The profile of the features by which texts are compared, if they are.
+    pub(super) profile_of_texts: Option<&'a Profile>,
     pub(super) unfinished: &'a Unfinished,
     pub(super) watch: &'a dyn Watch,
 }
 
 impl Reading<'_> {
-    /// Reads all. Files come back, for they can be read again.
-    pub(super) fn read<F: Fingerprint>(
-        &self,
-        source: Source<'_>,
-        mut corpus: Corpus<F>,
-    ) -> Result<(Corpus<F>, Counts, Option<Inputs>)> {
+    /// Reads all.
+    pub(super) fn read<F: Fingerprint>(&self, source: Source<'_>, mut corpus: Corpus<F>) -> Result<Read<F>> {
         let limit = self.options.memory;
         let push = |corpus: &mut Corpus<F>, item: &Item<F>| {
             corpus.push(item);
             if corpus.len().is_multiple_of(MEMORY_CHECKED) { check_memory(corpus, limit) } else { Ok(()) }
         };
+        let mut features = None;
         let (counts, inputs) = match source {
             Source::Files(inputs) => (self.read_files(&inputs, &mut corpus, push)?, Some(inputs)),
             Source::Documents(documents) => {
                 self.profile.check_bits(F::BITS)?;
-                (self.read_documents(documents, |item| push(&mut corpus, &item))?, None)
+                features = self.profile_of_texts.map(|_| FeatureSets::new()).transpose()?;
+                (self.read_documents(documents, features.as_mut(), |item| push(&mut corpus, &item))?, None)
             }
             Source::Fingerprints(fingerprints) => {
                 let step = Step::new(self.watch, "fingerprints");
@@ -66,7 +79,7 @@ impl Reading<'_> {
         };
         check_memory(&corpus, limit)?;
         corpus.names.find_repeated();
-        Ok((corpus, counts, inputs))
+        Ok(Read { corpus, counts, inputs, features })
     }
 
     fn read_files<F: Fingerprint>(
@@ -85,11 +98,14 @@ impl Reading<'_> {
             });
         }
         self.profile.check_bits(F::BITS)?;
+        let &Reading { profile, sketcher, unfinished, watch, .. } = self;
         let Some(folder) = &self.options.resume else {
-            return inputs.visit_documents(self.profile, self.watch, |item| push(corpus, &item));
+            return match sketcher {
+                Some(sketcher) => inputs.visit_sketched(sketcher, watch, |item| push(corpus, &item)),
+                None => inputs.visit_documents(profile, watch, |item| push(corpus, &item)),
+            };
         };
-        let &Reading { profile, unfinished, watch, .. } = self;
-        let parts = Parts { folder, shard: None, inputs, profile, unfinished, watch };
+        let parts = Parts { folder, shard: None, inputs, profile, sketcher, unfinished, watch };
         let (counts, tally) = parts.visit(|item| push(corpus, &item))?;
         watch.notice(&Notice::Parts { found: tally.found, made: tally.made });
         Ok(counts)
@@ -99,6 +115,7 @@ impl Reading<'_> {
     fn read_documents<F: Fingerprint>(
         &self,
         documents: impl Iterator<Item = Result<Text>>,
+        mut features: Option<&mut FeatureSets>,
         mut visitor: impl FnMut(Item<F>) -> Result<()>,
     ) -> Result<Counts> {
         threads::ensure_pool()?;
@@ -112,12 +129,25 @@ impl Reading<'_> {
             if batch.is_empty() {
                 return Ok(counts);
             }
-            let made: Vec<_> =
-                batch.par_iter().map(|document| self.profile.fingerprint::<F>(&document.text)).collect();
-            for (document, simhash) in batch.into_iter().zip(made) {
+            let make = |document: &Text| {
+                let set = self.profile_of_texts.map(|profile| profile.feature_set(&document.text));
+                let sketched = self.sketcher.and_then(|sketcher| sketcher.sketch(&document.text));
+                let simhash = match (&sketched, self.sketcher) {
+                    (Some(sketched), _) => Some(sketched.simhash()),
+                    (None, None) => self.profile.fingerprint::<F>(&document.text),
+                    (None, Some(_)) => None,
+                };
+                (simhash, sketched, set)
+            };
+            let made: Vec<_> = batch.par_iter().map(make).collect();
+            for (document, (simhash, sketched, set)) in batch.into_iter().zip(made) {
+                if let (Some(features), Some(set)) = (&mut features, set) {
+                    features.push(position as usize, &set)?;
+                }
                 let item = Item {
                     id: document.id,
                     features: simhash.as_ref().map(|simhash| simhash.features),
+                    sketched: sketched.map(Box::new),
                     text_bytes: document.text.len() as u64,
                     extra: document.extra,
                     checksum: xxh3_64(document.text.as_bytes()),

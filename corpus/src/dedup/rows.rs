@@ -4,22 +4,17 @@ use simstore::{Fingerprint, Match, Result, Snapshot};
 
 use super::clusters::{Cluster, Representative};
 use super::corpus::Corpus;
-use super::groups::Groups;
-use super::similarity::Texts;
+use super::nearness::{How, Nearness};
 use super::written::Clustered;
 use crate::rows::{Cell, Column, Kind, Rows};
-use crate::watch::{Step, each};
+use crate::watch::each;
 use crate::{DocumentId, IdRef, Watch};
-
-/// Pairs that are counted together: to count each takes time.
-const PAIRS_COUNTED: u64 = 64;
 
 /// A document and what it is near to.
 pub(super) struct Near<'a> {
     pub(super) document: usize,
     pub(super) other: Other<'a>,
-    /// In bits.
-    pub(super) distance: u32,
+    pub(super) how: How,
 }
 
 /// What a document is near to.
@@ -30,10 +25,17 @@ pub(super) enum Other<'a> {
     Stored(IdRef<'a>),
 }
 
+impl How {
+    fn cells<'a>(self) -> impl Iterator<Item = Cell<'a>> {
+        let distance = self.distance.map(|distance| Cell::Count(u64::from(distance)));
+        distance.into_iter().chain(self.similarity.map(Cell::Share))
+    }
+}
+
 /// What was found.
 pub(super) struct Results<'a, F: Fingerprint> {
     pub(super) corpus: &'a Corpus<F>,
-    pub(super) groups: &'a Groups<F>,
+    pub(super) nearness: &'a Nearness<F>,
     pub(super) clusters: &'a [Cluster<F>],
     /// The store that was compared with.
     pub(super) stored: Option<&'a Snapshot<F>>,
@@ -89,8 +91,19 @@ impl<F: Fingerprint> Results<'_, F> {
         })
     }
 
+    /// Columns for how near two are.
+    fn how_columns(&self) -> Vec<Column> {
+        let (distance, similarity) = (("distance", Kind::Count), ("similarity", Kind::Share));
+        match self.nearness {
+            Nearness::Similarity(_) => vec![similarity],
+            Nearness::Distance { texts: Some(_), .. } => vec![distance, similarity],
+            Nearness::Distance { texts: None, .. } => vec![distance],
+        }
+    }
+
     pub(super) fn pair_columns(&self) -> Vec<Column> {
-        let mut columns = vec![("a", self.ids()), ("b", self.mixed_ids()), ("distance", Kind::Count)];
+        let mut columns = vec![("a", self.ids()), ("b", self.mixed_ids())];
+        columns.extend(self.how_columns());
         columns.extend(self.stored.map(|_| ("stored", Kind::Flag)));
         [columns, self.place_columns(&["a_place", "b_place"])].concat()
     }
@@ -98,53 +111,32 @@ impl<F: Fingerprint> Results<'_, F> {
     /// Visits the pairs of near documents, then those of documents with something stored.
     pub(super) fn visit_pairs(
         &self,
-        mut texts: Option<&mut Texts>,
         watch: &dyn Watch,
         mut visitor: impl FnMut(Near<'_>) -> Result<()>,
     ) -> Result<()> {
-        // All that were compared before are among these.
-        texts.iter_mut().for_each(|texts| texts.count_anew());
-        let step = Step::new(watch, "pairs");
-        step.add(0)?;
-        let mut seen: u64 = 0;
-        self.groups.visit_pairs(|a, b, distance| {
-            seen += 1;
-            if texts.is_some() || seen.is_multiple_of(PAIRS_COUNTED) {
-                step.add(if texts.is_some() { 1 } else { PAIRS_COUNTED })?;
-            }
-            let is_wanted = match &mut texts {
-                Some(texts) => texts.are_similar(a, b)?,
-                None => true,
-            };
-            if is_wanted {
-                visitor(Near { document: a, other: Other::Document(b), distance })
-            } else {
-                Ok(())
-            }
+        self.nearness.visit_pairs(watch, |document, other, how| {
+            visitor(Near { document, other: Other::Document(other), how })
         })?;
-        each(watch, "pairs with the store", self.groups.documents().into_iter(), |(document, group)| {
-            self.groups.stored(group).iter().try_for_each(|(_, found)| {
+        let Nearness::Distance { groups, .. } = self.nearness else { return Ok(()) };
+        each(watch, "pairs with the store", groups.documents().into_iter(), |(document, group)| {
+            groups.stored(group).iter().try_for_each(|(_, found)| {
                 let id = self.stored_id(found)?;
-                visitor(Near { document, other: Other::Stored((&id).into()), distance: found.distance })
+                let how = How { distance: Some(found.distance), similarity: None };
+                visitor(Near { document, other: Other::Stored((&id).into()), how })
             })
         })
     }
 
-    pub(super) fn write_pairs(
-        &self,
-        rows: &mut Rows,
-        texts: Option<&mut Texts>,
-        watch: &dyn Watch,
-    ) -> Result<()> {
+    pub(super) fn write_pairs(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
         let names = &self.corpus.names;
-        self.visit_pairs(texts, watch, |Near { document, other, distance }| {
+        self.visit_pairs(watch, |Near { document, other, how }| {
             let place = self.place(document);
             let (id, other_place, is_stored) = match other {
                 Other::Document(other) => (names.id(other), self.place(other), false),
                 Other::Stored(id) => (id, place.is_some().then(String::new), true),
             };
-            let mut cells =
-                vec![Cell::Id(names.id(document)), Cell::Id(id), Cell::Count(u64::from(distance))];
+            let mut cells = vec![Cell::Id(names.id(document)), Cell::Id(id)];
+            cells.extend(how.cells());
             cells.extend(self.stored.map(|_| Cell::Flag(is_stored)));
             cells.extend([&place, &other_place].into_iter().flatten().map(|place| Cell::Text(place)));
             rows.push(&cells)
@@ -176,23 +168,36 @@ impl<F: Fingerprint> Results<'_, F> {
         }
     }
 
+    /// How near a member of a cluster is to what stands for it.
+    pub(super) fn how(&self, cluster: &Cluster<F>, at: usize) -> How {
+        let similarity = cluster.similarities.as_ref().map(|similarities| similarities[at]);
+        let distance = match self.nearness {
+            Nearness::Similarity(_) => None,
+            Nearness::Distance { .. } => {
+                let fingerprint = self.corpus.fingerprints[cluster.members[at]];
+                Some(fingerprint.distance(cluster.centre(self.corpus)))
+            }
+        };
+        How { distance, similarity }
+    }
+
     pub(super) fn cluster_columns(&self) -> Vec<Column> {
         let mut columns = vec![("id", self.ids()), ("cluster", Kind::Count)];
-        columns.extend([("representative", self.mixed_ids()), ("distance", Kind::Count)]);
+        columns.push(("representative", self.mixed_ids()));
+        columns.extend(self.how_columns());
         columns.extend(self.stored.map(|_| ("stored", Kind::Flag)));
         [columns, self.place_columns(&["place", "representative_place"])].concat()
     }
 
     pub(super) fn write_clusters(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
         each(watch, "clusters written", (1..).zip(self.clusters), |(number, cluster)| {
-            let centre = cluster.centre(self.corpus);
             let representative_place = self.place_of_representative(cluster).unwrap_or_default();
             let (representative, is_stored) = self.representative(cluster)?;
-            for &member in &cluster.members {
-                let distance = self.corpus.fingerprints[member].distance(centre);
+            for (at, &member) in cluster.members.iter().enumerate() {
                 let place = self.place(member);
                 let mut cells = vec![Cell::Id(self.corpus.names.id(member)), Cell::Count(number)];
-                cells.extend([Cell::Id((&representative).into()), Cell::Count(u64::from(distance))]);
+                cells.push(Cell::Id((&representative).into()));
+                cells.extend(self.how(cluster, at).cells());
                 cells.extend(self.stored.map(|_| Cell::Flag(is_stored)));
                 if let Some(place) = &place {
                     cells.extend([Cell::Text(place), Cell::Text(&representative_place)]);

@@ -22,8 +22,8 @@ pub struct Text {
 
 /// What is compared: files, or what is handed over one by one.
 ///
-/// What is handed over can be read only once: texts are not compared, documents are not written again, and no work is kept in
-/// parts. Its place is `-`, standard input, where ids repeat.
+/// What is handed over can be read only once: documents are not written again, and no work is kept in parts; where texts are
+/// compared, their features are put aside on disk. Its place is `-`, standard input, where ids repeat.
 pub enum Source<'a> {
     /// Files of documents or of fingerprints.
     Files(Inputs),
@@ -75,11 +75,7 @@ impl<'a> Source<'a> {
             return Ok(());
         }
         let writes_documents = matches!(self, Source::Documents(_)) && files.write_documents();
-        let of_files = [
-            (options.verify_text.is_some(), "verify_text"),
-            (options.resume.is_some(), "resume"),
-            (writes_documents, "output"),
-        ];
+        let of_files = [(options.resume.is_some(), "resume"), (writes_documents, "output")];
         match of_files.iter().find(|(is_set, _)| *is_set) {
             Some((_, option)) => Err(Error::BadArgument(format!(
                 "option `{option}` is for files: what is handed over can be read only once"

@@ -5,16 +5,17 @@ use simstore::Fingerprint;
 
 use super::clusters::{Cluster, Representative};
 use super::job::Job;
+use super::nearness::Nearness;
 
 /// The largest clusters of which is told how far apart their members are.
 const LARGEST: usize = 3;
 
 /// The numbers of a run: as a line of JSON they are the same in all interfaces.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Totals {
     /// Documents or fingerprints read.
     pub documents: u64,
-    /// Distinct fingerprints among them.
+    /// Distinct fingerprints among them; where texts are compared by similarity, distinct texts.
     pub fingerprints: usize,
     /// Clusters of two documents and more, or of something stored.
     pub clusters: usize,
@@ -53,12 +54,16 @@ pub struct Totals {
 }
 
 /// A large cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Largest {
     /// Its documents.
     pub size: usize,
     /// The greatest distance of two of them, in bits; `None` if there are too many different ones to compare all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub farthest: Option<u32>,
+    /// The least similarity of one of them to the one that stands for the cluster, where texts are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_similar: Option<f32>,
 }
 
 impl Totals {
@@ -66,14 +71,15 @@ impl Totals {
         let (clusters, counts) = (&job.clusters, job.counts);
         let duplicates: usize = clusters.iter().map(|cluster| cluster.removed().count()).sum();
         let is_stored = |cluster: &&Cluster<F>| matches!(cluster.representative, Representative::Stored(_));
-        let results = job.results();
+        let (results, compared) = (job.results(), job.nearness.compared());
+        let is_by_distance = matches!(job.nearness, Nearness::Distance { .. });
         let mut largest: Vec<&Cluster<F>> = clusters.iter().collect();
         // Stable: among equals, the first.
         largest.sort_by_key(|cluster| std::cmp::Reverse(cluster.members.len()));
         largest.truncate(LARGEST);
         Totals {
             documents: counts.read,
-            fingerprints: job.groups.distinct(),
+            fingerprints: job.nearness.distinct(),
             clusters: clusters.len(),
             clustered: clusters.iter().map(|cluster| cluster.members.len()).sum(),
             duplicates,
@@ -84,10 +90,14 @@ impl Totals {
             kept: job.corpus.len() - duplicates,
             largest: largest
                 .iter()
-                .map(|cluster| Largest { size: cluster.members.len(), farthest: cluster.spread(&job.corpus) })
+                .map(|cluster| Largest {
+                    size: cluster.members.len(),
+                    farthest: if is_by_distance { cluster.spread(&job.corpus) } else { None },
+                    least_similar: cluster.least_similar(),
+                })
                 .collect(),
-            compared: job.texts.as_ref().map(|texts| texts.compared),
-            unlike: job.texts.as_ref().map(|texts| texts.unlike),
+            compared: compared.map(|(compared, _)| compared),
+            unlike: compared.map(|(_, unlike)| unlike),
             same_id: job.corpus.names.repeated(),
             empty: counts.empty,
             short: counts.short,

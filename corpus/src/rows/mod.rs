@@ -28,6 +28,8 @@ pub enum Kind {
     Text,
     /// A number.
     Count,
+    /// A number from 0 to 1.
+    Share,
     /// True or false.
     Flag,
 }
@@ -45,6 +47,8 @@ pub enum Cell<'a> {
     Text(&'a str),
     /// A number.
     Count(u64),
+    /// A number from 0 to 1.
+    Share(f32),
     /// True or false.
     Flag(bool),
 }
@@ -56,6 +60,7 @@ impl Cell<'_> {
             Cell::Id(IdRef::Name(text)) | Cell::Text(text) if escaped => column(text),
             Cell::Id(IdRef::Name(text)) | Cell::Text(text) => (*text).into(),
             Cell::Id(IdRef::Number(number)) | Cell::Count(number) => number.to_string().into(),
+            Cell::Share(share) => share.to_string().into(),
             Cell::Flag(flag) => flag.to_string().into(),
         }
     }

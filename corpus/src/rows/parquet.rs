@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt64Builder};
+use arrow_array::builder::{BooleanBuilder, Float32Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -32,6 +32,7 @@ pub(super) struct Writer {
 /// The values of a column.
 enum Builder {
     Numbers(UInt64Builder),
+    Shares(Float32Builder),
     Texts(StringBuilder),
     Flags(BooleanBuilder),
 }
@@ -41,6 +42,7 @@ impl Builder {
         match kind {
             Kind::Ids { are_numbers: false } | Kind::Text => Builder::Texts(StringBuilder::new()),
             Kind::Ids { are_numbers: true } | Kind::Count => Builder::Numbers(UInt64Builder::new()),
+            Kind::Share => Builder::Shares(Float32Builder::new()),
             Kind::Flag => Builder::Flags(BooleanBuilder::new()),
         }
     }
@@ -48,6 +50,7 @@ impl Builder {
     fn data_type(&self) -> DataType {
         match self {
             Builder::Numbers(_) => DataType::UInt64,
+            Builder::Shares(_) => DataType::Float32,
             Builder::Texts(_) => DataType::Utf8,
             Builder::Flags(_) => DataType::Boolean,
         }
@@ -56,6 +59,7 @@ impl Builder {
     fn finish(&mut self) -> ArrayRef {
         match self {
             Builder::Numbers(builder) => Arc::new(builder.finish()),
+            Builder::Shares(builder) => Arc::new(builder.finish()),
             Builder::Texts(builder) => Arc::new(builder.finish()),
             Builder::Flags(builder) => Arc::new(builder.finish()),
         }
@@ -85,8 +89,9 @@ impl Writer {
                 (Builder::Numbers(builder), Cell::Id(IdRef::Number(number)) | Cell::Count(number)) => {
                     builder.append_value(*number);
                 }
+                (Builder::Shares(builder), Cell::Share(share)) => builder.append_value(*share),
                 (Builder::Flags(builder), Cell::Flag(flag)) => builder.append_value(*flag),
-                (Builder::Numbers(_) | Builder::Flags(_), _) => {
+                (Builder::Numbers(_) | Builder::Shares(_) | Builder::Flags(_), _) => {
                     return Err(Error::BadArgument(format!(
                         "{}: a cell that is not what its column says",
                         self.path.display()

@@ -1,0 +1,128 @@
+//! Pairs that sketches bring together.
+
+use std::ops::ControlFlow;
+
+use rayon::prelude::*;
+use simstore::Result;
+use simstore::join::{self, Pair};
+use simstore_text::SketchSearch;
+
+use super::super::sketches::Sketches;
+use super::choice::SMALL;
+use super::partners::{Partner, Partners};
+use super::sets::Sets;
+use crate::watch::Step;
+
+/// What two sets must be like, by their sketches, for their features to be compared.
+pub(super) struct Rule<'a> {
+    pub(super) sets: &'a Sets,
+    pub(super) sketches: &'a Sketches,
+    pub(super) search: SketchSearch,
+    /// The similarity that is asked for.
+    pub(super) least: f64,
+}
+
+impl Rule<'_> {
+    fn words(&self, set: u32) -> &[u64] {
+        self.sketches.of(self.sets.best(set as usize))
+    }
+
+    fn features(&self, set: u32) -> u32 {
+        self.sketches.features(self.sets.best(set as usize))
+    }
+
+    /// Whether two sets are to be compared that a sketch has brought together, and none of those before it.
+    #[inline]
+    fn is_new(&self, a: u32, b: u32, sketch: usize) -> bool {
+        let (x, y) = (self.words(a), self.words(b));
+        let distance = |at: usize| (x[at] ^ y[at]).count_ones();
+        (0..sketch).all(|earlier| distance(earlier) > self.search.distance)
+            && (0..self.search.sketches).map(distance).sum::<u32>() <= self.search.total
+            && may_be_similar(self.features(a), self.features(b), self.least)
+    }
+
+    /// Whether two sets are to be compared: some sketch brings them together, or one is small.
+    pub(super) fn holds(&self, a: u32, b: u32) -> bool {
+        let (x, y) = (self.words(a), self.words(b));
+        if self.features(a).min(self.features(b)) < SMALL {
+            return may_be_similar(self.features(a), self.features(b), self.least);
+        }
+        (0..self.search.joined)
+            .find(|&sketch| (x[sketch] ^ y[sketch]).count_ones() <= self.search.distance)
+            .is_some_and(|first| self.is_new(a, b, first))
+    }
+}
+
+/// Whether sets of so many features can have a similarity: what is in both is at most the smaller of them.
+pub(super) fn may_be_similar(a: u32, b: u32, least: f64) -> bool {
+    f64::from(a.min(b)) >= f64::from(a.max(b)) * least - 1e-9
+}
+
+/// Joins each sketch of all sets that are not small.
+pub(super) fn join(rule: &Rule<'_>, partners: &Partners, step: &Step<'_>) -> Result<()> {
+    for sketch in 0..rule.search.joined {
+        join_one(rule, sketch, partners, step)?;
+    }
+    Ok(())
+}
+
+fn join_one(rule: &Rule<'_>, sketch: usize, partners: &Partners, step: &Step<'_>) -> Result<()> {
+    step.add(0)?;
+    let sets = 0..rule.sets.len() as u32;
+    let mut ordered: Vec<(u64, u32)> = sets
+        .into_par_iter()
+        .filter(|&set| rule.features(set) >= SMALL)
+        .map(|set| (rule.words(set)[sketch], set))
+        .collect();
+    ordered.par_sort_unstable();
+    let (mut values, mut starts) = (Vec::new(), Vec::new());
+    for (at, &(value, _)) in ordered.iter().enumerate() {
+        if values.last() != Some(&value) {
+            values.push(value);
+            starts.push(at as u32);
+        }
+    }
+    starts.push(ordered.len() as u32);
+    let ordered: Vec<u32> = ordered.into_iter().map(|(_, set)| set).collect();
+    let sets_of = |value: usize| &ordered[starts[value] as usize..starts[value + 1] as usize];
+
+    let several: Vec<usize> = (0..values.len()).filter(|&value| sets_of(value).len() > 1).collect();
+    several.into_par_iter().try_for_each(|value| {
+        let same = sets_of(value);
+        let mut found = Vec::new();
+        for (at, &a) in same.iter().enumerate() {
+            found.extend(
+                same[at + 1..].iter().filter(|&&b| rule.is_new(a, b, sketch)).map(|&b| -> Partner { (a, b) }),
+            );
+            hand_over(&mut found, partners, step, false)?;
+        }
+        hand_over(&mut found, partners, step, true)
+    })?;
+    join::visit_pairs(&values, rule.search.distance, |pairs| {
+        let mut found = Vec::new();
+        for &Pair { a, b, .. } in pairs {
+            for &x in sets_of(a) {
+                found.extend(
+                    sets_of(b).iter().filter(|&&y| rule.is_new(x, y, sketch)).map(|&y| -> Partner { (x, y) }),
+                );
+            }
+        }
+        if hand_over(&mut found, partners, step, true).is_err() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// Hands over what was found, if it is much or all.
+fn hand_over(found: &mut Vec<Partner>, partners: &Partners, step: &Step<'_>, is_all: bool) -> Result<()> {
+    /// Pairs that are handed over together.
+    const MUCH: usize = 4096;
+    if !is_all && found.len() < MUCH {
+        return Ok(());
+    }
+    partners.extend(found);
+    let count = found.len() as u64;
+    found.clear();
+    step.add(count)
+}

@@ -1,0 +1,90 @@
+//! Which sketches are joined, within which distance: what finds enough for the least work.
+
+use simstore::{Error, Fingerprint, Result, join};
+use simstore_text::SketchSearch;
+
+/// Sketches of a document.
+pub(in super::super) const SKETCHES: usize = 8;
+
+/// How many of them may be joined.
+const JOINED: [usize; 4] = [1, 2, 4, 8];
+
+/// Sets of fewer features are compared with each other, all of them, by the features themselves: their sketches are unreliable.
+pub(in super::super) const SMALL: u32 = 32;
+
+/// What it takes to bring one sketch of a document into order, in seconds on one core.
+const ORDERED: f64 = 100e-9;
+/// What it takes to look at the sketches of a pair.
+const LOOKED_AT: f64 = 20e-9;
+
+/// How sketches are searched, and what is to be expected of it.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Choice {
+    pub(in super::super) search: SketchSearch,
+    /// Pairs of unrelated documents whose sketches are looked at.
+    pub(in super::super) unrelated: f64,
+    /// In seconds on one core, without reading.
+    pub(in super::super) seconds: f64,
+}
+
+/// The search that finds documents of this similarity with probability `recall` or more, among so many, for the least work.
+///
+/// # Errors
+/// [`Error::BadArgument`] if no distance of sketches finds so many.
+pub(in super::super) fn choose(similarity: f64, recall: f64, documents: usize) -> Result<Choice> {
+    let n = documents as f64;
+    let choices = JOINED.iter().filter_map(|&joined| {
+        let search = SketchSearch::new(similarity, recall, SKETCHES, joined, u64::MAX_DISTANCE)?;
+        let unrelated = joined as f64 * n * n / 2.0 * random_share(search.distance);
+        let join = n * ORDERED + join::expected_seconds::<u64>(documents, search.distance);
+        Some(Choice { search, unrelated, seconds: joined as f64 * join + unrelated * LOOKED_AT })
+    });
+    choices.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).ok_or_else(|| {
+        let least = (1..100)
+            .map(|percent| f64::from(percent) / 100.0)
+            .find(|&least| SketchSearch::new(least, recall, SKETCHES, SKETCHES, u64::MAX_DISTANCE).is_some());
+        Error::BadArgument(format!(
+            "documents that are only {similarity} similar cannot be found with a probability of {recall}: give option `similar` \
+             {} or more, or a smaller option `recall`",
+            least.unwrap_or(1.0)
+        ))
+    })
+}
+
+/// The share of pairs of random 64-bit fingerprints that are within a distance.
+fn random_share(distance: u32) -> f64 {
+    let mut term = 1.0;
+    let mut sum = 0.0;
+    for i in 0..=distance {
+        sum += term;
+        term *= f64::from(u64::BITS - i) / f64::from(i + 1);
+    }
+    sum / 64_f64.exp2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_is_found_whatever_the_size() {
+        for similarity in [0.5, 0.7, 0.8, 0.9, 0.99, 1.0] {
+            for documents in [0, 1, 1000, 1_000_000, 100_000_000] {
+                let choice = choose(similarity, 0.95, documents).unwrap();
+                assert!(choice.search.recall(similarity) >= 0.95, "{similarity} {documents}: {choice:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn more_documents_take_more_sketches_and_smaller_distances() {
+        let distance = |documents| choose(0.8, 0.95, documents).unwrap().search.distance;
+        assert!(distance(1000) > distance(10_000_000));
+    }
+
+    #[test]
+    fn what_cannot_be_found_is_refused() {
+        let refused = choose(0.1, 0.95, 1000).unwrap_err().to_string();
+        assert!(refused.contains("option `similar` 0."), "{refused}");
+    }
+}

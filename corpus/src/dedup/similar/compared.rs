@@ -1,0 +1,76 @@
+//! Comparing sets by their features.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use simstore::Result;
+use simstore_text::jaccard;
+
+use super::super::feature_sets::FeatureSets;
+use super::super::sketches::Sketches;
+use super::partners::Partner;
+use super::sets::Sets;
+
+/// Pairs that are compared together: their features are in memory meanwhile.
+pub(super) const TOGETHER: usize = 1024;
+
+/// The features of sets that are compared: those of small ones in memory, the others on disk.
+pub(super) struct Compared<'a> {
+    pub(super) sets: &'a Sets,
+    pub(super) sketches: &'a Sketches,
+    /// Of the best document of each set that is compared and not small.
+    pub(super) features: FeatureSets,
+    /// The similarity that is asked for.
+    pub(super) least: f64,
+    pub(super) compared: AtomicU64,
+    pub(super) unlike: AtomicU64,
+}
+
+impl Compared<'_> {
+    /// The documents whose features have to be read to compare these pairs, ascending.
+    pub(super) fn wanted(sets: &Sets, sketches: &Sketches, pairs: &[Partner]) -> Vec<usize> {
+        let of_pair = |&(a, b): &Partner| [sets.best(a as usize), sets.best(b as usize)];
+        let mut documents: Vec<usize> =
+            pairs.iter().flat_map(of_pair).filter(|&document| sketches.members(document).is_none()).collect();
+        documents.par_sort_unstable();
+        documents.dedup();
+        documents
+    }
+
+    fn features(&self, set: u32) -> Result<Vec<u64>> {
+        let document = self.sets.best(set as usize);
+        match self.sketches.members(document) {
+            Some(members) => Ok(members.to_vec()),
+            None => self.features.get(document),
+        }
+    }
+
+    fn count(&self, similarity: f64) -> Option<f32> {
+        self.compared.fetch_add(1, Ordering::Relaxed);
+        self.unlike.fetch_add(u64::from(similarity < self.least), Ordering::Relaxed);
+        (similarity >= self.least).then_some(similarity as f32)
+    }
+
+    /// The similarity of two sets.
+    pub(super) fn similarity(&self, a: u32, b: u32) -> Result<f64> {
+        Ok(jaccard(&self.features(a)?, &self.features(b)?))
+    }
+
+    /// The similarity of two sets, if it is as great as asked for.
+    pub(super) fn alike(&self, a: u32, b: u32) -> Result<Option<f32>> {
+        Ok(self.count(self.similarity(a, b)?))
+    }
+
+    /// The same for some pairs, on all cores. The features of all of them are in memory meanwhile.
+    pub(super) fn alike_each(&self, pairs: &[Partner]) -> Result<Vec<Option<f32>>> {
+        let sets: BTreeSet<u32> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
+        // In the order of the file.
+        let mut sets: Vec<(usize, u32)> =
+            sets.into_iter().map(|set| (self.sets.best(set as usize), set)).collect();
+        sets.sort_unstable();
+        let features = sets.into_iter().map(|(_, set)| Ok((set, self.features(set)?)));
+        let features: HashMap<u32, Vec<u64>> = features.collect::<Result<_>>()?;
+        Ok(pairs.par_iter().map(|(a, b)| self.count(jaccard(&features[a], &features[b]))).collect())
+    }
+}

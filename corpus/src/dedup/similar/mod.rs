@@ -1,0 +1,205 @@
+//! Documents whose texts are as similar as is asked for.
+//!
+//! Documents of equal sets of features are one [set](sets). Candidates are pairs of sets that [sketches bring
+//! together](candidates), and [small sets](small) that have rare features in common; both are [compared](compared) by the
+//! features themselves. So what is reported is similar, and how much is found follows from a formula
+//! ([`SketchSearch::recall`](simstore_text::SketchSearch::recall)) or, of small sets, is all.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use simstore::join::Components;
+use simstore::{Fingerprint, Result};
+
+use self::candidates::Rule;
+use self::compared::{Compared, TOGETHER};
+use self::partners::{Partner, Partners};
+use self::sets::Sets;
+use self::stars::Led;
+use super::clusters::{Cluster, Representative};
+use super::feature_sets::FeatureSets;
+use super::groups::visit_in_order;
+use super::options::ClusterBy;
+use super::preference::Preference;
+use super::sketches::Sketches;
+use crate::Watch;
+use crate::watch::Step;
+
+pub(super) mod candidates;
+pub(super) mod choice;
+mod compared;
+mod partners;
+mod sets;
+pub(super) mod small;
+mod stars;
+
+/// What is to be found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The least similarity.
+    pub(super) least: f64,
+    /// The least probability that two documents of that similarity are found.
+    pub(super) recall: f64,
+    pub(super) cluster_by: ClusterBy,
+    /// Whether all pairs are to be known.
+    pub(super) pairs: bool,
+}
+
+/// Which documents are similar.
+#[derive(Debug)]
+pub(super) struct Similar {
+    sets: Sets,
+    /// All pairs of similar sets, if they were asked for.
+    pairs: Vec<(u32, u32, f32)>,
+    /// Pairs of sets that were compared by their features, and those of them that were not similar enough.
+    pub(super) compared: u64,
+    pub(super) unlike: u64,
+}
+
+impl Similar {
+    /// Finds what is similar, and makes clusters of it.
+    /// `read` reads the features of some documents, which ascend.
+    pub(super) fn find<F: Fingerprint>(
+        wanted: Wanted,
+        sketches: &Sketches,
+        preference: &Preference<'_>,
+        read: impl FnOnce(Vec<usize>) -> Result<FeatureSets>,
+        watch: &dyn Watch,
+    ) -> Result<(Similar, Vec<Cluster<F>>)> {
+        let step = Step::new(watch, "candidates");
+        step.add(0)?;
+        let sets = Sets::new(sketches, preference);
+        let search = choice::choose(wanted.least, wanted.recall, sets.len())?.search;
+        let all = wanted.pairs || wanted.cluster_by == ClusterBy::Components;
+        let partners = Partners::new(all);
+        let rule = Rule { sets: &sets, sketches, search, least: wanted.least };
+        small::join(&sets, sketches, wanted.least, &partners, &step)?;
+        candidates::join(&rule, &partners, &step)?;
+        let (candidates, crowded) = partners.finish();
+        drop(step);
+
+        let features = read(Compared::wanted(&sets, sketches, &candidates))?;
+        let compared = Compared {
+            sets: &sets,
+            sketches,
+            features,
+            least: wanted.least,
+            compared: AtomicU64::new(0),
+            unlike: AtomicU64::new(0),
+        };
+        let step = Step::new(watch, "texts compared");
+        let (pairs, led) = if all {
+            let pairs = similar_pairs(&candidates, &compared, &step)?;
+            let led = match wanted.cluster_by {
+                ClusterBy::Stars => stars_of(&pairs),
+                ClusterBy::Components => components_of(&pairs, sets.len(), &compared)?,
+            };
+            (pairs, led)
+        } else {
+            (Vec::new(), stars::stars(&candidates, &crowded, &rule, &compared, &step)?)
+        };
+        let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
+        let clusters = clusters_of(led, &sets);
+        let [compared, unlike] = counts;
+        Ok((Similar { sets, pairs, compared, unlike }, clusters))
+    }
+
+    /// Number of different sets.
+    pub(super) fn distinct(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Visits all pairs of similar documents `a` < `b` with their similarity, in order of `a`, then of `b`. There are only those
+    /// of equal sets if pairs were not asked for.
+    pub(super) fn visit_pairs(&self, visitor: impl FnMut(usize, usize, f32) -> Result<()>) -> Result<()> {
+        let mut near: Vec<(usize, usize, f32)> = Vec::new();
+        for &(worse, better, similarity) in &self.pairs {
+            let (a, b) = (worse as usize, better as usize);
+            near.extend([(a, b, similarity), (b, a, similarity)]);
+        }
+        let mut told: Vec<usize> = near.iter().map(|&(set, ..)| set).collect();
+        told.extend((0..self.sets.len()).filter(|&set| self.sets.documents(set).len() > 1));
+        told.sort_unstable();
+        told.dedup();
+        near.extend(told.iter().map(|&set| (set, set, 1.0)));
+        near.sort_unstable_by_key(|&(set, other, _)| (set, other));
+        let of_set =
+            |&set: &usize| self.sets.documents(set).iter().map(move |&document| (document as usize, set));
+        let mut documents: Vec<(usize, usize)> = told.iter().flat_map(of_set).collect();
+        documents.sort_unstable();
+        let members = |set, members: &mut Vec<usize>| {
+            members.extend(self.sets.documents(set).iter().map(|&document| document as usize));
+        };
+        visit_in_order(&documents, &near, members, visitor)
+    }
+}
+
+/// The pairs that are similar, of candidates.
+fn similar_pairs(
+    candidates: &[Partner],
+    compared: &Compared<'_>,
+    step: &Step<'_>,
+) -> Result<Vec<(u32, u32, f32)>> {
+    let mut pairs = Vec::new();
+    for some in candidates.chunks(TOGETHER) {
+        let similar = some.iter().zip(compared.alike_each(some)?);
+        pairs.extend(similar.filter_map(|(&(a, b), similarity)| Some((a, b, similarity?))));
+        step.add(some.len() as u64)?;
+    }
+    Ok(pairs)
+}
+
+/// The sets that another stands for, by all pairs of similar ones.
+fn stars_of(pairs: &[(u32, u32, f32)]) -> Vec<Led> {
+    let mut leads = std::collections::HashSet::new();
+    let mut led = Vec::new();
+    for of_set in pairs.chunk_by(|a, b| a.0 == b.0) {
+        if let Some(&pair) = of_set.iter().find(|(_, better, _)| !leads.contains(better)) {
+            leads.insert(pair.0);
+            led.push(pair);
+        }
+    }
+    led
+}
+
+/// The sets that are connected to a more preferred one, with the most preferred of them.
+fn components_of(pairs: &[(u32, u32, f32)], count: usize, compared: &Compared<'_>) -> Result<Vec<Led>> {
+    let mut components = Components::new(count);
+    pairs.iter().for_each(|&(a, b, _)| components.connect(a as usize, b as usize));
+    let sets = pairs.chunk_by(|a, b| a.0 == b.0).map(|of_set| of_set[0].0);
+    let led = sets.map(|set| {
+        let first = components.first(set as usize) as u32;
+        let similarity = match pairs.binary_search_by_key(&(set, first), |&(a, b, _)| (a, b)) {
+            Ok(at) => pairs[at].2,
+            Err(_) => compared.similarity(set, first)? as f32,
+        };
+        Ok((set, first, similarity))
+    });
+    led.collect()
+}
+
+/// Clusters of what stands for what, and of equal documents; by their first documents.
+fn clusters_of<F: Fingerprint>(mut led: Vec<Led>, sets: &Sets) -> Vec<Cluster<F>> {
+    let mut is_led = vec![false; sets.len()];
+    led.iter().for_each(|&(set, ..)| is_led[set as usize] = true);
+    // What stands for others stands for itself too.
+    let mut leaders: Vec<u32> = led.iter().map(|&(_, leader, _)| leader).collect();
+    let several = |set: &u32| !is_led[*set as usize] && sets.documents(*set as usize).len() > 1;
+    leaders.extend((0..sets.len() as u32).filter(several));
+    leaders.sort_unstable();
+    leaders.dedup();
+    led.extend(leaders.into_iter().map(|set| (set, set, 1.0)));
+    led.sort_unstable_by_key(|&(set, leader, _)| (leader, set));
+    let cluster = |of_leader: &[Led]| {
+        let of_set = |&(set, _, similarity): &Led| {
+            sets.documents(set as usize).iter().map(move |&document| (document as usize, similarity))
+        };
+        let mut members: Vec<(usize, f32)> = of_leader.iter().flat_map(of_set).collect();
+        members.sort_unstable_by_key(|&(document, _)| document);
+        let (members, similarities) = members.into_iter().unzip();
+        let representative = Representative::Document(sets.best(of_leader[0].1 as usize));
+        Cluster { members, similarities: Some(similarities), representative }
+    };
+    let mut clusters: Vec<Cluster<F>> = led.chunk_by(|a, b| a.1 == b.1).map(cluster).collect();
+    clusters.sort_unstable_by_key(|cluster| cluster.members[0]);
+    clusters
+}

@@ -1,0 +1,260 @@
+//! Deduplication by similarity, beside the plain loop over all pairs of texts.
+
+use std::collections::BTreeSet;
+
+use simstore::Result;
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Source};
+use simstore_corpus::{DocumentId, DocumentOptions, Inputs};
+use simstore_text::{Profile, jaccard};
+
+use crate::{Folder, Random};
+
+/// Pairs of documents, the earlier one first, and their similarity.
+type Pairs = Vec<(usize, usize, f32)>;
+
+fn found(texts: &[String], options: &Options) -> Found {
+    let documents = (0..).map(DocumentId::Number).zip(texts.iter().cloned());
+    match dedup::find(Source::documents(documents), options, Files::default(), &()).unwrap() {
+        Answer::Found(found) => found,
+        Answer::AddedBefore(before) => panic!("{before:?}"),
+    }
+}
+
+fn pairs(found: &Found) -> Pairs {
+    let mut pairs = Vec::new();
+    let visited = found.visit_pairs(&(), &mut |pair| {
+        assert_eq!(pair.distance, None);
+        pairs.push((pair.document, pair.other.unwrap(), pair.similarity.unwrap()));
+        Ok(())
+    });
+    visited.unwrap();
+    pairs
+}
+
+fn sets(texts: &[String]) -> Vec<Vec<u64>> {
+    let shingles = Profile::shingles();
+    texts.iter().map(|text| shingles.feature_set(text)).collect()
+}
+
+/// All pairs that are as similar as that, by the plain loop.
+fn plain(sets: &[Vec<u64>], least: f64) -> Pairs {
+    let mut pairs = Vec::new();
+    for (a, x) in sets.iter().enumerate() {
+        for (b, y) in sets.iter().enumerate().skip(a + 1) {
+            let similarity = jaccard(x, y);
+            if similarity >= least && !x.is_empty() {
+                pairs.push((a, b, similarity as f32));
+            }
+        }
+    }
+    pairs
+}
+
+/// The members of clusters, with what stands for them and how similar they are.
+fn members(found: &Found) -> Vec<(usize, usize, f32)> {
+    let mut all = Vec::new();
+    for cluster in found.clusters() {
+        let cluster = cluster.unwrap();
+        let kept = cluster.members.iter().find(|member| member.is_kept).unwrap().document;
+        all.extend(cluster.members.iter().map(|member| (member.document, kept, member.similarity.unwrap())));
+    }
+    all
+}
+
+/// Texts of so many words from a small vocabulary, many of them others with some words replaced.
+fn corpus(
+    random: &mut Random,
+    count: usize,
+    words: std::ops::Range<u64>,
+    word: impl Fn(u64) -> String,
+) -> Vec<String> {
+    let mut texts: Vec<Vec<u64>> = Vec::new();
+    for _ in 0..count {
+        let length = words.start + random.below(words.end - words.start);
+        let fresh = |random: &mut Random| (0..length).map(|_| random.below(5000)).collect::<Vec<u64>>();
+        let text = if texts.is_empty() || random.below(3) == 0 {
+            fresh(random)
+        } else {
+            let mut text = texts[random.below(texts.len() as u64) as usize].clone();
+            for _ in 0..random.below(1 + text.len() as u64 / 12) {
+                let at = random.below(text.len() as u64) as usize;
+                match random.below(3) {
+                    0 if text.len() > 1 => drop(text.remove(at)),
+                    1 => text.insert(at, random.below(5000)),
+                    _ => text[at] = random.below(5000),
+                }
+            }
+            text
+        };
+        texts.push(text);
+    }
+    texts.iter().map(|text| text.iter().map(|&at| word(at)).collect()).collect()
+}
+
+fn english(at: u64) -> String {
+    format!("word{at} ")
+}
+
+fn chinese(at: u64) -> String {
+    char::from_u32(0x4e00 + at as u32).unwrap().into()
+}
+
+/// What holds whatever the texts are: returns the share of similar pairs that was found, and how many there are.
+fn check(texts: &[String], least: f64) -> (f64, usize) {
+    let sets = sets(texts);
+    let options = Options { similar: Some(least), pairs: true, ..Options::default() };
+    let expected = plain(&sets, least);
+    let with_pairs = found(texts, &options);
+    let got = pairs(&with_pairs);
+    assert!(got.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)), "in order, each once");
+    let all: BTreeSet<(usize, usize)> = expected.iter().map(|&(a, b, _)| (a, b)).collect();
+    for &(a, b, similarity) in &got {
+        assert!(
+            all.contains(&(a, b)),
+            "{a} and {b} are reported, and {} similar",
+            jaccard(&sets[a], &sets[b])
+        );
+        assert_eq!(similarity, jaccard(&sets[a], &sets[b]) as f32);
+    }
+    // Of small sets, and of equal ones, none is missed.
+    let got: BTreeSet<(usize, usize)> = got.iter().map(|&(a, b, _)| (a, b)).collect();
+    for &(a, b) in all.difference(&got) {
+        let smaller = sets[a].len().min(sets[b].len());
+        assert!(smaller >= 32 && sets[a] != sets[b], "{a} and {b} of {smaller} shingles are missed");
+    }
+    for cluster_by in [ClusterBy::Stars, ClusterBy::Components] {
+        let mut clusters = Vec::new();
+        for pairs in [true, false] {
+            let options = Options { cluster_by: Some(cluster_by), pairs, ..options.clone() };
+            let found = found(texts, &options);
+            let members = members(&found);
+            let distinct: BTreeSet<usize> = members.iter().map(|&(document, ..)| document).collect();
+            assert_eq!(distinct.len(), members.len(), "each is in one cluster");
+            for &(document, kept, similarity) in &members {
+                let real = jaccard(&sets[document], &sets[kept]);
+                assert_eq!(similarity, real as f32);
+                // What is taken out resembles what is kept for it.
+                assert!(cluster_by == ClusterBy::Components || real >= least, "{document} {kept}: {real}");
+            }
+            let removed = members.iter().filter(|(document, kept, _)| document != kept).count();
+            assert_eq!(found.totals().kept, texts.len() - removed);
+            clusters.push(members);
+        }
+        assert_eq!(clusters[0], clusters[1], "pairs change nothing");
+        if cluster_by == ClusterBy::Stars {
+            let removed: BTreeSet<usize> = clusters[0]
+                .iter()
+                .filter(|(document, kept, _)| document != kept)
+                .map(|&(document, ..)| document)
+                .collect();
+            for &(a, b) in &got {
+                assert!(removed.contains(&a) || removed.contains(&b), "{a} and {b} are both kept");
+            }
+        }
+    }
+    (got.len() as f64 / expected.len().max(1) as f64, expected.len())
+}
+
+#[test]
+fn what_is_reported_is_similar_and_nearly_all_is_reported() {
+    let mut random = Random(13);
+    let (mut of_all, mut count) = (0.0, 0);
+    for (words, texts) in [(1..4, 150), (2..30, 200), (20..60, 200), (60..200, 250)] {
+        for least in [0.6, 0.8, 0.95] {
+            for word in [english, chinese] {
+                let (share, pairs) = check(&corpus(&mut random, texts, words.clone(), word), least);
+                (of_all, count) = (of_all + share * pairs as f64, count + pairs);
+            }
+        }
+    }
+    assert!(count > 10_000, "{count}");
+    assert!(of_all / count as f64 > 0.97, "{}", of_all / count as f64);
+}
+
+#[test]
+fn adversaries() {
+    let repeat = |text: &str, count: usize| vec![text.to_owned(); count];
+    check(&[], 0.8);
+    check(&repeat("", 3), 0.8);
+    check(&repeat("one", 1), 0.8);
+    check(&repeat("one", 300), 0.8);
+    check(&repeat("to be or not to be that is the question", 100), 1.0);
+    let long: String = (0..200).map(english).collect();
+    check(&repeat(&long, 50), 0.8);
+    // Each differs from each in its last words: hundreds that are all alike.
+    let crowd: Vec<String> = (0..300).map(|i| format!("{long}{}", english(1000 + i))).collect();
+    let (share, pairs) = check(&crowd, 0.8);
+    assert_eq!((share, pairs), (1.0, 300 * 299 / 2));
+    // The same of few words.
+    let short: String = (0..20).map(english).collect();
+    check(&(0..300).map(|i| format!("{short}{}", english(1000 + i))).collect::<Vec<_>>(), 0.8);
+    // A chain: each is like the next, the ends have nothing in common.
+    let chain: Vec<String> = (0..200).map(|i| (i * 3..i * 3 + 60).map(english).collect()).collect();
+    let (_, pairs) = check(&chain, 0.8);
+    assert!(pairs >= 199);
+}
+
+#[test]
+fn a_crowd_around_several_that_are_kept() {
+    let mut random = Random(5);
+    // Around 0.8: many of those that are preferred are not kept themselves.
+    let base: Vec<u64> = (0..100).collect();
+    let text = |random: &mut Random| {
+        let mut words = base.clone();
+        for _ in 0..1 + random.below(3) {
+            let at = random.below(100) as usize;
+            words[at] = 1000 + random.below(100_000);
+        }
+        words.into_iter().map(english).collect::<String>()
+    };
+    let texts: Vec<String> = (0..400).map(|_| text(&mut random)).collect();
+    let (_, pairs) = check(&texts, 0.8);
+    assert!(pairs > 1000 && pairs < 400 * 399 / 2, "{pairs}");
+}
+
+#[test]
+fn real_texts_and_short_chinese_ones() {
+    for name in ["en.jsonl", "zh.jsonl"] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name);
+        let inputs = Inputs::new(&[path], DocumentOptions::default()).unwrap();
+        let texts: Vec<String> = inputs.documents().map(|document| document.unwrap().text).collect();
+        let (share, pairs) = check(&texts, 0.7);
+        assert!(share > 0.95 && pairs > 5, "{name}: {share} of {pairs}");
+        // Lines of them, by themselves.
+        let lines: Vec<String> = texts
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::to_owned)
+            .filter(|line| line.len() > 20)
+            .collect();
+        check(&lines[..lines.len().min(1200)], 0.8);
+    }
+}
+
+#[test]
+fn files_and_documents_give_the_same_and_keep_what_the_rule_says() {
+    let folder = Folder::new();
+    let texts = corpus(&mut Random(3), 120, 30..90, english);
+    let lines: String = texts
+        .iter()
+        .enumerate()
+        .map(|(i, text)| format!("{{\"id\": {i}, \"text\": \"{text}\"}}\n"))
+        .collect();
+    let path = folder.file("a.jsonl", lines);
+    for keep in [Keep::First, Keep::Longest] {
+        for resume in [None, Some(folder.0.path().join("parts")), Some(folder.0.path().join("parts"))] {
+            let options = Options { keep: keep.clone(), pairs: true, ..Options::default() };
+            let of_texts = found(&texts, &options);
+            let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
+            let of_files: Result<Answer> =
+                dedup::find(inputs.into(), &Options { resume, ..options }, Files::default(), &());
+            let Answer::Found(of_files) = of_files.unwrap() else { panic!() };
+            assert_eq!((pairs(&of_files), members(&of_files)), (pairs(&of_texts), members(&of_texts)));
+            assert!(of_files.totals().duplicates > 20);
+        }
+    }
+    let longest = found(&texts, &Options { keep: Keep::Longest, ..Options::default() });
+    for (document, kept, _) in members(&longest) {
+        assert!(texts[kept].len() >= texts[document].len());
+    }
+}
