@@ -23,7 +23,7 @@ With --json, a line is an object: one for each of these
 and at the end
   store, new                  the damaged store and the new one
   whole                       whether all was rescued
-  fingerprints, ids, names    what the new store holds
+  fingerprints, ids, names, notes  what the new store holds
   operations                  done again from the logs
   without_ids                 fingerprints whose ids are lost: left out, or kept with --keep-without-ids
   lost_fingerprints           that no table has any more, as far as their number is known
@@ -85,6 +85,7 @@ struct SalvageObject<'a> {
     fingerprints: u64,
     ids: u64,
     names: u64,
+    notes: u64,
     operations: u64,
     without_ids: u64,
     lost_fingerprints: u64,
@@ -120,14 +121,17 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
             fingerprints: salvaged.fingerprints,
             ids: salvaged.ids,
             names: salvaged.names,
+            notes: salvaged.notes,
             operations: salvaged.operations,
             without_ids: salvaged.without_ids,
             lost_fingerprints: salvaged.lost_fingerprints,
             seconds: rounded(progress.seconds()),
         })?;
     } else {
+        let noted = salvaged.notes;
+        let noted = if noted > 0 { format!(", {}", count_of(noted, "note")) } else { String::new() };
         output.line(format_args!(
-            "{}: {}, {}, {} rescued; {} of logs done again",
+            "{}: {}, {}, {}{noted} rescued; {} of logs done again",
             args.new.display(),
             count_of(salvaged.fingerprints, "fingerprint"),
             count_of(salvaged.ids, "id"),

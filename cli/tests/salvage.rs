@@ -72,7 +72,8 @@ fn an_intact_store_comes_back_whole() {
     let folder = live_store();
     let (code, lines) = salvage(&folder, &[]);
     assert_eq!((code, lines.len()), (0, 1), "{lines:?}");
-    let names = "fingerprints ids lost_fingerprints names new operations seconds store whole without_ids";
+    let names =
+        "fingerprints ids lost_fingerprints names new notes operations seconds store whole without_ids";
     assert_eq!(fields(&lines[0]).join(" "), names);
     assert_eq!(folder.run(&["dump", "new"]).ok(), folder.run(&["dump", "store"]).ok());
     // Also how far the inputs have been read.

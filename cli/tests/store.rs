@@ -1,6 +1,7 @@
 //! `simstore inspect`, `verify` and `dump`, and what they say of what is no store.
 
 use serde_json::json;
+use simstore::{Durability, Store, StoreOptions};
 
 use crate::{Folder, Random, fields, hex_lines};
 
@@ -17,7 +18,7 @@ fn inspect() {
     let lines = folder.run(&["inspect", "store", "--json"]).json();
     let expected = "\
         bits bits_per_fingerprint block_size by_age bytes codec distance fingerprints floor_bits_per_fingerprint id_bytes \
-        ids keeps_ids logs mark_bytes marks memory memtable_entries name_bytes names plan profile segments span table_bytes tables tombstone_bytes tombstones";
+        ids keeps_ids logs mark_bytes marks memory memtable_entries name_bytes names note_bytes notes plan profile segments span table_bytes tables tombstone_bytes tombstones";
     assert_eq!(fields(&lines[0]).join(" "), expected);
     let files = std::fs::read_dir(folder.path("store")).unwrap();
     let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
@@ -69,6 +70,34 @@ fn one_is_no_plural() {
     assert!(shown.contains("  1 fingerprint, "), "{shown}");
     let shown = folder.run(&["compression", "a.tsv"]).ok();
     assert!(shown.starts_with("1 fingerprint, 1 distinct\n"), "{shown}");
+}
+
+#[test]
+fn notes_are_told() {
+    let folder = Folder::new();
+    let store = Store::<u64>::open(&folder.path("store"), StoreOptions::default()).unwrap();
+    let mut transaction = store.transaction();
+    transaction.insert(7, 1);
+    transaction.note(1, &[1, 2, 3]).unwrap();
+    transaction.commit(Durability::Sync).unwrap();
+    store.flush().unwrap();
+    drop(store);
+    let described = &folder.run(&["inspect", "store", "--json"]).json()[0];
+    let path = folder.path("store");
+    let notes = std::fs::read_dir(&path).unwrap().map(|file| file.unwrap().path());
+    let notes = notes.into_iter().find(|path| path.extension() == Some("notes".as_ref())).unwrap();
+    let bytes = std::fs::metadata(&notes).unwrap().len();
+    assert_eq!((&described["notes"], &described["note_bytes"]), (&json!(1), &json!(bytes)));
+    let shown = folder.run(&["inspect", "store"]).ok();
+    assert!(shown.contains("  notes "), "{shown}");
+    let shown = folder.run(&["salvage", "store", "new"]).ok();
+    assert!(shown.contains("1 id, 0 names, 1 note rescued"), "{shown}");
+    let mut damaged = std::fs::read(&notes).unwrap();
+    damaged[25] ^= 1;
+    std::fs::write(&notes, damaged).unwrap();
+    let run = folder.run(&["verify", "store"]);
+    assert!(run.stdout.contains(".notes: damaged at offset 16"), "{}", run.stdout);
+    run.fails(1, "1 problem found");
 }
 
 #[test]

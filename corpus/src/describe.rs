@@ -27,9 +27,11 @@ pub struct StoreDescription {
     pub ids: u64,
     /// Names of documents.
     pub names: u64,
+    /// Notes of documents.
+    pub notes: u64,
     /// Size of all files of segments, and of the manifest.
     pub bytes: u64,
-    /// The same for each fingerprint in segments, in bits: all tables, ids and names.
+    /// The same for each fingerprint in segments, in bits: all tables, ids, names and notes.
     #[serde(serialize_with = "thousandths")]
     pub bits_per_fingerprint: f64,
     /// Of one copy of as many random fingerprints.
@@ -41,6 +43,8 @@ pub struct StoreDescription {
     pub id_bytes: u64,
     /// Bytes of names.
     pub name_bytes: u64,
+    /// Bytes of notes.
+    pub note_bytes: u64,
     /// Bytes that the open store takes beside its files.
     pub memory: u64,
     /// The largest distance that it answers.
@@ -194,12 +198,14 @@ pub fn describe_store<F: Fingerprint>(store: &Snapshot<F>) -> StoreDescription {
         fingerprints: store.len(),
         ids: if keeps_ids { stats.ids.saturating_add(stats.memtable_entries) } else { 0 },
         names: stats.names,
+        notes: stats.notes,
         bytes: stats.bytes,
         bits_per_fingerprint: bits_each(stats.bytes, stats.fingerprints),
         floor_bits_per_fingerprint: floor_bits_per_fingerprint(F::BITS, stats.fingerprints),
         table_bytes: stats.table_bytes,
         id_bytes: stats.id_bytes,
         name_bytes: stats.name_bytes,
+        note_bytes: stats.note_bytes,
         memory: stats.memory,
         distance: store.distance(),
         bits: F::BITS,

@@ -177,7 +177,12 @@ fn verify_by_id<V: Value>(
     damaged: &mut impl FnMut(Error),
 ) -> Result<()> {
     let Some(values) = values else { return Ok(()) };
-    if values.verify(steps, &mut *damaged)? != expected {
+    let mut whole = true;
+    let count = values.verify(steps, |error| {
+        whole = false;
+        damaged(error);
+    })?;
+    if whole && count != expected {
         damaged(Error::corrupt(values.chunks.path(), 0, Damage::Mismatch { what }));
     }
     Ok(())

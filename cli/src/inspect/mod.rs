@@ -19,11 +19,11 @@ pub(crate) mod table;
 
 const EXAMPLES: &str = "\
 With --json, a line is an object: the store, then one for each table. Of the store:
-  fingerprints, ids, names    what is stored, in segments and logs; an upper bound while some are in several
+  fingerprints, ids, names, notes  what is stored, in segments and logs; an upper bound while some are in several
   bytes                       size of all files of segments, and of the manifest
-  bits_per_fingerprint        the same for each fingerprint: all tables, ids and names
+  bits_per_fingerprint        the same for each fingerprint: all tables, ids, names and notes
   floor_bits_per_fingerprint  of one copy of as many random fingerprints: log2 C(2^bits, n) / n
-  table_bytes, id_bytes, name_bytes, tombstone_bytes, mark_bytes  parts of bytes; logs are not
+  table_bytes, id_bytes, name_bytes, note_bytes, tombstone_bytes, mark_bytes  parts of bytes; logs are not
   memory                      bytes that an open store takes beside its files
   distance, bits, codec, profile, keeps_ids  as it was made
   plan, block_size, span      of segments that are written; null: the codec's default
@@ -148,6 +148,9 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
     output.line(part("tables", described.table_bytes))?;
     output.line(part("ids", described.id_bytes))?;
     output.line(part("names", described.name_bytes))?;
+    if described.notes > 0 {
+        output.line(part("notes", described.note_bytes))?;
+    }
     if described.tombstones > 0 {
         output.line(format_args!(
             "  {:<8} {:>12}  {} of older segments",
