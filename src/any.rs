@@ -226,6 +226,8 @@ impl AnySnapshot {
     forward! { Snapshot:
         pub fn name(&self, id: u64) -> Result<Option<String>>;
         pub fn names_of(&self, ids: &[u64]) -> Result<Vec<Option<String>>>;
+        pub fn note(&self, id: u64) -> Result<Option<Vec<u8>>>;
+        pub fn notes_of(&self, ids: &[u64]) -> Result<Vec<Option<Vec<u8>>>>;
         pub fn mark(&self, key: &str) -> Result<Option<Vec<u8>>>;
         pub fn len(&self) -> u64;
         pub fn is_empty(&self) -> bool;
@@ -372,6 +374,14 @@ impl AnyTransaction<'_> {
         each!(self, one => one.mark(key, value))
     }
 
+    /// [`Transaction::note`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        each!(self, one => one.note(id, note))
+    }
+
     /// [`Transaction::commit`].
     ///
     /// # Errors
@@ -386,6 +396,21 @@ impl AnyTransaction<'_> {
     /// As there.
     pub fn commit_if_new(self, durability: Durability) -> Result<Insertion<u128>> {
         each!(self, one => one.commit_if_new(durability).map(wide_insertion))
+    }
+
+    /// [`Transaction::commit_unless`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn commit_unless(
+        self,
+        durability: Durability,
+        mut is_duplicate: impl FnMut(&[Match<u128>]) -> Result<bool>,
+    ) -> Result<Insertion<u128>> {
+        each!(self, one => {
+            let insertion = one.commit_unless(durability, |found| is_duplicate(&all_wide(found.to_vec())))?;
+            Ok(wide_insertion(insertion))
+        })
     }
 }
 
@@ -422,6 +447,14 @@ impl AnyBuilder {
     /// As there; [`Error::BadArgument`] if the fingerprint does not fit.
     pub fn insert_named(&mut self, fingerprint: u128, id: u64, name: &str) -> Result<()> {
         each!(self, one => one.insert_named(fit(fingerprint)?, id, name))
+    }
+
+    /// [`Builder::note`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        each!(self, one => one.note(id, note))
     }
 
     /// [`Builder::finish`].

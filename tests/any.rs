@@ -24,6 +24,7 @@ fn each_width_answers_as_its_own_type_does() {
             builder.insert_named(fingerprint, id, &format!("document {id}")).unwrap();
         }
         builder.insert(FINGERPRINTS[0], 9).unwrap();
+        builder.note(9, b"note").unwrap();
         let built = builder.finish().unwrap();
         assert!(is_store(&path));
         let opened = AnySnapshot::open(&path).unwrap();
@@ -50,6 +51,8 @@ fn each_width_answers_as_its_own_type_does() {
             assert!(snapshot.contains(FINGERPRINTS[2]).unwrap() && !snapshot.contains(0).unwrap());
             assert!(snapshot.contains_pair(FINGERPRINTS[2], 2).unwrap());
             assert_eq!(snapshot.name(2).unwrap().as_deref(), Some("document 2"));
+            assert_eq!(snapshot.note(9).unwrap().as_deref(), Some(&b"note"[..]));
+            assert_eq!(snapshot.notes_of(&[2, 9]).unwrap(), [None, Some(b"note".to_vec())]);
             let pairs = snapshot.pairs_of_names(&HashSet::from(["document 1".to_string()])).unwrap();
             assert_eq!((pairs.len(), pairs[0].fingerprint, pairs[0].id), (1, FINGERPRINTS[1], 1));
             let quiet = ProgressCallback::new(|_| ControlFlow::Continue(()));
@@ -108,7 +111,22 @@ fn writes_of_any_width() {
         transaction.insert_named(0xff << 32, 3, "three").unwrap();
         transaction.delete(0xff, 1).unwrap();
         transaction.mark("key", b"value").unwrap();
+        transaction.note(3, b"note").unwrap();
         assert_eq!(transaction.commit_if_new(Durability::Os).unwrap(), Insertion::Inserted);
+        let commit = |says: bool| {
+            let mut transaction = store.transaction();
+            transaction.insert(0xfe << 32, 5).unwrap();
+            transaction.commit_unless(Durability::Sync, |found| {
+                assert_eq!(
+                    found.iter().map(|m| (m.fingerprint, m.id)).collect::<Vec<_>>(),
+                    [(0xff << 32, Some(3))]
+                );
+                Ok(says)
+            })
+        };
+        assert!(matches!(commit(true).unwrap(), Insertion::DuplicateOf(found) if found[0].id == Some(3)));
+        assert_eq!(commit(false).unwrap(), Insertion::Inserted);
+        assert!(store.delete(0xfe << 32, 5).unwrap());
         let mut transaction = store.transaction();
         transaction.insert(0xff << 48, 4).unwrap();
         transaction.commit(Durability::Sync).unwrap();
@@ -118,6 +136,7 @@ fn writes_of_any_width() {
         store.wait_for_background().unwrap();
         assert_eq!(store.query(0xff << 32, 0).unwrap().len(), 1);
         assert_eq!(store.snapshot().mark("key").unwrap().as_deref(), Some(&b"value"[..]));
+        assert_eq!(store.snapshot().note(3).unwrap().as_deref(), Some(&b"note"[..]));
         drop(store);
         let entries = match bits {
             64 => Snapshot::<u64>::open(&path).unwrap().iter().count(),
@@ -144,4 +163,10 @@ fn several_if_new() {
     assert_eq!(commit(&[0, 0xff << 16]), Insertion::Inserted);
     assert_eq!(commit(&[]), Insertion::Inserted);
     assert_eq!(store.snapshot().len(), 3);
+    // Each that is there is found once.
+    let Insertion::DuplicateOf(found) = commit(&[1, 0xff << 32, 0, 0xff << 32]) else { panic!() };
+    assert_eq!(
+        found.iter().map(|m| (m.distance, m.id)).collect::<Vec<_>>(),
+        [(1, Some(10)), (0, Some(1)), (0, Some(10))]
+    );
 }

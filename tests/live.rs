@@ -481,6 +481,90 @@ fn one_of_many_is_new() {
     assert_eq!(store.snapshot().iter().count(), 500);
 }
 
+/// Documents of three sketches and a note from many threads, each of which says itself what a duplicate is: one that has the same
+/// note. Of each note one is inserted, however near the sketches of the others are.
+#[test]
+fn one_of_many_is_new_as_its_writer_sees_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::<u64>::open(
+        &folder.path().join("store"),
+        StoreOptions { memtable: 1 << 16, ..StoreOptions::default() },
+    )
+    .unwrap();
+    let (inserted, asked) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let (store, inserted, asked) = (&store, &inserted, &asked);
+            scope.spawn(move || {
+                for i in 0..300_u64 {
+                    let (id, note) =
+                        (thread << 32 | i, [i.to_le_bytes(), (thread % 3).to_le_bytes()].concat());
+                    let mut transaction = store.transaction();
+                    for sketch in 1..4 {
+                        let x = (4 * i + sketch).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                        transaction.insert(x ^ 1 << (thread % 3), id);
+                    }
+                    transaction.note(id, &note).unwrap();
+                    let mut seen = BTreeSet::new();
+                    let committed = transaction.commit_unless(Durability::Os, |matches| {
+                        asked.fetch_add(1, Ordering::SeqCst);
+                        assert!(!matches.is_empty());
+                        let ids: BTreeSet<u64> = matches.iter().map(|found| found.id.unwrap()).collect();
+                        assert!(ids.is_disjoint(&seen), "asked of a document again");
+                        seen.extend(&ids);
+                        let ids: Vec<u64> = ids.into_iter().collect();
+                        let notes = store.snapshot().notes_of(&ids)?;
+                        // Whoever is asked of a document can see all of it.
+                        assert!(notes.iter().all(Option::is_some));
+                        Ok(notes.contains(&Some(note.clone())))
+                    });
+                    if committed.unwrap() == Insertion::Inserted {
+                        inserted.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(inserted.load(Ordering::SeqCst), 300 * 3);
+    assert!(asked.load(Ordering::SeqCst) >= 300 * 7);
+    assert_eq!(store.snapshot().iter().count(), 300 * 3 * 3);
+}
+
+/// What comes between the search and the lock is judged too, and an error writes nothing.
+#[test]
+fn what_comes_meanwhile_is_asked_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::<u64>::open(&folder.path().join("store"), StoreOptions::default()).unwrap();
+    store.insert(0xff, 1).unwrap();
+    for flushed in [false, true] {
+        let id = 2 + u64::from(flushed);
+        let mut rounds = Vec::new();
+        let mut transaction = store.transaction();
+        transaction.insert(0xfe, 9);
+        let committed = transaction.commit_unless(Durability::Os, |matches| {
+            rounds.push(matches.iter().map(|found| found.id.unwrap()).collect::<BTreeSet<_>>());
+            if rounds.len() == 1 {
+                // Nobody holds the lock yet: as another thread would.
+                store.insert(0xfe, id)?;
+                if flushed {
+                    store.flush()?;
+                }
+            }
+            Ok(rounds.len() > 1)
+        });
+        assert_eq!(rounds, [(1..id).collect(), BTreeSet::from([id])]);
+        let Insertion::DuplicateOf(found) = committed.unwrap() else { panic!() };
+        assert_eq!(found.iter().map(|m| m.id).collect::<Vec<_>>(), [Some(id)]);
+    }
+    let mut transaction = store.transaction();
+    transaction.insert(0xfe, 9);
+    let error = transaction
+        .commit_unless(Durability::Os, |_| Err(Error::BadArgument("no text".to_string())))
+        .unwrap_err();
+    assert!(error.to_string().contains("no text"), "{error}");
+    assert_eq!(store.snapshot().iter().count(), 3);
+}
+
 #[test]
 fn marks_come_with_what_is_loaded() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! The one place that writes to the log and to the memtable, one transaction at a time.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ const MOST_FROZEN: usize = 2;
 /// let mut transaction = store.transaction();
 /// transaction.insert(0x0123_4567_89ab_cdef, 1);
 /// transaction.insert_named(0x0f0f_0f0f_0f0f_0f0f, 2, "https://example.org/")?;
+/// transaction.note(2, b"a page")?;
 /// transaction.mark("crawl", b"up to page 2")?;
 /// transaction.commit(Durability::Sync)?;
 /// assert_eq!(store.snapshot().mark("crawl")?.as_deref(), Some(&b"up to page 2"[..]));
@@ -124,6 +126,44 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// # Errors
     /// As [`Transaction::commit`], and as [`Snapshot::query`](crate::Snapshot::query).
     pub fn commit_if_new(self, durability: Durability) -> Result<Insertion<F>> {
+        self.commit_unless(durability, |_| Ok(true))
+    }
+
+    /// [`Transaction::commit_if_new`] by the caller's own idea of what is new: `is_duplicate` is given what is stored within the
+    /// store's distance of the fingerprints that are inserted, and says whether nothing is to be written because of it.
+    ///
+    /// It is asked of what is there already while others write, and then, if anything has come since, of that while nobody else
+    /// writes: of a match once, and never of none. So it should look only at the documents that it is asked of. A snapshot that is
+    /// taken when it is asked has them; writing to the store from there would wait without end.
+    ///
+    /// ```
+    /// use simstore::{Durability, Insertion, StoreOptions, Store};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = Store::<u64>::open(&folder.path().join("pages"), StoreOptions::default())?;
+    /// let mut add = |id: u64, note: &[u8]| {
+    ///     let mut transaction = store.transaction();
+    ///     transaction.insert(0xff, id);
+    ///     transaction.note(id, note)?;
+    ///     transaction.commit_unless(Durability::Os, |matches| {
+    ///         let notes = store.snapshot();
+    ///         let has_it = |id: u64| Ok::<_, simstore::Error>(notes.note(id)?.as_deref() == Some(note));
+    ///         matches.iter().filter_map(|found| found.id).try_fold(false, |has, id| Ok(has || has_it(id)?))
+    ///     })
+    /// };
+    /// assert_eq!(add(1, b"one text")?, Insertion::Inserted);
+    /// assert_eq!(add(2, b"another")?, Insertion::Inserted);
+    /// assert!(matches!(add(3, b"one text")?, Insertion::DuplicateOf(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::commit_if_new`], and that of `is_duplicate`; then nothing is written.
+    pub fn commit_unless(
+        self,
+        durability: Durability,
+        mut is_duplicate: impl FnMut(&[Match<F>]) -> Result<bool>,
+    ) -> Result<Insertion<F>> {
         if let Some(error) = self.refused {
             return Err(error);
         }
@@ -137,23 +177,30 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         });
         // Most of the search without the lock; under it, only what has come since.
         let before = writer.shared.snapshot();
-        let distance = before.distance();
+        let mut known = HashSet::new();
+        let mut matches = Vec::new();
         for &fingerprint in &inserted {
-            let matches = before.query(fingerprint, distance)?;
-            if !matches.is_empty() {
-                return Ok(Insertion::DuplicateOf(matches));
-            }
+            matches.extend(
+                before.query(fingerprint, before.distance())?.into_iter().filter(|&m| known.insert(m)),
+            );
         }
+        if !matches.is_empty() && is_duplicate(&matches)? {
+            return Ok(Insertion::DuplicateOf(matches));
+        }
+        matches.clear();
         let mut log = writer.lock();
         let now = writer.shared.snapshot();
         for &fingerprint in &inserted {
-            let matches = match now.query_since(&before, fingerprint, distance) {
-                Some(recent) if recent.is_empty() => recent,
-                _ => now.query(fingerprint, distance)?,
-            };
-            if !matches.is_empty() {
-                return Ok(Insertion::DuplicateOf(matches));
+            let may_have_more = now
+                .query_since(&before, fingerprint, before.distance())
+                .is_none_or(|recent| !recent.is_empty());
+            if may_have_more {
+                let found = now.query(fingerprint, before.distance())?;
+                matches.extend(found.into_iter().filter(|&m| known.insert(m)));
             }
+        }
+        if !matches.is_empty() && is_duplicate(&matches)? {
+            return Ok(Insertion::DuplicateOf(matches));
         }
         if self.payload.is_empty() {
             return Ok(Insertion::Inserted);
@@ -165,12 +212,13 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     }
 }
 
-/// What [`Transaction::commit_if_new`] did.
+/// What [`Transaction::commit_if_new`] or [`Transaction::commit_unless`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Insertion<F> {
-    /// Nothing within the distance was stored; now this is.
+    /// Nothing of the kind was stored; now this is.
     Inserted,
-    /// These were stored within the distance, sorted as by [`Snapshot::query`](crate::Snapshot::query); nothing was inserted.
+    /// These were stored within the distance: for each fingerprint, in their order, those that had not been found before, sorted
+    /// as by [`Snapshot::query`](crate::Snapshot::query). Nothing was inserted.
     DuplicateOf(Vec<Match<F>>),
 }
 
