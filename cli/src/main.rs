@@ -29,6 +29,7 @@ mod numbers;
 mod output;
 mod plan;
 mod profile;
+mod profiles;
 mod progress;
 mod query;
 mod salvage;
@@ -83,6 +84,7 @@ enum Command {
     Query(query::QueryArgs),
     Dedup(Box<dedup::DedupArgs>),
     Fingerprint(fingerprint::FingerprintArgs),
+    Profiles(profiles::ProfilesArgs),
     Evaluate(evaluate::EvaluateArgs),
     Idf(idf::IdfArgs),
     Inspect(inspect::InspectArgs),
@@ -116,6 +118,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Query(args) => query::run(&args, &progress),
         Command::Dedup(args) => dedup::run(&args, &progress),
         Command::Fingerprint(args) => fingerprint::run(&args, &progress),
+        Command::Profiles(args) => profiles::run(&args),
         Command::Evaluate(args) => evaluate::run(&args, &progress),
         Command::Idf(args) => idf::run(&args, &progress),
         Command::Inspect(args) => inspect::run(&args),

@@ -10,53 +10,12 @@ use simstore_text::{Preset, Profile, Resource, Resources};
 
 use crate::failure::{Failure, Outcome, with_flags};
 
-/// What the name of a profile consists of, for the long help of `--profile`.
-const PROFILE_HELP: &str = "\
-How a text becomes features: a tokenizer, then options, after commas, as in chars-4,strip-html,weights=none [default: \
-auto,strip-markup, or that of the store]
-
-Tokenizers
-  auto         as jieba-50 where the text is Chinese, else as words-2
-  words-N      every N successive words, N from 1 to 8
-  chars-N      every N successive characters, N from 1 to 16
-  jieba-N      the N keywords of greatest TF-IDF weight, N from 1 to 1000
-  phrases      the words between two punctuation marks or empty lines
-  sentences-N  the N longest different sentences, N from 1 to 100
-  tokens       what stands between white space
-  features     the text is lines FEATURE<TAB>WEIGHT, taken as they are
-  or a preset, which does as another tool and takes no options
-
-Options of auto and jieba-N
-  search               words inside of long words count too
-  dictionary=CHECKSUM  the words of --dictionary; added by itself, as the next two are
-  stop-words=CHECKSUM  the words of --stop-words
-  idf=CHECKSUM         the table of --idf; for others with weights=idf or weights=levels
-
-Cleaning, in this order
-  keep-front-matter  YAML between --- and --- at the start is text; else it is left out
-  strip-markup       tags, scripts, styles, targets of links and code fences are left out
-  strip-html         the text is read as HTML
-  main-text          with strip-html: navigation, side notes, headers and footers are left out
-  no-nfkc            the text is not brought to Unicode's form NFKC; else it is
-  keep-case          letters keep their case; else they become lower case
-  simplified         traditional Chinese characters become simplified ones
-  only-han           only Han characters are left
-  strip-digits       digits and other numerals are left out
-
-Weights and hash
-  weights=tf      a feature weighs 1 each time it comes: the default but for keywords
-  weights=idf     its inverse document frequency each time it comes, by the table of --idf
-  weights=levels  one of five levels, relative to the heaviest
-  weights=none    every different feature weighs 1
-  hash=HASH       xxh3 (the default), md5, lookup2, lookup3, one-at-a-time, string-hash, siphash or fnv-1a";
-
 /// Which profile texts have, and the files that its name refers to.
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
-    /// How a text becomes features: auto, words-N, chars-N, jieba-N, phrases, sentences-N, tokens or features; then
-    /// options, after commas, such as strip-markup or weights=none; --help explains all [default: auto,strip-markup, or that of
-    /// the store]
-    #[arg(long = "profile", value_name = "NAME", long_help = PROFILE_HELP)]
+    /// How a text becomes features: a tokenizer, then options, after commas, as in chars-4,strip-html,weights=none;
+    /// `simstore profiles` says what there is [default: auto,strip-markup, or that of the store]
+    #[arg(long = "profile", value_name = "NAME")]
     name: Option<String>,
     /// Make the same fingerprints as another tool; the same as --profile with the preset's name
     #[arg(long, conflicts_with = "name", value_name = "NAME", value_parser = preset_parser())]

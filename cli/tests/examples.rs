@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "build",
     "add",
     "delete",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 16] = [
     "query",
     "dedup",
     "fingerprint",
+    "profiles",
     "evaluate",
     "idf",
     "inspect",

@@ -147,10 +147,35 @@ fn presets() {
         .fails(2, "takes no options");
 }
 
-/// What a wrong name lists is what the help explains.
 #[test]
-fn the_help_explains_profiles() {
+fn each_part_of_a_name_is_explained_and_is_one() {
+    let folder = with_text();
+    let parts = folder.run(&["profiles", "--json"]).json();
+    let text = folder.run(&["profiles"]).ok();
+    assert!(text.starts_with("The default is auto,strip-markup; texts are compared by words-3,"), "{text}");
+    for object in &parts {
+        assert_eq!(fields(object), ["group", "meaning", "part"]);
+        let [group, part] = ["group", "part"].map(|field| object[field].as_str().unwrap());
+        assert!(text.contains(group) && text.contains(&format!("\n  {part} ")), "{object}");
+        let part = part.replace("-N", "-7").replace("HASH", "md5");
+        let name = match group.split(' ').next().unwrap() {
+            "Tokenizers" | "Presets," => part,
+            "Options" if part.ends_with("=CHECKSUM") => continue,
+            _ if part == "main-text" => "words-2,strip-html,main-text".to_owned(),
+            "Weights" if part == "weights=idf" => "jieba,weights=idf".to_owned(),
+            "Options" => format!("auto,{part}"),
+            _ => format!("words-2,{part}"),
+        };
+        let bits = if name == "string-hash-128" { "128" } else { "64" };
+        folder.run(&["fingerprint", "a.jsonl", "--profile", &name, "--bits", bits]).ok();
+    }
+}
+
+/// What a wrong name lists is what the table explains.
+#[test]
+fn the_table_explains_profiles() {
     let folder = Folder::new();
+    let table = folder.run(&["profiles"]).ok();
     let help = folder.run(&["fingerprint", "--help"]).ok();
     folder.write("x.jsonl", "");
     let mut explained = 0;
@@ -162,12 +187,12 @@ fn the_help_explains_profiles() {
             if !["nothing", "x", "auto,nothing", "auto,weights", "auto,hash", "weights", "hash"]
                 .contains(&name)
             {
-                assert!(help.contains(name), "{name}: {}", run.stderr);
+                assert!(table.contains(name), "{name}: {}", run.stderr);
                 explained += 1;
             }
         }
     }
-    assert!(explained > 25, "{explained}");
+    assert!(explained > 25 && help.contains("`simstore profiles`"), "{explained}");
     for field in ["WARC-Record-ID", "WARC-Target-URI", "pages.zip/a/b.txt", "--delimiter"] {
         assert!(help.contains(field), "{field}");
     }
