@@ -1,6 +1,6 @@
 //! A live store against a plain model: random sequences of operations, under settings that must not matter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,6 +21,7 @@ enum Operation {
     /// Inserts, and deletes where it says so.
     Batch(Vec<(usize, u64, bool)>),
     Load(Vec<(usize, u64)>),
+    Note(u64, u8),
     Flush,
     Compact,
     Reopen,
@@ -45,7 +46,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         5 => (x.clone(), id.clone()).prop_map(|(x, id)| Operation::Delete(x, id)),
         3 => (x.clone(), id.clone()).prop_map(|(x, id)| Operation::InsertIfNew(x, id)),
         2 => prop::collection::vec((x.clone(), id.clone(), any::<bool>()), 0..12).prop_map(Operation::Batch),
-        1 => prop::collection::vec((x, id), 0..20).prop_map(Operation::Load),
+        1 => prop::collection::vec((x, id.clone()), 0..20).prop_map(Operation::Load),
+        3 => (id, any::<u8>()).prop_map(|(id, note)| Operation::Note(id, note)),
         2 => Just(Operation::Flush),
         1 => Just(Operation::Compact),
         1 => Just(Operation::Reopen),
@@ -54,6 +56,35 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 type Model<F> = BTreeSet<(F, u64)>;
+
+/// The newest note of each id, and the ids that cannot have lost theirs: they have had a fingerprint ever since.
+#[derive(Clone, Debug, Default)]
+struct Notes {
+    newest: BTreeMap<u64, u8>,
+    certain: BTreeSet<u64>,
+}
+
+impl Notes {
+    fn note<F>(&mut self, id: u64, note: u8, model: &Model<F>) {
+        self.newest.insert(id, note);
+        self.certain.insert(id);
+        self.leave_those_of(model);
+    }
+
+    /// What is lost with the last fingerprint of an id may come back with it or not.
+    fn leave_those_of<F>(&mut self, model: &Model<F>) {
+        self.certain.retain(|&id| model.iter().any(|pair| pair.1 == id));
+    }
+
+    fn check<F: Fingerprint>(&self, snapshot: &Snapshot<F>) {
+        let ids: Vec<u64> = (0..7).collect();
+        for (id, found) in ids.iter().zip(snapshot.notes_of(&ids).unwrap()) {
+            assert_eq!(snapshot.note(*id).unwrap(), found);
+            let newest = self.newest.get(id).map(|&note| vec![note; usize::from(note)]);
+            assert!(found == newest || (found.is_none() && !self.certain.contains(id)), "{id}: {found:?}");
+        }
+    }
+}
 
 /// What the plain loop finds.
 fn near<F: Fingerprint>(model: &Model<F>, query: F, distance: u32, ids: bool) -> Vec<(u32, F, Option<u64>)> {
@@ -105,6 +136,7 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
     let id_of = |id| if ids { id } else { 0 };
     let mut store = Store::<F>::open(path, options.clone()).unwrap();
     let mut model = Model::new();
+    let mut notes = Notes::default();
     let mut kept = Vec::new();
     for operation in operations {
         match operation {
@@ -152,25 +184,39 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
                 }
                 load.finish().unwrap();
             }
+            &Operation::Note(id, note) => {
+                let mut batch = store.transaction();
+                batch.note(id, &vec![note; usize::from(note)]).unwrap();
+                batch.commit(Durability::Os).unwrap();
+                notes.note(id_of(id), note, &model);
+            }
             Operation::Flush => store.flush().unwrap(),
             Operation::Compact => store.compact().unwrap(),
             Operation::Reopen => {
                 drop(store);
                 store = Store::open(path, options.clone()).unwrap();
             }
-            Operation::Keep => kept.push((store.snapshot(), model.clone())),
+            Operation::Keep => kept.push((store.snapshot(), model.clone(), notes.clone())),
         }
+        notes.leave_those_of(&model);
     }
     check(&store.snapshot(), &model);
-    kept.iter().for_each(|(snapshot, model)| check(snapshot, model));
+    notes.check(&store.snapshot());
+    for (snapshot, model, notes) in &kept {
+        check(snapshot, model);
+        notes.check(snapshot);
+    }
     let verified = store.snapshot().verify(|error| panic!("{error}"));
     assert_eq!(verified, 0);
     drop(store);
     // Read by another process, and opened once more.
-    check(&Snapshot::<F>::open_on(&disk.as_fs(), path).unwrap(), &model);
+    let read = Snapshot::<F>::open_on(&disk.as_fs(), path).unwrap();
+    check(&read, &model);
+    notes.check(&read);
     let store = Store::<F>::open(path, options.clone()).unwrap();
     store.compact().unwrap();
     check(&store.snapshot(), &model);
+    notes.check(&store.snapshot());
     assert_eq!(store.snapshot().stats().tombstones, 0);
 }
 
