@@ -21,7 +21,8 @@ for store in "$golden"/*/; do
     done
     for file in "$store"*.ids; do if [ -f "$file" ]; then seed ids_names_manifest '\000' "$file"; fi; done
     for file in "$store"*.names; do if [ -f "$file" ]; then seed ids_names_manifest '\001' "$file"; fi; done
-    seed ids_names_manifest '\002' "${store}MANIFEST"
+    for file in "$store"*.notes; do if [ -f "$file" ]; then seed ids_names_manifest '\002' "$file"; fi; done
+    seed ids_names_manifest '\003' "${store}MANIFEST"
 done
 mkdir -p corpus/documents
 printf '\000{"id": 1, "text": "To be, or not to be"}\n{"text": "\\u4f60\\ud83d\\ude00"}\n' >corpus/documents/jsonl
