@@ -6,8 +6,19 @@ use crate::failure::complain;
 pub(crate) use crate::numbers::count_of;
 use crate::progress::Progress;
 
-/// Says what a person should know about the texts.
+/// Says what a person should know about the texts, and about their fingerprints.
 pub(crate) fn warn(counts: &Counts, kind: InputKind, progress: &Progress) {
+    warn_of_texts(counts, kind, progress);
+    if counts.short > 0 {
+        complain(&format!(
+            "warning: {} so short that the fingerprints are unreliable",
+            count_of(counts.short, "document")
+        ));
+    }
+}
+
+/// Says what a person should know about the texts.
+pub(crate) fn warn_of_texts(counts: &Counts, kind: InputKind, progress: &Progress) {
     if counts.bad > 0 {
         let what = match kind {
             InputKind::Documents => "document",
@@ -27,21 +38,12 @@ pub(crate) fn warn(counts: &Counts, kind: InputKind, progress: &Progress) {
         complain("warning: there is nothing in the inputs that could be read");
     }
     if kind == InputKind::Documents && counts.empty > 0 {
-        progress.say(&format!(
-            "{} without text: they get no fingerprint and match nothing",
-            count_of(counts.empty, "document")
-        ));
+        progress.say(&format!("{} without text, which match nothing", count_of(counts.empty, "document")));
     }
     if counts.replaced > 0 {
         complain(&format!(
             "warning: {} not in the encoding of the input, replaced by U+FFFD; `--encoding` names another",
             count_of(counts.replaced, "character")
-        ));
-    }
-    if counts.short > 0 {
-        complain(&format!(
-            "warning: {} so short that the fingerprints are unreliable",
-            count_of(counts.short, "document")
         ));
     }
 }

@@ -8,6 +8,7 @@ mod dedup;
 mod dedup_again;
 mod dedup_choices;
 mod dedup_ids;
+mod dedup_similar;
 mod evaluate;
 mod examples;
 mod fingerprint;

@@ -13,22 +13,19 @@ use crate::output::{StdoutThatMayClose, UNFINISHED};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output files (`-` is standard output; each appears when it is complete)")]
 pub(super) struct FileArgs {
-    /// The input without its duplicates, in its own format, byte for byte (but UTF-16 as UTF-8, and Parquet by the
-    /// types of Parquet); of text files, their paths; of fingerprints, HEX<TAB>ID. A name that ends in .gz, .zst, .bz2 or .xz is compressed
+    /// The input without its duplicates, in its own format, byte for byte
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The whole input, each document with the number of its cluster: in a field or column
+    /// The whole input, each document with the number of its cluster, in a field or column
     #[arg(long, value_name = "FILE")]
     annotated: Option<PathBuf>,
     /// The name of that field or column
     #[arg(long, value_name = "NAME", default_value = "cluster", requires = "annotated")]
     cluster_field: String,
-    /// A table of the documents in clusters: id, cluster, representative, distance (to it); with --against, whether it was
-    /// stored. Where ids repeat, tables and lists also tell where a document stands: place (FILE:LINE), a_place, ...
+    /// A table of the documents in clusters: id, cluster, representative, similarity (to it) or distance
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
-    /// A table of all pairs of documents within the distance: a, b, distance; with --against, then those with something
-    /// stored (b), as the column `stored` tells
+    /// A table of all pairs of near documents: a, b, similarity or distance
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
     /// The ids of what is kept

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use serde::Serialize;
-use simstore_corpus::dedup::{self, AddedBefore, Answer, ClusterBy, Found, Keep, Options, Shard};
+use simstore_corpus::dedup::{self, AddedBefore, Answer, ClusterBy, Found, Keep, Options, Question, Shard};
 use simstore_corpus::{InputKind, Inputs};
 
 use self::summary::Summary;
-use crate::counts::warn;
+use crate::counts::{warn, warn_of_texts};
 use crate::failure::{Failure, Outcome, complain};
-use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
+use crate::inputs::{self, DocumentArgs, count_of};
 use crate::numbers::parse_bytes;
 use crate::output::{Output, UNFINISHED};
 use crate::progress::Progress;
@@ -23,53 +23,21 @@ mod files;
 mod print;
 mod summary;
 
-/// What is said of the formats, for the help of options that name such a file.
-const FORMATS_HELP: &str = "\
-Tables are written in the format that the file's name ends in: .jsonl (an object a line), .csv or .tsv (with a line of \
-column names), .parquet; these but the last compressed, where .gz, .zst, .bz2 or .xz follows; else, and to standard output (`-`), in lines of columns separated by tabs, without names, or \
-with --json in objects.";
-
 const EXAMPLES: &str = "\
-If no output file is named, the clusters are printed: what stands for each, then its other documents, each with its \
-distance to that. With --json, a line is an object: one for each cluster, then one summary; if a file is named, only the \
-summary.
-  cluster, size  number of the cluster from 1, and of its documents
-  representative id of what stands for it; stored is true if that was in the store before
-  members        its documents in order of input: id, fingerprint, distance (to the representative)
-  place          where ids repeat, FILE:LINE of what stands for it, and of each member
-and in the summary
-  documents      documents or fingerprints read
-  fingerprints   distinct fingerprints among them
-  clusters       clusters of two documents and more, or of something stored
-  clustered      documents in them
-  duplicates     documents in them that do not stand for their cluster
-  stored         documents in clusters of something stored, with --against
-  added          documents added to the store, with --add
-  added_before   documents that the same run has added before; nothing else is told then
-  kept           documents that are left
-  largest        the largest clusters: size, and farthest: the greatest distance of two members
-  compared, unlike   pairs whose texts were compared, and that were not alike, with --verify-text
-  same_id        documents that have an id which another has
-  empty          documents without text, which match nothing
-  short          documents too short to be reliable
-  replaced       characters that were not in the encoding of their input
-  bad            malformed documents skipped
-  text_bytes     bytes of all texts
-  seconds        time taken
+docs/dedup.md tells what tables and objects of JSON hold, docs/similarity.md what the numbers mean,
+`simstore fingerprint --help` how documents are read.
 
 Examples:
   simstore dedup samples/en.jsonl
   simstore dedup samples/zh.jsonl --output unique.jsonl --pairs pairs.csv
-  simstore dedup --keep longest --clusters clusters.csv --remove-list remove.txt samples/en.jsonl
-  simstore dedup --verify-text 0.8 --cluster-by stars samples/en.jsonl
+  simstore dedup --similar 0.9 --keep longest --remove-list remove.txt samples/en.jsonl
+  simstore dedup --distance 6 --verify-text 0.8 --cluster-by stars samples/en.jsonl
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
 /// How documents come together in clusters
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Shape {
-    /// What a chain of near ones connects: each is near another, not necessarily all
     Components,
-    /// Each is near the one that stands for the cluster
     Stars,
 }
 
@@ -90,61 +58,53 @@ struct AlreadyAdded {
     added_before: u64,
 }
 
-/// Find the near-duplicates of a corpus, no store needed
-///
-/// The result depends on the input and the options only, not on the number of threads. Takes 28 bytes of memory for each
-/// 64-bit fingerprint, 52 for each of 128 bits, and more for ids that are no positions, for what is near something, and
-/// for --pairs.
+/// Find the near-duplicates of a corpus, and what is left without them
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{FORMATS_HELP}\n\n{EXAMPLES}"))]
+#[command(after_help = EXAMPLES, mut_args(brief))]
 pub(crate) struct DedupArgs {
-    /// Documents or fingerprints; `-` is standard input
+    /// Documents or fingerprints: files, folders, archives, patterns like 'crawl/*.warc.gz'; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Texts are near that are at least so similar, from 0 to 1: of all runs of three successive words of the two, the share
-    /// that both have. A character of a script without spaces counts as a word; markup is left out [default: 0.8]
+    /// Texts are near that are at least so similar, above 0, up to 1: by the share of their shingles (three successive words;
+    /// a character of a script without spaces is a word) that both have [default: 0.8]
     #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
     similar: Option<f64>,
     /// The least probability that two texts of just that similarity are found [default: 0.95]
     #[arg(long, value_name = "R", value_parser = parse_share)]
     recall: Option<f64>,
-    /// Instead of texts, compare fingerprints only: near are those that differ in at most this many bits [default for
-    /// fingerprints and stores, and with --profile, --bits or --verify-text: 3, or what the store was built for]
+    /// Compare fingerprints instead: near are those that differ in at most K bits [default for fingerprints, and with
+    /// --profile, --bits or --verify-text: 3; for a store, its own]
     #[arg(long, short, value_name = "K", conflicts_with_all = ["similar", "recall"])]
     distance: Option<u32>,
-    /// Width of fingerprints [default: 64, or that of the store]
+    /// Width of fingerprints: 64 or 128 [default: 64, or that of the store]
     #[arg(long, value_enum)]
     bits: Option<Bits>,
-    /// How documents come together in clusters [default: stars, or with --distance components]
-    #[arg(long, value_enum, value_name = "SHAPE")]
-    cluster_by: Option<Shape>,
-    /// Which document of a cluster is kept: first, longest, smallest-id, or newest:FIELD, the greatest value of a field: numbers by
-    /// value, texts as ISO 8601 dates of one time zone are in order
-    #[arg(long, value_name = "RULE", default_value = "first")]
-    keep: Keep,
-    /// With --distance, documents are alike only if their texts are too: at least so similar, from 0 to 1
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    /// With fingerprints: near ones count only if their texts are at least so similar
+    #[arg(long, value_name = "SIMILARITY", value_parser = parse_share)]
     verify_text: Option<f64>,
-    /// What texts are compared by, for --similar and --verify-text: a name as of --profile [default:
-    /// words-3,strip-markup,simplified,weights=none]
+    /// What texts are compared by: a profile [default: words-3,strip-markup,simplified,weights=none]
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
+    /// How clusters are made: stars, each is near what is kept; components, what chains connect [default: stars; of
+    /// fingerprints components]
+    #[arg(long, value_enum, value_name = "SHAPE")]
+    cluster_by: Option<Shape>,
+    /// What is kept of a cluster: first, longest, smallest-id, or newest:FIELD, the greatest value of a field
+    #[arg(long, value_name = "RULE", default_value = "first")]
+    keep: Keep,
     /// Find what is near documents of this store too. What is, is not kept
     #[arg(long, value_name = "STORE")]
     against: Option<PathBuf>,
-    /// Add what is kept to the store, all at once in the end; the store is made if there is none. Store and output files
-    /// change together: a run that was cut off is run again, and one that was not is not done twice
+    /// Add what is kept to the store, which is made if there is none; store and output files change together
     #[arg(long, requires = "against")]
     add: bool,
-    /// Add even if the same run has added its documents before: compare with the store as it is now
+    /// Add even if the same run has added its documents before
     #[arg(long, requires = "add")]
     again: bool,
-    /// Keep the fingerprints of finished files in this folder, and take those that are there: a run that was cut off
-    /// carries on
+    /// Keep what was made of finished files in this folder, and take what is there: a run that was cut off carries on
     #[arg(long, value_name = "FOLDER")]
     resume: Option<PathBuf>,
-    /// Only make this share of the parts in the folder of --resume: shard I of N. When all shards are made, on any
-    /// machine, and their parts are in one folder, a run without it joins them
+    /// Only make this share of the parts in that folder: shard I of N. A run without it joins all of them
     #[arg(
         long,
         value_name = "I/N",
@@ -154,10 +114,10 @@ pub(crate) struct DedupArgs {
         ]
     )]
     shard: Option<Shard>,
-    /// Stop with a message before fingerprints and ids take more memory than this, like 8G
+    /// Stop with a message before documents take more memory than this, like 8G
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Only tell what would be read, and how much memory and disk it would take
+    /// Only tell what would be read, how it would be searched, and what that would take
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -167,6 +127,13 @@ pub(crate) struct DedupArgs {
     json: bool,
     #[command(flatten)]
     documents: DocumentArgs,
+}
+
+/// One description of an option, not two: the help is to fit two screens.
+fn brief(arg: Arg) -> Arg {
+    let takes_values = arg.get_action().takes_values();
+    let arg = arg.long_help(None);
+    if takes_values { arg.hide_possible_values(true) } else { arg }
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -198,7 +165,11 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => return say_added_before(&before, args.json, progress),
     };
-    warn(&found.counts(), kind, progress);
+    match found.question() {
+        Question::Distance(_) => warn(&found.counts(), kind, progress),
+        // Short texts are compared by what they hold.
+        Question::Similarity(_) => warn_of_texts(&found.counts(), kind, progress),
+    }
     let mut totals = found.totals();
     if totals.same_id > 0 {
         complain(&format!(

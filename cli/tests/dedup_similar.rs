@@ -1,0 +1,156 @@
+//! `simstore dedup` by similarity.
+
+use serde_json::json;
+
+use crate::{Folder, sample};
+
+/// Pages of 100 words, the first ones with other words at the end.
+fn pages() -> String {
+    let page = |id: usize, others: usize| {
+        let words: Vec<String> = (0..100)
+            .map(|i| if i < others { format!("other{id}x{i}") } else { format!("word{i}") })
+            .collect();
+        json!({"id": id, "text": words.join(" ")}).to_string() + "\n"
+    };
+    [0, 0, 4, 9, 30].iter().enumerate().map(|(id, &others)| page(id, others)).collect()
+}
+
+#[test]
+fn what_is_asked_by_default_is_similarity() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", pages());
+    let pairs = "0\t1\t1\n0\t2\t0.9216\n0\t3\t0.8318\n";
+    let shown = |table: &str| {
+        let line = |line: &str| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let similarity: f32 = fields[2].parse().unwrap();
+            format!("{}\t{}\t{}\n", fields[0], fields[1], (similarity * 1e4).round() / 1e4)
+        };
+        table.lines().map(line).filter(|line| line.starts_with('0')).collect::<String>()
+    };
+    let by_default = folder.run(&["dedup", "a.jsonl", "--pairs", "-"]);
+    assert!(by_default.stderr.contains("similarity 0.8 and more"), "{}", by_default.stderr);
+    assert_eq!(shown(&by_default.ok()), pairs);
+    assert_eq!(shown(&folder.run(&["dedup", "a.jsonl", "-q", "-s", "0.8", "--pairs", "-"]).ok()), pairs);
+    let few = folder.run(&["dedup", "a.jsonl", "-q", "--similar", "0.9", "--pairs", "-"]).ok();
+    assert_eq!(shown(&few).lines().count(), 2);
+    let many = folder.run(&["dedup", "a.jsonl", "-q", "--similar", "0.5", "--pairs", "-"]).ok();
+    assert_eq!(shown(&many).lines().count(), 4);
+    // The text is what counts, not its case, marks and front matter.
+    folder.write(
+        "b.jsonl",
+        json!({"text": format!("---\nid: 1\n---\n# A Page *of* [words](x)")}).to_string()
+            + "\n"
+            + &json!({"text": "a page of words"}).to_string(),
+    );
+    assert_eq!(folder.run(&["dedup", "b.jsonl", "-q", "--pairs", "-"]).ok(), "b.jsonl:1\tb.jsonl:2\t1\n");
+}
+
+#[test]
+fn other_questions_are_told_apart() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", pages());
+    folder.write("a.hex", "0000000000000000\n0000000000000007\n");
+    let said = |args: &[&str]| {
+        let run = folder.run(&[&["dedup"], args].concat());
+        let said = run.stderr.clone();
+        run.ok();
+        said
+    };
+    for args in [
+        &["a.hex"][..],
+        &["a.jsonl", "-d", "3"],
+        &["a.jsonl", "--profile", "words-2"],
+        &["a.jsonl", "--preset", "pypi-simhash"],
+        &["a.jsonl", "--bits", "64"],
+        &["a.jsonl", "--verify-text", "0.5"],
+    ] {
+        assert!(said(args).contains("within 3 bits"), "{args:?}");
+    }
+    assert!(said(&["a.jsonl", "-d", "7"]).contains("within 7 bits"));
+    let refused = |args: &[&str], message: &str| {
+        folder.run(&[&["dedup", "a.jsonl"], args].concat()).fails(2, message);
+    };
+    refused(&["--similar", "0"], "--similar: expected a number above 0, up to 1");
+    refused(&["--similar", "1.5"], "from 0 to 1");
+    refused(&["--similar", "0.2"], "give --similar 0.46 or more, or a smaller --recall");
+    refused(&["--recall", "1"], "--recall: expected a number between 0 and 1");
+    refused(&["--similar", "0.8", "-d", "3"], "cannot be used with");
+    refused(&["--similar", "0.8", "--profile", "words-2"], "--profile is about fingerprints");
+    refused(&["--similar", "0.8", "--verify-profile", "words-0"], "unknown text profile");
+    folder.run(&["dedup", "a.hex", "--similar", "0.8"]).fails(2, "the inputs hold fingerprints");
+}
+
+#[test]
+fn tables_clusters_and_the_summary_tell_the_similarity() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", pages());
+    let objects = folder.run(&["dedup", "a.jsonl", "--json"]).json();
+    let [cluster, summary] = &objects[..] else { panic!("{objects:?}") };
+    assert_eq!((&cluster["representative"], &cluster["size"]), (&json!(0), &json!(4)));
+    assert_eq!(cluster["members"][1]["similarity"], 1.0);
+    assert!(cluster["members"][1].get("distance").is_none());
+    let least = summary["largest"][0]["least_similar"].as_f64().unwrap();
+    assert!((0.83..0.84).contains(&least), "{least}");
+    assert_eq!((&summary["kept"], &summary["fingerprints"]), (&json!(2), &json!(4)));
+    folder.run(&["dedup", "a.jsonl", "--clusters", "c.csv", "--pairs", "p.jsonl"]).ok();
+    assert!(
+        folder
+            .read("c.csv")
+            .starts_with("id,cluster,representative,similarity\n0,1,0,1\n1,1,0,1\n2,1,0,0.92")
+    );
+    assert!(folder.read("p.jsonl").starts_with("{\"a\":0,\"b\":1,\"similarity\":1.0}\n"));
+    let human = folder.run(&["dedup", "a.jsonl"]);
+    assert!(human.stderr.contains("all 0.831 similar or more to what is kept"), "{}", human.stderr);
+    assert_eq!(human.ok(), "cluster 1: 4 documents\n      1  0\n      1  1\n  0.921  2\n  0.831  3\n");
+    // By distance, with texts, both are told.
+    let both =
+        ["dedup", "a.jsonl", "-d", "16", "--verify-text", "0.8", "--clusters", "b.csv", "--pairs", "b.tsv"];
+    folder.run(&both).ok();
+    assert!(folder.read("b.csv").starts_with("id,cluster,representative,distance,similarity\n0,1,0,0,1\n"));
+    assert!(folder.read("b.tsv").starts_with("a\tb\tdistance\tsimilarity\n0\t1\t0\t1\n"));
+}
+
+#[test]
+fn short_texts_are_compared_by_what_they_hold() {
+    let folder = Folder::new();
+    let texts = [
+        "道可道非常道",
+        "道可道，非常道。",
+        "名可名非常名",
+        "道可道非常道名",
+        "上善若水",
+        "上善若水水善利万物",
+        "",
+    ];
+    folder.write("a.jsonl", texts.map(|text| json!({"text": text}).to_string()).join("\n"));
+    let run = folder.run(&["dedup", "a.jsonl", "--pairs", "-"]);
+    assert!(
+        !run.stderr.contains("unreliable") && run.stderr.contains("1 document without text"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.ok(), "a.jsonl:1\ta.jsonl:2\t1\na.jsonl:1\ta.jsonl:4\t0.8\na.jsonl:2\ta.jsonl:4\t0.8\n");
+}
+
+#[test]
+fn a_dry_run_says_how_it_would_be_searched() {
+    let folder = Folder::new();
+    let said = folder.run(&["dedup", &sample("en.jsonl"), "--dry-run"]).ok();
+    assert!(said.contains("sketches joined within") && said.contains("of similarity 0.8"), "{said}");
+    let object =
+        &folder.run(&["dedup", &sample("en.jsonl"), "--dry-run", "--json", "--recall", "0.99"]).json()[0];
+    assert!(object["search"]["recall"].as_f64().unwrap() >= 0.99, "{object}");
+    let by_distance =
+        &folder.run(&["dedup", &sample("en.jsonl"), "--dry-run", "--json", "-d", "3"]).json()[0];
+    assert!(by_distance.get("search").is_none(), "{by_distance}");
+}
+
+#[test]
+fn the_help_fits_two_screens() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["dedup", "--help"]);
+    command.env("COLUMNS", "100");
+    let help = crate::Run::new(command.output().unwrap()).ok();
+    assert!(help.lines().count() <= 110, "{} lines\n{help}", help.lines().count());
+}
