@@ -4,6 +4,7 @@
     python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
     python3 reader.py --marks STORE         KEY<TAB>HEX lines: what a writer keeps by key
     python3 reader.py --notes STORE         ID<TAB>HEX lines: what is kept with documents, deleted ones too
+    python3 reader.py --similar STORE ID ID how similar two documents are, and the standard error of that
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
     python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
 
@@ -768,6 +769,57 @@ def print_notes(path, out):
         out.write("%d\t%s\n" % (identifier, note.hex()))
 
 
+# Similar documents: similar.md
+
+
+def word(feature, number):
+    """The word of a feature, as of part.md."""
+    z = (feature + number * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return z ^ z >> 31
+
+
+def sample(path, identifier, note):
+    """The number of features of a document, their sum, and the smallest of them."""
+    where = "%s: note of %d: " % (path, identifier)
+    if len(note) < 20 or len(note) % 8 != 4:
+        raise Damaged(where + "%d bytes" % len(note))
+    features = [u64(note, at) for at in range(12, len(note), 8)]
+    total, sum_of_words = u32(note, 0), u64(note, 4)
+    if len(features) > total or not ascending(features):
+        raise Damaged(where + "%d of %d features" % (len(features), total))
+    if len(features) == total and sum(word(feature, 16) for feature in features) % 2**64 != sum_of_words:
+        raise Damaged(where + "not the sum of its features")
+    return total, sum_of_words, features
+
+
+def estimate(a, b):
+    """How similar two documents are by their samples, and the standard error."""
+    if a == b:
+        return 1.0, 0.0
+    partial = [len(features) for total, _, features in (a, b) if len(features) < total]
+    union = sorted(set(a[2]) | set(b[2]))
+    union = union[: min(partial)] if partial else union
+    both = len(set(a[2]) & set(b[2]) & set(union))
+    if not partial:
+        return both / len(union), 0.0
+    between = (both + 1) / (len(union) + 2)
+    share = min(both / len(union), min(a[0], b[0]) / max(a[0], b[0]))
+    return share, (between * (1 - between) / len(union)) ** 0.5
+
+
+def print_similar(path, identifiers, out):
+    store = Store(path)
+    if "similar" not in store.marks:
+        raise Damaged("%s: no mark `similar`" % path)
+    missing = [i for i in identifiers if not store.notes.get(i)]
+    if missing:
+        raise Damaged("%s: no document %d" % (path, missing[0]))
+    a, b = (sample(path, i, store.notes[i]) for i in identifiers)
+    out.write("%.6f\t%.6f\n" % estimate(a, b))
+
+
 def print_table(path, out):
     table = Table(path)
     for field in ["bits", "codec", "prefix_bits", "flips", "block_size", "span", "fingerprints", "permutation"]:
@@ -804,6 +856,9 @@ def main(arguments):
         command, path = print_marks, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--notes":
         command, path = print_notes, arguments[1]
+    elif len(arguments) == 4 and arguments[0] == "--similar":
+        identifiers = [int(number) for number in arguments[2:]]
+        command, path = lambda path, out: print_similar(path, identifiers, out), arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--table":
         command, path = print_table, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--log":

@@ -349,9 +349,17 @@ fn check_golden<F: Fingerprint>(golden: &[Golden<F>]) {
 /// in hexadecimal, without gaps but where a line is `...`.
 #[test]
 fn the_pages_quote_golden_files() {
-    for page in
-        ["README.md", "table.md", "ids.md", "names.md", "notes.md", "marks.md", "manifest.md", "log.md"]
-    {
+    for page in [
+        "README.md",
+        "table.md",
+        "ids.md",
+        "names.md",
+        "notes.md",
+        "marks.md",
+        "manifest.md",
+        "log.md",
+        "similar.md",
+    ] {
         let text = fs::read_to_string(folder().parent().unwrap().join(page)).unwrap();
         let examples: Vec<&str> = text.split("```").skip(1).step_by(2).map(str::trim).collect();
         let examples = examples.iter().filter(|example| example.starts_with("golden/"));

@@ -23,7 +23,7 @@
 //!
 //! In the order to read: [`Profile`] is the front door; `clean`, `tokenize`, `weights` and `hash` are its steps, each a
 //! folder or file of that name; [`simhash`](fn@simhash) adds up what they give. [`Preset`] does as other tools do, bit for bit.
-//! [`Documents`] is a live store that takes texts.
+//! [`Documents`] is a live store that takes texts, [`SimilarDocuments`] one that finds them by their similarity.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
@@ -52,6 +52,7 @@ mod name;
 mod presets;
 mod resources;
 mod simhash;
+mod similar;
 mod similarity;
 mod sketch;
 mod tokenize;
@@ -62,6 +63,10 @@ pub use crate::idf::{DocumentFrequencies, IdfRow};
 pub use crate::presets::Preset;
 pub use crate::resources::{Checksum, Resource, Resources};
 pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
+pub use crate::similar::{
+    DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, SIMILAR_MARK, Sample, SimilarAddition, SimilarDocument,
+    SimilarDocuments, SimilarSettings, open_similar, similar_among,
+};
 pub use crate::similarity::{SketchSearch, jaccard};
 pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, sketch};
 

@@ -52,6 +52,16 @@ fn word(member: u64, sketch: usize) -> u64 {
     word ^ (word >> 31)
 }
 
+/// What tells a set from others: the sum of a hash of each member.
+pub(crate) fn sum(members: &[u64]) -> u64 {
+    members.iter().fold(0, |sum, &member| sum.wrapping_add(word(member, MAX_SKETCHES)))
+}
+
+/// What a store keeps of a member by which a small set is found: spread over all numbers, whatever the members are.
+pub(crate) fn key(member: u64) -> u64 {
+    word(member, MAX_SKETCHES + 1)
+}
+
 /// Adds three numbers of one bit in each position: the sum's low bit, and its high bit.
 #[inline(always)]
 fn add(a: Lanes, b: Lanes, c: Lanes) -> (Lanes, Lanes) {
@@ -183,7 +193,7 @@ impl Sketcher {
         let mut sketches = vec![0; self.sketches].into_boxed_slice();
         sketch(&members, &mut sketches);
         let features = u32::try_from(members.len()).unwrap_or(u32::MAX);
-        let sum = members.iter().fold(0_u64, |sum, &member| sum.wrapping_add(word(member, MAX_SKETCHES)));
+        let sum = sum(&members);
         let is_small = features <= self.few;
         if is_small {
             members.sort_unstable();

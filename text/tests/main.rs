@@ -2,3 +2,6 @@
 
 mod presets;
 mod profiles;
+#[path = "../../tests/support/random.rs"]
+mod random;
+mod similar;
