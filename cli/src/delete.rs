@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Snapshot, StoreOptions};
 use simstore_corpus::InputKind;
-use simstore_corpus::delete::{Deleted, DeletedIds, Deletion, delete_ids};
+use simstore_corpus::delete::{self, Deleted, DeletedIds, delete_ids};
 use simstore_text::Profile;
 
 use crate::counts::warn;
@@ -107,11 +107,8 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
         options.profile = Some(profile.to_string());
     }
     let store = writing::open::<F>(&args.store, options)?;
-    let mut deletion = Deletion::new(&store, args.all_ids);
-    let counts = inputs::visit::<F>(&inputs, &profile, progress, |item| {
-        Ok(item.fingerprint.map_or(Ok(()), |fingerprint| deletion.push(fingerprint, item.id))?)
-    })?;
-    let deleted = deletion.finish()?;
+    let (counts, deleted) =
+        delete::delete_inputs(&store, &inputs, &profile, args.all_ids, progress).map_err(Failure::usage)?;
     warn(&counts, kind, progress);
     report(args, Output::stdout(), counts.read, deleted, "document", progress)
 }

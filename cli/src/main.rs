@@ -33,6 +33,7 @@ mod profiles;
 mod progress;
 mod query;
 mod salvage;
+mod similar;
 mod synth;
 mod verify;
 mod width;

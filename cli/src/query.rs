@@ -8,7 +8,7 @@ use serde::Serialize;
 use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::{Fingerprint, Match, Snapshot};
 use simstore_corpus::{DocumentFormat, DocumentOptions, InputKind, Item, documents};
-use simstore_text::Profile;
+use simstore_text::{Profile, SimilarSettings};
 
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
@@ -17,6 +17,7 @@ use crate::numbers::grouped;
 use crate::output::{Output, column};
 use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::Progress;
+use crate::similar;
 use crate::width::{Bits, by_width};
 
 /// Queries of a file that are answered together, on all threads.
@@ -28,7 +29,10 @@ more than one query (several arguments, a file, or `-`), the queried fingerprint
 separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
 \\u{..}.
 
-With --json, a line is an object:
+In a store of similar documents, a line of the answer to --text or --file is: similarity, its standard error (0 if it is \
+exact), id or name; the most similar first. The similarity is estimated by a sample of the texts.
+
+With --json, a line is an object, of a text in a store of similar documents with similarity, error, id, name; else:
   query        the queried fingerprint, hexadecimal
   fingerprint  the stored fingerprint, hexadecimal
   distance     in how many bits they differ
@@ -146,8 +150,17 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
     }
     if texts > 0 {
         let profile = profile_of(args, &store)?;
+        let settings = SimilarSettings::of_store(&store)?;
+        if settings.is_some() && (args.distance.is_some() || args.batch) {
+            let message = "a store of similar documents is asked for texts by similarity: leave out --distance and --batch";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         let texts = args.text.iter().map(|text| Ok(text.clone()));
         for text in texts.chain(args.file.iter().map(|file| read_text(file))) {
+            if let Some(settings) = &settings {
+                similar::print(&store, settings, &profile, &text?, args.json, &mut answers.output)?;
+                continue;
+            }
             batch.push(fingerprint_text(&profile, &text?)?);
         }
     }

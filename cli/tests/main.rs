@@ -21,6 +21,7 @@ mod profile;
 mod query;
 mod runs;
 mod salvage;
+mod similar;
 mod store;
 mod support;
 mod synth;

@@ -22,8 +22,10 @@
 use std::collections::{HashMap, HashSet};
 
 use simstore::{Durability, Error, Fingerprint, Result, Store};
+use simstore_text::{Profile, SimilarSettings};
 
-use crate::DocumentId;
+use crate::add::sketcher_of_all;
+use crate::{Counts, DocumentId, InputKind, Inputs, Watch};
 
 /// Documents that are looked up in the store together.
 const AT_ONCE: usize = 1 << 16;
@@ -37,6 +39,55 @@ pub struct Deleted {
     pub deleted: u64,
     /// Documents that were not.
     pub missing: u64,
+}
+
+/// Deletes what inputs hold, each under what it is called, or with `all_ids` under all of its ids; waits until that is on the disk.
+/// In a store of [similar documents](simstore_text::open_similar) a document is all that is kept of its text.
+///
+/// # Errors
+/// As [`Inputs::visit`], and those of the store; [`Error::BadArgument`] for fingerprints, in a store of similar documents.
+pub fn delete_inputs<F: Fingerprint>(
+    store: &Store<F>,
+    inputs: &Inputs,
+    profile: &Profile,
+    all_ids: bool,
+    watch: &dyn Watch,
+) -> Result<(Counts, Deleted)> {
+    let Some(settings) = SimilarSettings::of_store(&store.snapshot())? else {
+        let mut deletion = Deletion::new(store, all_ids);
+        let counts = inputs.visit(profile, watch, |item| match item.fingerprint {
+            Some(fingerprint) => deletion.push(fingerprint, item.id),
+            None => Ok(()),
+        })?;
+        return Ok((counts, deletion.finish()?));
+    };
+    if inputs.kind()? == InputKind::Fingerprints {
+        return Err(Error::BadArgument(format!(
+            "{}: documents of a store of similar ones have several fingerprints each: name them, or give their texts",
+            store.snapshot().path().display()
+        )));
+    }
+    let mut deleted = Deleted::default();
+    let counts = inputs.visit_sketched::<F>(&sketcher_of_all(profile), watch, |item| {
+        let members = item.sketched.as_ref().and_then(|sketched| sketched.members.as_deref());
+        let Some(kept) = members.and_then(|members| settings.keep(members)) else { return Ok(()) };
+        let snapshot = store.snapshot();
+        let (first, note) = (kept.fingerprints::<F>().next().unwrap_or_default(), kept.note());
+        let mut transaction = store.transaction();
+        let mut is_there = false;
+        for id in snapshot.query(first, 0)?.into_iter().filter_map(|found| found.id) {
+            let called = snapshot.name(id)?.unwrap_or_else(|| id.to_string());
+            if snapshot.note(id)?.as_ref() == Some(&note) && (all_ids || called == item.id.to_string()) {
+                kept.delete(&mut transaction, id)?;
+                is_there = true;
+            }
+        }
+        transaction.commit(Durability::Os)?;
+        *(if is_there { &mut deleted.deleted } else { &mut deleted.missing }) += 1;
+        Ok(())
+    })?;
+    store.sync()?;
+    Ok((counts, deleted))
 }
 
 /// A deletion of documents by their fingerprints and what they are called, some ten thousand at a time.
@@ -166,6 +217,15 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
             found.insert(numbers[&pair.id].clone());
             pairs.push((pair.fingerprint, pair.id));
         }
+    }
+    if SimilarSettings::of_store(&snapshot)?.is_some() {
+        // What was kept of a text goes with it: the id is free for another one.
+        let mut ids: Vec<u64> = pairs.iter().map(|&(_, id)| id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut transaction = store.transaction();
+        ids.into_iter().try_for_each(|id| transaction.note(id, &[]))?;
+        transaction.commit(Durability::Os)?;
     }
     delete_pairs(store, pairs)?;
     store.sync()?;

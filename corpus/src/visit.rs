@@ -85,13 +85,15 @@ impl Inputs {
         self.visit_made(documents, sketcher.profile(), watch, visitor)
     }
 
-    /// As [`Inputs::visit`]; of documents, fingerprints are made only of those that are wanted, by path and line.
+    /// As [`Inputs::visit`]; of documents, fingerprints, or sketches if these are asked for, are made only of those that are wanted,
+    /// by path and line.
     ///
     /// # Errors
     /// As [`Inputs::visit`].
     pub fn visit_wanted<F: Fingerprint>(
         &self,
         profile: &Profile,
+        sketcher: Option<&Sketcher>,
         watch: &dyn Watch,
         wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static,
         visitor: impl FnMut(Item<F>) -> Result<()>,
@@ -99,6 +101,10 @@ impl Inputs {
         match self.kind()? {
             InputKind::Documents => {
                 let documents = self.fingerprint_documents(profile).only(wanted);
+                let documents = match sketcher {
+                    Some(sketcher) => documents.with_sketches(sketcher),
+                    None => documents,
+                };
                 self.visit_made(documents, profile, watch, visitor)
             }
             InputKind::Fingerprints => self.visit_fingerprints(watch, visitor),

@@ -8,7 +8,7 @@ use simstore::store::is_store;
 use simstore::{Codec, Durability, Fingerprint, PlanChoice, Snapshot, StoreOptions};
 use simstore_corpus::InputKind;
 use simstore_corpus::add::{self, AddOptions};
-use simstore_text::Profile;
+use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar};
 
 use self::report::Report;
 use crate::counts::warn;
@@ -23,8 +23,9 @@ mod report;
 
 const EXAMPLES: &str = "\
 With --if-new, a line of output is a document that was not added: ID<TAB>EARLIER<TAB>DISTANCE, the nearest earlier
-one first. With --json, a line is an object: for each such document
-  id, duplicate_of      the document, and what it is a duplicate of: id, name, distance
+one first; in a store of similar documents ID<TAB>EARLIER<TAB>SIMILARITY<TAB>ERROR, where ERROR is the standard error of
+the similarity, 0 if that is exact. With --json, a line is an object: for each such document
+  id, duplicate_of      the document, and what it is a duplicate of: id, name, distance, or similarity and error
 and at the end
   store, documents      what was read
   added, duplicates     documents stored, and not stored under --if-new
@@ -38,6 +39,7 @@ and at the end
 Examples:
   simstore add pages.simstore samples/en.jsonl
   simstore add --if-new pages.simstore samples/en.jsonl
+  simstore add --similar 0.8 --if-new similar.simstore samples/en.jsonl
   simstore add --same-id replace pages.simstore samples/en.jsonl
   simstore add --durability sync pages.simstore samples/zh.jsonl
   cat samples/zh.jsonl | simstore add --if-new pages.simstore -";
@@ -81,7 +83,8 @@ pub(crate) struct AddArgs {
     /// Documents or fingerprints; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Add only what is within no stored fingerprint's distance, and print what is
+    /// Add only what is within no stored fingerprint's distance or, in a store of similar documents, similar to none, and
+    /// print what is
     #[arg(long)]
     if_new: bool,
     /// What becomes of a document whose id is stored with another fingerprint. All but `both` read the ids of the
@@ -94,6 +97,12 @@ pub(crate) struct AddArgs {
     /// Read files from their beginning, also if they have been read before
     #[arg(long)]
     again: bool,
+    /// Make a store of similar documents: texts are found that are so similar, 0 to 1. A store that is one stays so
+    #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits"])]
+    similar: Option<f64>,
+    /// The probability that texts of just that similarity are found [default: 0.95]
+    #[arg(long, value_name = "R", requires = "similar")]
+    recall: Option<f64>,
     /// The largest distance that the store can answer [default: 3 for a new store]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
@@ -130,7 +139,22 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let kind = inputs::kind(&inputs)?;
     let exists = is_store(&args.store);
     let profile = profile_of::<F>(args, kind, exists)?;
-    let store = crate::writing::open::<F>(&args.store, options::<F>(args, profile.as_ref())?)?;
+    let settings = match args.similar {
+        Some(_) if kind == InputKind::Fingerprints => {
+            return Err(Failure::Usage(
+                "--similar is for documents: the inputs hold fingerprints".to_owned(),
+            ));
+        }
+        Some(similar) => Some(
+            SimilarSettings::new(similar, args.recall.unwrap_or(DEFAULT_RECALL)).map_err(Failure::usage)?,
+        ),
+        None => None,
+    };
+    let options = options::<F>(args, profile.as_ref())?;
+    if let Some(settings) = settings {
+        crate::writing::tell_torn_end(&open_similar(&args.store, options.clone(), settings)?);
+    }
+    let store = crate::writing::open::<F>(&args.store, options)?;
     let profile = profile.unwrap_or_default();
 
     if kind == InputKind::Documents {
@@ -151,7 +175,8 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         names: args.names,
     };
     let mut report = Report::new(args);
-    let added = add::add(&store, &inputs, &profile, &options, &mut report, progress)?;
+    let added =
+        add::add(&store, &inputs, &profile, &options, &mut report, progress).map_err(Failure::usage)?;
     warn(&added.counts, kind, progress);
     report.finish(&added, progress)
 }
@@ -179,7 +204,8 @@ fn profile_of<F: Fingerprint>(args: &AddArgs, kind: InputKind, exists: bool) -> 
         return Ok(given);
     }
     if !exists {
-        return Ok(Some(given.unwrap_or_default()));
+        let default = || if args.similar.is_some() { Profile::shingles() } else { Profile::default() };
+        return Ok(Some(given.unwrap_or_else(default)));
     }
     let stored = Snapshot::<F>::open(&args.store)?;
     if stored.profile().is_empty() && given.is_none() {

@@ -6,7 +6,8 @@ use serde::Serialize;
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
 use simstore_corpus::add::{Added, Listener};
 use simstore_corpus::output::Output;
-use simstore_corpus::{IdRef, Item};
+use simstore_corpus::{DocumentId, IdRef, Item};
+use simstore_text::SimilarDocument;
 
 use super::AddArgs;
 use crate::failure::Outcome;
@@ -25,7 +26,12 @@ struct Duplicate<'a> {
 struct Earlier {
     id: Option<u64>,
     name: Option<String>,
-    distance: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -58,6 +64,12 @@ impl<F: Fingerprint> Listener<F> for Report<'_> {
         self.unless_closed(printed)
     }
 
+    fn similar(&mut self, item: &Item<F>, earlier: &[SimilarDocument]) -> Result<()> {
+        let Some(output) = &mut self.output else { return Ok(()) };
+        let printed = print_similar(output, self.args.json, &item.id, earlier);
+        self.unless_closed(printed)
+    }
+
     fn flush(&mut self) -> Result<()> {
         let flushed = self.output.as_mut().map_or(Ok(()), |output| output.draw(|output| output.flush()));
         self.unless_closed(flushed)
@@ -73,9 +85,10 @@ fn print<F: Fingerprint>(
 ) -> Result<()> {
     let name = |found: &Match<F>| found.id.map_or(Ok(None), |id| store.name(id));
     if json {
-        let earlier = earlier
-            .iter()
-            .map(|found| Ok(Earlier { id: found.id, name: name(found)?, distance: found.distance }));
+        let earlier = earlier.iter().map(|found| {
+            let (name, distance) = (name(found)?, Some(found.distance));
+            Ok(Earlier { id: found.id, name, distance, similarity: None, error: None })
+        });
         let duplicate_of = earlier.collect::<Result<_>>()?;
         return output.json(&Duplicate { id: IdRef::from(&item.id), duplicate_of });
     }
@@ -84,6 +97,31 @@ fn print<F: Fingerprint>(
         let earlier = name(found)?.unwrap_or(id);
         let id = item.id.to_string();
         output.line(format_args!("{}\t{}\t{}", column(&id), column(&earlier), found.distance))?;
+    }
+    Ok(())
+}
+
+fn print_similar(
+    output: &mut Output,
+    json: bool,
+    id: &DocumentId,
+    earlier: &[SimilarDocument],
+) -> Result<()> {
+    if json {
+        let earlier = earlier.iter().map(|found| Earlier {
+            id: Some(found.id),
+            name: found.name.clone(),
+            distance: None,
+            similarity: Some(found.estimate.similarity),
+            error: Some(found.estimate.standard_error),
+        });
+        return output.json(&Duplicate { id: IdRef::from(id), duplicate_of: earlier.collect() });
+    }
+    let id = id.to_string();
+    for found in earlier {
+        let called = found.name.clone().unwrap_or_else(|| found.id.to_string());
+        let estimate = crate::similar::columns(found.estimate);
+        output.line(format_args!("{}\t{}\t{estimate}", column(&id), column(&called)))?;
     }
     Ok(())
 }

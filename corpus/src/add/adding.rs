@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::known::Known;
 use super::same_id::{SameId, Stored};
+use super::similar::Similar;
 use super::sources::Sources;
 use super::trail::Trail;
 use super::{AddOptions, Added, Listener};
@@ -12,6 +13,7 @@ use crate::naming::{NO_ID_LEFT, Naming};
 use crate::output::column;
 use crate::{DocumentId, Item};
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
+use simstore_text::{Kept, SimilarDocument, SimilarSettings};
 
 /// Documents after which what was taken is written, where nobody waits for each; and files.
 const BATCH: usize = 1024;
@@ -43,6 +45,8 @@ pub(super) struct Adding<'a, F: Fingerprint, L> {
     /// How far files have been read since something was written.
     trails: BTreeMap<&'a str, Trail>,
     known: Known<F>,
+    /// In a store of similar documents.
+    similar: Option<Similar>,
     /// Documents whose ids are still to be looked for.
     queue: Vec<Item<F>>,
     /// A document could not be taken.
@@ -60,6 +64,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         store: &'a Store<F>,
         options: &'a AddOptions,
         sources: &'a Sources,
+        settings: Option<SimilarSettings>,
         listener: &'a mut L,
         malformed: Malformed<'a>,
     ) -> Self {
@@ -78,6 +83,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
             in_batch: 0,
             trails: BTreeMap::new(),
             known: Known::new(store.snapshot()),
+            similar: settings.map(Similar::new),
             queue: Vec::new(),
             has_failed: false,
             naming: if options.names { Naming::Names } else { of_store },
@@ -153,6 +159,9 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
     fn store(&mut self, item: &Item<F>) -> Result<()> {
         let (id, name) = self.identify(item)?;
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
+        if let Some(kept) = self.similar.as_ref().and_then(|similar| similar.keep(item)) {
+            return self.store_similar(item, id, name.as_deref(), &kept);
+        }
         let is_known = match &name {
             Some(name) => self.known.enter(fingerprint, name)?,
             // The same pair twice is one; it is only looked for where it is likely.
@@ -176,6 +185,34 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         }
         self.take_id(id);
         Ok(())
+    }
+
+    /// Stores a document with what it takes to find similar ones.
+    fn store_similar(&mut self, item: &Item<F>, id: u64, name: Option<&str>, kept: &Kept) -> Result<()> {
+        let Some(similar) = &mut self.similar else { return Ok(()) };
+        match similar.is_known(&self.store.snapshot(), kept, id, name)? {
+            None => {}
+            Some(true) => {
+                self.added.known += 1;
+                return Ok(());
+            }
+            Some(false) => {
+                return Err(item.bad(format!("the id {id} is stored with another text: delete that first")));
+            }
+        }
+        kept.insert(&mut self.batch, id, name)?;
+        self.in_batch += 1;
+        if self.options.if_new {
+            let earlier = self.write_unless_similar(kept)?;
+            if !earlier.is_empty() {
+                self.added.duplicates += 1;
+                return self.listener.similar(item, &earlier);
+            }
+        } else if let Some(similar) = &mut self.similar {
+            similar.enter(kept, id, name);
+        }
+        self.take_id(id);
+        if self.batch.bytes() >= BATCH_BYTES { self.write() } else { Ok(()) }
     }
 
     /// The id of a document, and its name if it has one.
@@ -292,6 +329,30 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         }
     }
 
+    /// Writes the document in the batch unless similar ones are stored; which these are.
+    fn write_unless_similar(&mut self, kept: &Kept) -> Result<Vec<SimilarDocument>> {
+        let trails = self.trails.clone();
+        self.mark()?;
+        let batch = std::mem::replace(&mut self.batch, self.store.transaction());
+        let Some(similar) = &self.similar else { return Ok(Vec::new()) };
+        let (store, mut earlier) = (self.store, Vec::new());
+        let insertion = batch.commit_unless(self.options.durability, |matches| {
+            earlier = similar.among(&store.snapshot(), kept, matches)?;
+            Ok(!earlier.is_empty())
+        })?;
+        match insertion {
+            Insertion::Inserted => {
+                self.waiting = 0;
+                self.added.added += std::mem::take(&mut self.in_batch);
+            }
+            Insertion::DuplicateOf(_) => {
+                self.trails = trails;
+                self.in_batch = 0;
+            }
+        }
+        Ok(earlier)
+    }
+
     /// Writes what was taken.
     fn write(&mut self) -> Result<()> {
         self.store_queued()?;
@@ -305,6 +366,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
     fn commit(&mut self) -> Result<()> {
         let batch = std::mem::replace(&mut self.batch, self.store.transaction());
         batch.commit(self.options.durability)?;
+        self.similar.iter_mut().for_each(Similar::forget);
         self.added.added += std::mem::take(&mut self.in_batch);
         Ok(())
     }
@@ -320,6 +382,10 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         self.end_file()?;
         self.write()?;
         self.added.counts.bad = bad + self.malformed.count();
+        if self.similar.is_some() {
+            // Those are found by their features.
+            self.added.counts.short = 0;
+        }
         Ok(self.added)
     }
 }

@@ -6,22 +6,24 @@ use std::sync::Arc;
 use self::adding::Adding;
 use self::sources::Sources;
 use crate::item::Malformed;
-use crate::{Counts, Inputs, Item, Watch};
-use simstore::{Durability, Fingerprint, Match, Result, Snapshot, Store};
-use simstore_text::Profile;
+use crate::{Counts, InputKind, Inputs, Item, Watch};
+use simstore::{Durability, Error, Fingerprint, Match, Result, Snapshot, Store};
+use simstore_text::{Profile, SimilarDocument, SimilarSettings};
 
 mod adding;
 mod known;
 mod same_id;
+mod similar;
 mod sources;
 mod trail;
 
 pub use self::same_id::SameId;
+pub(crate) use self::similar::sketcher as sketcher_of_all;
 
 /// How documents are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddOptions {
-    /// Add only what is within no stored fingerprint's distance; goes with [`SameId::Both`] alone.
+    /// Add only what is within no stored fingerprint's distance or, in a store of similar documents, similar to none; goes with [`SameId::Both`] alone.
     pub if_new: bool,
     /// What becomes of a document whose id is stored with another fingerprint.
     pub same_id: SameId,
@@ -60,6 +62,14 @@ pub trait Listener<F: Fingerprint> {
     /// Any error ends the work; the document counts as not read.
     fn duplicate(&mut self, item: &Item<F>, earlier: &[Match<F>], store: &Snapshot<F>) -> Result<()>;
 
+    /// A document is not stored: these are similar, in this store of similar documents, the most similar first.
+    ///
+    /// # Errors
+    /// Any error ends the work; the document counts as not read.
+    fn similar(&mut self, _item: &Item<F>, _earlier: &[SimilarDocument]) -> Result<()> {
+        Ok(())
+    }
+
     /// The documents that were told of are about to count as read: what was said of them has to be out, since no call will
     /// tell it again.
     ///
@@ -85,6 +95,8 @@ impl<F: Fingerprint> Listener<F> for () {
 ///
 /// Ids are numbers or names, as in the store; a new store [decides](crate::Naming) by the first document. Names, and
 /// fingerprints without an id, are numbered after the highest id that there ever was.
+///
+/// A store of [similar documents](simstore_text::open_similar) takes documents alone; an id is of one text there.
 ///
 /// ```
 /// use simstore::{Store, StoreOptions};
@@ -114,13 +126,27 @@ pub fn add<F: Fingerprint>(
     listener: &mut impl Listener<F>,
     watch: &dyn Watch,
 ) -> Result<Added> {
+    let settings = SimilarSettings::of_store(&store.snapshot())?;
+    if settings.is_some() && inputs.kind()? == InputKind::Fingerprints {
+        return Err(Error::BadArgument(format!(
+            "{}: a store of similar documents takes texts: the inputs hold fingerprints",
+            store.snapshot().path().display()
+        )));
+    }
+    if settings.is_some() && options.same_id != SameId::Both {
+        return Err(Error::BadArgument(
+            "option `same_id`: in a store of similar documents an id has one text: delete the document first"
+                .to_owned(),
+        ));
+    }
+    let sketcher = settings.map(|_| similar::sketcher(profile));
     let mut malformed = Malformed::new(inputs.skips_bad(), watch);
     let sources = Arc::new(Sources::find(inputs, &store.snapshot(), options.again, &mut malformed, watch)?);
-    let mut adding = Adding::new(store, options, &sources, listener, malformed);
+    let mut adding = Adding::new(store, options, &sources, settings, listener, malformed);
     let to_read = inputs.of_files(sources.to_read.iter().map(|source| source.path.clone()).collect());
     let of_files = Arc::clone(&sources);
     let wanted = move |path: &Path, line: u64| of_files.start_line(path).is_none_or(|start| line > start);
-    let visited = to_read.visit_wanted(profile, watch, wanted, |item| adding.take(item));
+    let visited = to_read.visit_wanted(profile, sketcher.as_ref(), watch, wanted, |item| adding.take(item));
     let added = match visited {
         Ok(counts) => adding.finish(counts.bad)?,
         Err(error) => {

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use simstore::store::is_store;
-use simstore::{Durability, Error, Insertion, Result, Snapshot, Store, StoreOptions};
+use simstore::{
+    Durability, Error, Fingerprint, Insertion, Result, Snapshot, Store, StoreOptions, Transaction,
+};
 
 use super::{Estimate, Kept, SIMILAR_MARK, Sample, SimilarSettings};
 use crate::Profile;
@@ -36,8 +38,8 @@ pub enum SimilarAddition {
 ///
 /// # Errors
 /// Those of [`Snapshot::notes_of`]; [`Error::Refused`] if what is kept with a document is no sample.
-pub fn similar_among(
-    store: &Snapshot<u64>,
+pub fn similar_among<F: Fingerprint>(
+    store: &Snapshot<F>,
     sample: &Sample,
     ids: &[u64],
     least: f64,
@@ -56,7 +58,7 @@ pub fn similar_among(
     found.into_iter().map(named).collect()
 }
 
-fn sample_of(store: &Snapshot<u64>, id: u64, note: &[u8]) -> Result<Sample> {
+fn sample_of<F: Fingerprint>(store: &Snapshot<F>, id: u64, note: &[u8]) -> Result<Sample> {
     Sample::from_bytes(note).ok_or_else(|| {
         Error::Refused(format!(
             "{}: the note of document {id} is no sample of a text: {} bytes that are not as expected; delete the document, and \
@@ -168,8 +170,7 @@ impl SimilarDocuments {
             return Ok(false);
         }
         let mut transaction = self.store.transaction();
-        kept.fingerprints().for_each(|fingerprint| transaction.delete(fingerprint, id));
-        transaction.note(id, &[])?;
+        kept.delete(&mut transaction, id)?;
         transaction.commit(self.durability)?;
         Ok(true)
     }
@@ -211,8 +212,8 @@ fn is_marked(store: &Snapshot<u64>, settings: SimilarSettings) -> Result<bool> {
         None if store.is_empty() && store.highest_id().is_none() => Ok(false),
         has => Err(Error::Setting {
             path: store.path().to_path_buf(),
-            setting: SIMILAR_MARK,
-            has: has.map_or_else(|| "no samples of texts".to_owned(), |has| has.to_string()),
+            setting: "settings",
+            has: has.map_or_else(|| "for fingerprints alone".to_owned(), |has| has.to_string()),
             asked: settings.to_string(),
         }),
     }
@@ -223,9 +224,9 @@ impl Kept {
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the name is too long.
-    pub fn insert(
+    pub fn insert<F: Fingerprint>(
         &self,
-        transaction: &mut simstore::Transaction<'_, u64>,
+        transaction: &mut Transaction<'_, F>,
         id: u64,
         name: Option<&str>,
     ) -> Result<()> {
@@ -236,5 +237,15 @@ impl Kept {
             }
         }
         transaction.note(id, &self.note())
+    }
+
+    /// Deletes the document that is stored under an id.
+    ///
+    /// # Errors
+    /// As [`Transaction::note`].
+    pub fn delete<F: Fingerprint>(&self, transaction: &mut Transaction<'_, F>, id: u64) -> Result<()> {
+        self.fingerprints().for_each(|fingerprint| transaction.delete(fingerprint, id));
+        // So that the id is free for another text.
+        transaction.note(id, &[])
     }
 }

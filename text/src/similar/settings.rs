@@ -174,8 +174,8 @@ impl std::fmt::Display for SimilarSettings {
 
 impl Kept {
     /// The fingerprints that a store has of the document: at least one.
-    pub fn fingerprints(&self) -> impl Iterator<Item = u64> + '_ {
-        self.sketches.iter().chain(&self.keys).copied()
+    pub fn fingerprints<F: Fingerprint>(&self) -> impl Iterator<Item = F> + '_ {
+        self.sketches.iter().chain(&self.keys).map(|&bits| F::from_u128(bits.into()))
     }
 
     /// What a store keeps with the document's id.
@@ -193,11 +193,11 @@ impl Kept {
     ///
     /// # Errors
     /// As [`Snapshot::query`].
-    pub fn candidates(&self, store: &Snapshot<u64>) -> Result<Vec<u64>> {
+    pub fn candidates<F: Fingerprint>(&self, store: &Snapshot<F>) -> Result<Vec<u64>> {
         let (mut matches, mut ids) = (Vec::new(), Vec::new());
         let sketches = self.sketches.iter().map(|&sketch| (sketch, self.distance));
         for (fingerprint, distance) in sketches.chain(self.keys.iter().map(|&key| (key, 0))) {
-            store.query_into(fingerprint, distance, &mut matches)?;
+            store.query_into(F::from_u128(fingerprint.into()), distance, &mut matches)?;
             ids.extend(matches.iter().filter_map(|found| found.id));
         }
         ids.sort_unstable();

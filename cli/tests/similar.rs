@@ -1,0 +1,122 @@
+//! Stores of similar documents on the command line.
+
+use serde_json::{Value, json};
+
+use crate::Folder;
+
+/// Pages of so many words, of which the first ones are others.
+fn page(id: &Value, words: usize, others: usize) -> String {
+    let word = |i: usize| if i < others { format!("other{id}x{i}") } else { format!("word{i}") };
+    let words: Vec<String> = (0..words).map(|i| word(i).replace('"', "")).collect();
+    json!({"id": id, "text": words.join(" ")}).to_string() + "\n"
+}
+
+#[test]
+fn what_is_similar_is_not_added() {
+    let folder = Folder::new();
+    let pages = |ids: [Value; 5]| -> String {
+        let others = [0, 0, 4, 9, 30];
+        ids.iter().zip(others).map(|(id, others)| page(id, 100, others)).collect()
+    };
+    folder.write("numbers.jsonl", pages([1, 2, 3, 4, 5].map(Value::from)));
+    folder.write("names.jsonl", pages(["a", "b", "c", "d", "e"].map(Value::from)));
+    let add = ["add", "--similar", "0.8", "--if-new", "numbers", "numbers.jsonl"];
+    assert_eq!(folder.run(&add).ok(), "2\t1\t1\t0\n3\t1\t0.921\t0\n4\t1\t0.831\t0\n");
+    // It stays what it is, and carries on where it was.
+    let again = folder.run(&["add", "--if-new", "numbers", "numbers.jsonl"]);
+    assert!(again.stderr.contains("5 documents read before"), "{}", again.stderr);
+    assert_eq!(again.ok(), "");
+    let again = folder.run(&["add", "--again", "numbers", "numbers.jsonl"]);
+    assert!(again.stderr.contains("3 documents added, 2 documents there before"), "{}", again.stderr);
+
+    let add = ["add", "-q", "--similar", "0.9", "--if-new", "--json", "names", "names.jsonl"];
+    let lines = folder.run(&add).ok();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["duplicate_of"], json!([{"id": 0, "name": "a", "similarity": 1.0, "error": 0.0}]));
+    assert_eq!((&lines[1]["id"], &lines[2]["added"]), (&json!("c"), &json!(3)));
+    // The same name may be of several texts, and of one only once.
+    folder.write(
+        "more.jsonl",
+        page(&json!("a"), 50, 0) + &page(&json!("a"), 100, 0) + &page(&json!("a"), 50, 0),
+    );
+    let more = folder.run(&["add", "names", "more.jsonl"]);
+    assert!(more.stderr.contains("1 document added, 2 documents there before"), "{}", more.stderr);
+}
+
+#[test]
+fn texts_are_asked_for_by_similarity() {
+    let folder = Folder::new();
+    folder
+        .write("pages.jsonl", (0..6).map(|i| page(&json!(format!("p{i}")), 400, i * 6)).collect::<String>());
+    folder.run(&["add", "-q", "--similar", "0.8", "pages", "pages.jsonl"]).ok();
+    let text: Vec<String> = (0..400).map(|i| format!("word{i}")).collect();
+    folder.write("page.txt", text.join(" "));
+    let answer = folder.run(&["query", "pages", "--file", "page.txt"]).ok();
+    let rows: Vec<Vec<&str>> = answer.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows[0], ["1", "0", "p0"]);
+    assert_eq!(rows.len(), 6);
+    for row in &rows[1..] {
+        let edits: f64 = row[2][1..].parse::<f64>().unwrap() * 6.0;
+        let (similarity, error): (f64, f64) = (row[0].parse().unwrap(), row[1].parse().unwrap());
+        assert!(
+            error > 0.0 && (similarity - (398.0 - edits) / (398.0 + edits)).abs() < 4.0 * error,
+            "{row:?}"
+        );
+    }
+    let json = folder.run(&["query", "pages", "--json", "--text", &text.join(" ")]).ok();
+    assert_eq!(json.lines().next().unwrap(), r#"{"similarity":1.0,"error":0.0,"id":0,"name":"p0"}"#);
+    assert_eq!(folder.run(&["query", "pages", "--text", "nothing of it"]).ok(), "");
+    let refused = folder.run(&["query", "pages", "-d", "2", "--text", "nothing of it"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("leave out --distance"), "{}", refused.stderr);
+}
+
+#[test]
+fn documents_are_deleted_with_all_that_is_kept_of_them() {
+    let folder = Folder::new();
+    folder.write("one.jsonl", page(&json!(7), 60, 0));
+    folder.write("other.jsonl", page(&json!(7), 10, 10));
+    folder.write("small.jsonl", page(&json!(8), 12, 0));
+    folder.run(&["add", "-q", "--similar", "0.8", "pages", "one.jsonl", "small.jsonl"]).ok();
+    let refused = folder.run(&["add", "pages", "other.jsonl"]);
+    assert!(refused.stderr.contains("the id 7 is stored with another text"), "{}", refused.stderr);
+    let none = folder.run(&["delete", "pages", "other.jsonl"]);
+    assert!(none.stderr.contains("0 documents deleted, 1 not there"), "{}", none.stderr);
+    let one = folder.run(&["delete", "pages", "one.jsonl"]);
+    assert!(one.stderr.contains("1 document deleted, 0 not there"), "{}", one.stderr);
+    folder.run(&["add", "-q", "pages", "other.jsonl"]).ok();
+    folder.run(&["delete", "pages", "--id", "7", "--id", "8"]).ok();
+    assert_eq!(folder.run(&["dump", "pages"]).ok(), "");
+    folder.run(&["add", "-q", "pages", "one.jsonl", "--again"]).ok();
+    assert_eq!(folder.run(&["dump", "pages"]).ok().lines().count(), 4);
+    folder.run(&["verify", "pages"]).ok();
+}
+
+#[test]
+fn what_a_store_of_similar_documents_cannot_do_is_said() {
+    let folder = Folder::new();
+    folder.write("one.jsonl", page(&json!(7), 60, 0));
+    folder.write("a.hex", "0000000000000000\t7\n");
+    folder.run(&["add", "-q", "--similar", "0.8", "pages", "one.jsonl"]).ok();
+    folder.run(&["add", "-q", "plain", "one.jsonl"]).ok();
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&["add", "pages", "a.hex"], 2, "takes texts"),
+        (&["add", "--similar", "0.8", "new", "a.hex"], 2, "--similar is for documents"),
+        (&["add", "--similar", "0.9", "pages", "one.jsonl"], 1, "similar 0.9 recall 0.95"),
+        (&["add", "--similar", "0.8", "plain", "one.jsonl"], 1, "settings for fingerprints"),
+        (&["add", "--similar", "0.3", "new", "one.jsonl"], 2, "--similar 0."),
+        (&["add", "--similar", "1.3", "new", "one.jsonl"], 2, "expected a number above 0"),
+        (&["add", "--same-id", "replace", "pages", "one.jsonl"], 2, "delete the document first"),
+        (&["delete", "pages", "a.hex"], 2, "several fingerprints each"),
+        (&["dedup", "one.jsonl", "--against", "pages"], 1, "simstore add --if-new"),
+    ];
+    for (args, code, expected) in cases {
+        let run = folder.run(args);
+        assert!(
+            run.code == Some(code) && run.stderr.contains(expected),
+            "{args:?}: {} {:?}",
+            run.stderr,
+            run.code
+        );
+    }
+    assert!(!folder.path("new").exists());
+}
