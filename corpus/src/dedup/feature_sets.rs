@@ -14,7 +14,7 @@ use crate::watch::Step;
 use crate::{DocumentOptions, Inputs, Record, Watch};
 
 /// Documents whose features are taken at once, on all cores.
-const BATCH: usize = 1024;
+const BATCH: usize = 256;
 
 /// The features of some documents: their hashes, ascending, on disk. In memory 16 bytes for each.
 #[derive(Debug)]

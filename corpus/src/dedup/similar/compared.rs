@@ -13,7 +13,7 @@ use super::partners::Partner;
 use super::sets::Sets;
 
 /// Pairs that are compared together: their features are in memory meanwhile.
-pub(super) const TOGETHER: usize = 1024;
+pub(super) const TOGETHER: usize = 256;
 
 /// The features of sets that are compared: those of small ones in memory, the others on disk.
 pub(super) struct Compared<'a> {

@@ -1,0 +1,102 @@
+"""Draws how surely sketches find two texts, against their similarity: by the formula, and as random sets show it.
+
+    python3 benches/similar/recall.py docs/similarity.svg
+
+Needs numpy. Takes half a minute. The sketches are made here once more, by format-spec/part.md.
+"""
+
+import sys
+from math import acos, comb, pi
+
+import numpy as np
+
+SKETCHES, BITS = 8, 64
+# What finds two texts of similarity 0.8 with a probability of 0.95: sketches joined, and the distance in bits. And three
+# bits of one fingerprint.
+CHOICES = [(1, 15), (2, 12), (4, 10), (8, 8), (1, 3)]
+TOTAL = 99
+MEMBERS, TRIALS = 200, 300
+COLOURS = ["#3f7fd6", "#b8860b", "#d1495b", "#2a9d6f", "#777777"]
+
+
+def at_most(bits, p, distance):
+    return sum(comb(bits, i) * p**i * (1 - p) ** (bits - i) for i in range(distance + 1))
+
+
+def recall(similarity, joined, distance):
+    p = acos(min(1.0, 2 * similarity / (1 + similarity))) / pi
+    found = 1 - (1 - at_most(BITS, p, distance)) ** joined
+    return found if distance == 3 else max(0.0, found - (1 - at_most(BITS * SKETCHES, p, TOTAL)))
+
+
+def sketches(members):
+    """The sketches of a set, as bits: SKETCHES x 64."""
+    rows = []
+    for number in range(SKETCHES):
+        word = members.copy()
+        if number:
+            word += np.uint64(number * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
+            word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            word ^= word >> np.uint64(31)
+        bits = word[:, None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)
+        rows.append(2 * bits.sum(axis=0) > len(members))
+    return np.array(rows)
+
+
+def measured(similarity, random):
+    """How often each choice finds two sets of about this similarity, and what it is exactly."""
+    both = round(2 * similarity / (1 + similarity) * MEMBERS)
+    counts = [0] * len(CHOICES)
+    for _ in range(TRIALS):
+        drawn = random.integers(0, 1 << 64, 2 * MEMBERS - both, dtype=np.uint64)
+        differ = sketches(drawn[:MEMBERS]) ^ sketches(drawn[MEMBERS - both :])
+        distances = differ.sum(axis=1)
+        for at, (joined, distance) in enumerate(CHOICES):
+            is_near = (distances[:joined] <= distance).any()
+            counts[at] += bool(is_near and (distance == 3 or distances.sum() <= TOTAL))
+    return both / (2 * MEMBERS - both), [count / TRIALS for count in counts]
+
+
+def main(path):
+    left, top, width, height = 50, 20, 560, 300
+    least = 0.4
+    x = lambda similarity: left + (similarity - least) / (1 - least) * width
+    y = lambda share: top + (1 - share) * height
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 190} {top + height + 50}" role="img">',
+        "<title>How surely two texts are found, against their similarity</title>",
+        "<style>text { font: 12px system-ui, sans-serif; fill: #333 } .grid { stroke: #7774; fill: none }",
+        "@media (prefers-color-scheme: dark) { text { fill: #ddd } }</style>",
+    ]
+    for tenth in range(11):
+        share = tenth / 10
+        out.append(f'<path class="grid" d="M{left} {y(share):.1f}h{width}"/>')
+        out.append(f'<text x="{left - 8}" y="{y(share) + 4:.1f}" text-anchor="end">{share:g}</text>')
+    for tenth in range(4, 11):
+        out.append(f'<path class="grid" d="M{x(tenth / 10):.1f} {top}v{height}"/>')
+        out.append(f'<text x="{x(tenth / 10):.1f}" y="{top + height + 18}" text-anchor="middle">{tenth / 10:g}</text>')
+    out.append(f'<text x="{left + width / 2}" y="{top + height + 40}" text-anchor="middle">similarity (lines: the formula; '
+               f"points: {TRIALS} random pairs of sets of {MEMBERS})</text>")
+    for at, ((joined, distance), colour) in enumerate(zip(CHOICES, COLOURS)):
+        steps = [least + (1 - least) * i / 200 for i in range(201)]
+        line = "L".join(f"{x(s):.1f} {y(recall(s, joined, distance)):.1f}" for s in steps)
+        out.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        name = f"{joined} sketch{'es' * (joined > 1)} within {distance} bits"
+        out.append(f'<path d="M{left + width + 15} {top + 20 + 22 * at}h18" stroke="{colour}" stroke-width="2"/>')
+        out.append(f'<text x="{left + width + 40}" y="{top + 24 + 22 * at}">{name}</text>')
+    random = np.random.default_rng(13)
+    for step in range(13):
+        similarity, shares = measured(0.4 + 0.05 * step, random)
+        row = [f"{similarity:.3f}"]
+        for share, (joined, distance), colour in zip(shares, CHOICES, COLOURS):
+            out.append(f'<circle cx="{x(similarity):.1f}" cy="{y(share):.1f}" r="3" fill="{colour}"/>')
+            row.append(f"{share:.3f} ({recall(similarity, joined, distance):.3f})")
+        print("\t".join(row))
+    out.append("</svg>")
+    with open(path, "w") as file:
+        file.write("\n".join(out) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
