@@ -88,30 +88,39 @@ fn join_one(rule: &Rule<'_>, sketch: usize, partners: &Partners, step: &Step<'_>
 
     let several: Vec<usize> = (0..values.len()).filter(|&value| sets_of(value).len() > 1).collect();
     several.into_par_iter().try_for_each(|value| {
-        let same = sets_of(value);
         let mut found = Vec::new();
-        for (at, &a) in same.iter().enumerate() {
-            found.extend(
-                same[at + 1..].iter().filter(|&&b| rule.is_new(a, b, sketch)).map(|&b| -> Partner { (a, b) }),
-            );
-            hand_over(&mut found, partners, step, false)?;
-        }
+        pair_up(rule, sketch, sets_of(value), sets_of(value), partners, &mut found, step)?;
         hand_over(&mut found, partners, step, true)
     })?;
     join::visit_pairs(&values, rule.search.distance, |pairs| {
         let mut found = Vec::new();
-        for &Pair { a, b, .. } in pairs {
-            for &x in sets_of(a) {
-                found.extend(
-                    sets_of(b).iter().filter(|&&y| rule.is_new(x, y, sketch)).map(|&y| -> Partner { (x, y) }),
-                );
-            }
+        let paired = pairs.iter().try_for_each(|&Pair { a, b, .. }| {
+            pair_up(rule, sketch, sets_of(a), sets_of(b), partners, &mut found, step)?;
+            pair_up(rule, sketch, sets_of(b), sets_of(a), partners, &mut found, step)
+        });
+        match paired.and_then(|()| hand_over(&mut found, partners, step, true)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
         }
-        if hand_over(&mut found, partners, step, true).is_err() {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
     })
+}
+
+/// Finds, for each of some sets, those of others that are preferred to it and are to be compared with it.
+fn pair_up(
+    rule: &Rule<'_>,
+    sketch: usize,
+    sets: &[u32],
+    others: &[u32],
+    partners: &Partners,
+    found: &mut Vec<Partner>,
+    step: &Step<'_>,
+) -> Result<()> {
+    for &set in sets {
+        let wanted = partners.wanted(set, others).iter();
+        found.extend(wanted.filter(|&&other| rule.is_new(set, other, sketch)).map(|&other| (set, other)));
+        hand_over(found, partners, step, false)?;
+    }
+    Ok(())
 }
 
 /// Hands over what was found, if it is much or all.

@@ -70,7 +70,7 @@ impl Similar {
         let sets = Sets::new(sketches, preference);
         let search = choice::choose(wanted.least, wanted.recall, sets.len())?.search;
         let all = wanted.pairs || wanted.cluster_by == ClusterBy::Components;
-        let partners = Partners::new(all);
+        let partners = Partners::new(all, sets.len());
         let rule = Rule { sets: &sets, sketches, search, least: wanted.least };
         small::join(&sets, sketches, wanted.least, &partners, &step)?;
         candidates::join(&rule, &partners, &step)?;

@@ -1,6 +1,7 @@
 //! Pairs of sets that may be similar, as they are found.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -17,6 +18,8 @@ pub(super) type Partner = (u32, u32);
 /// Collects pairs from several threads.
 pub(super) struct Partners {
     all: bool,
+    /// Of each set, the last partner that is still wanted: so crowds are not paired all with all.
+    last: Vec<AtomicU32>,
     found: Mutex<Found>,
 }
 
@@ -29,9 +32,17 @@ struct Found {
 }
 
 impl Partners {
-    /// All pairs, or [`MOST`] of each set.
-    pub(super) fn new(all: bool) -> Self {
-        Partners { all, found: Mutex::new(Found { limit: CROWDED_AFTER, ..Found::default() }) }
+    /// All pairs of so many sets, or [`MOST`] of each.
+    pub(super) fn new(all: bool, sets: usize) -> Self {
+        let last = (0..if all { 0 } else { sets }).map(|_| AtomicU32::new(u32::MAX)).collect();
+        Partners { all, last, found: Mutex::new(Found { limit: CROWDED_AFTER, ..Found::default() }) }
+    }
+
+    /// The sets of some that ascend, with which a set makes pairs that are wanted: those that are preferred to it, up to the
+    /// last of [`MOST`] that were found before.
+    pub(super) fn wanted<'a>(&self, worse: u32, sets: &'a [u32]) -> &'a [u32] {
+        let last = self.last.get(worse as usize).map_or(u32::MAX, |last| last.load(Ordering::Relaxed));
+        &sets[..sets.partition_point(|&better| better < worse && better <= last)]
     }
 
     /// Takes pairs, each in either order.
@@ -40,7 +51,7 @@ impl Partners {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.pairs.extend(pairs.iter().map(|&(a, b)| (a.max(b), a.min(b))));
         if !self.all && found.pairs.len() >= found.limit {
-            found.leave_out();
+            found.leave_out(&self.last);
             found.limit = (found.pairs.len() * 2).max(CROWDED_AFTER);
         }
     }
@@ -51,7 +62,7 @@ impl Partners {
         if self.all {
             found.sort();
         } else {
-            found.leave_out();
+            found.leave_out(&self.last);
         }
         (found.pairs, found.crowded)
     }
@@ -63,19 +74,67 @@ impl Found {
         self.pairs.dedup();
     }
 
-    fn leave_out(&mut self) {
+    fn leave_out(&mut self, last: &[AtomicU32]) {
         self.sort();
         let (mut set, mut count) = (u32::MAX, 0);
         let crowded = &mut self.crowded;
-        self.pairs.retain(|&(worse, _)| {
+        self.pairs.retain(|&(worse, better)| {
             if worse != set {
                 (set, count) = (worse, 0);
             }
             count += 1;
-            if count > MOST {
+            if count == MOST {
+                // There may be more.
                 crowded.insert(worse);
+                last[worse as usize].store(better, Ordering::Relaxed);
             }
             count <= MOST
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rayon::prelude::*;
+
+    use super::*;
+    use crate::random::random;
+
+    #[test]
+    fn the_most_preferred_of_a_crowd_are_kept() {
+        const SETS: u32 = 500;
+        let mut state = 1;
+        let mut pairs: Vec<Partner> = (0..SETS).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
+        pairs.retain(|_| !random(&mut state).is_multiple_of(3));
+        let of_set =
+            |set: u32| -> Vec<u32> { pairs.iter().filter(|pair| pair.0 == set).map(|pair| pair.1).collect() };
+        let partners = Partners::new(false, SETS as usize);
+        // Left out every few pairs.
+        partners.found.lock().unwrap().limit = 1000;
+        (0..SETS).into_par_iter().rev().for_each(|set| {
+            let others = of_set(set);
+            let wanted: Vec<Partner> =
+                partners.wanted(set, &others).iter().map(|&other| (other, set)).collect();
+            partners.extend(&wanted);
+            partners.found.lock().unwrap().limit = 1000;
+        });
+        let (kept, crowded) = partners.finish();
+        for set in 0..SETS {
+            let best: Vec<Partner> = of_set(set).into_iter().take(MOST).map(|other| (set, other)).collect();
+            let start = kept.partition_point(|pair| pair.0 < set);
+            assert_eq!(kept[start..start + best.len()], best[..]);
+            assert_eq!(crowded.contains(&set), best.len() == MOST, "{set}");
+        }
+    }
+
+    #[test]
+    fn all_are_kept_if_they_are_wanted() {
+        let partners = Partners::new(true, 0);
+        let all: Vec<Partner> = (1..1000).map(|other| (0, other)).collect();
+        partners.extend(&all);
+        partners.extend(&all[..10]);
+        assert_eq!(partners.wanted(1000, &[1, 2, 1000]), [1, 2]);
+        let (kept, crowded) = partners.finish();
+        assert_eq!((kept.len(), crowded.len()), (999, 0));
     }
 }

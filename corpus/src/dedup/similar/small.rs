@@ -16,6 +16,9 @@ use super::partners::{Partner, Partners};
 use super::sets::Sets;
 use crate::watch::Step;
 
+/// Pairs that are handed over together.
+const MUCH: usize = 4096;
+
 /// Sets of up to so many features are as similar as asked for to some that are small.
 pub(in super::super) fn largest(least: f64) -> u32 {
     (f64::from(SMALL) / least).ceil() as u32
@@ -60,17 +63,22 @@ pub(super) fn join(
     let shared: Vec<&[(u64, u32)]> =
         firsts.chunk_by(|a, b| a.0 == b.0).filter(|some| some.len() > 1).collect();
     shared.into_par_iter().try_for_each(|some| {
+        let same: Vec<u32> = some.iter().map(|&(_, set)| set).collect();
         let mut found: Vec<Partner> = Vec::new();
-        for (at, &(_, a)) in some.iter().enumerate() {
-            let x = members_of(a);
-            for &(_, b) in &some[at + 1..] {
-                let y = members_of(b);
-                let (short, long) = (x.len() as u32, y.len() as u32);
-                if short.min(long) < SMALL && may_be_similar(short, long, least) && jaccard(x, y) >= least {
-                    found.push((a, b));
+        for &set in &same {
+            let x = members_of(set);
+            for &other in partners.wanted(set, &same) {
+                let y = members_of(other);
+                let (one, two) = (x.len() as u32, y.len() as u32);
+                if one.min(two) < SMALL && may_be_similar(one, two, least) && jaccard(x, y) >= least {
+                    found.push((set, other));
                 }
             }
             step.add(0)?;
+            if found.len() >= MUCH {
+                partners.extend(&found);
+                found.clear();
+            }
         }
         partners.extend(&found);
         step.add(found.len() as u64)
