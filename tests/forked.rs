@@ -1,12 +1,17 @@
 //! A process that is forked while a store is open: it is told so, and leaves the store alone.
+#![cfg(unix)]
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Mutex;
 
 use fork::{Fork, fork, waitpid};
 use simstore::error::ErrorCode;
 use simstore::{BuildOptions, Builder, Durability, Error, Snapshot, Store, StoreOptions};
+
+/// One test at a time: a child holds the locks of all stores that are open.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Does something in a child of this process, of which only the calling thread goes on.
 fn in_child(folder: &Path, work: impl FnOnce()) {
@@ -39,6 +44,7 @@ fn is_forked<T>(result: Result<T, Error>) -> bool {
 
 #[test]
 fn a_store_refuses_and_stays_as_it_is() {
+    let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let mut open = Some(Store::<u64>::open(&path, StoreOptions::default()).unwrap());
@@ -46,6 +52,10 @@ fn a_store_refuses_and_stays_as_it_is() {
     store.insert(1, 1).unwrap();
     store.flush().unwrap();
     store.insert(2, 2).unwrap();
+    // The log that was flushed is removed in the background.
+    while files(&path).iter().filter(|(name, _)| name.ends_with(".log")).count() > 1 {
+        std::thread::yield_now();
+    }
     let before = files(&path);
     let snapshot = store.snapshot();
     in_child(folder.path(), || {
@@ -76,6 +86,7 @@ fn a_store_refuses_and_stays_as_it_is() {
 /// Files that are being written are removed by whoever began them alone.
 #[test]
 fn a_build_and_a_load_go_on() {
+    let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
     let (path, built) = (folder.path().join("store"), folder.path().join("built"));
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();

@@ -5,8 +5,6 @@ mod build;
 mod cancelled;
 mod corruption;
 mod exactness;
-#[cfg(unix)]
-mod forked;
 mod golden;
 mod killed;
 mod layers;
