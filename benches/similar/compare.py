@@ -24,6 +24,7 @@ CORPORA = {
 # What it takes for similar it finds by the threshold; else by a distance of its own.
 RIVALS = {
     "rensa": ("rensa 0.5.0, 256 permutations, 32 bands", "pairs"),
+    "rensa-texts": ("the same, from the corpus as it stands", "pairs"),
     "rensa-stars": ("rensa 0.5.0, its deduplicator, 256", "removed"),
     "datasketch": ("datasketch 2.0.0, 256", "pairs"),
     "text-dedup-minhash": ("text-dedup 0.4.0, MinHash, 256", "clusters"),
@@ -32,8 +33,8 @@ RIVALS = {
 }
 # They take minutes.
 ONCE = {"datasketch", "text-dedup-minhash", "text-dedup-simhash", "pypi-simhash"}
-# It cuts texts itself, into 3-grams of characters.
-FROM_TEXTS = {"text-dedup-simhash"}
+# They cut texts themselves.
+FROM_TEXTS = {"rensa-texts", "text-dedup-simhash"}
 
 
 class Truth:
@@ -188,13 +189,14 @@ class Bench:
         return corpus, shingles, pairs
 
     def simstore(self, corpus, similarity, runs):
+        """With all pairs, and with what is left alone: figures of both, the pairs, the ids of what is left."""
         found, kept = self.path("simstore", ".tsv"), self.path("simstore", ".jsonl")
         dedup = [self.arguments.simstore, "dedup", "--quiet", "--similar", str(similarity)]
         figures = medians([*dedup, "--pairs", found, corpus], runs)
-        subprocess.run([*dedup, "--output", kept, corpus], check=True, stdout=subprocess.DEVNULL)
+        figures_of_kept = medians([*dedup, "--output", kept, corpus], runs)
         with open(kept, encoding="utf-8") as lines:
             kept = {json.loads(line)["id"] for line in lines}
-        return figures, read(found, header=True, columns=2), kept
+        return figures, figures_of_kept, read(found, header=True, columns=2), kept
 
     def rival(self, tool, corpus, shingles, similarity, runs):
         found = self.path(tool, ".tsv")
@@ -215,9 +217,12 @@ class Bench:
         print(f"| brute force, stars | 1 | 1 | {truth.left():,} | 0 | | | |")
         runs = self.arguments.runs
         if "simstore" in self.arguments.tools:
-            figures, found, kept = self.simstore(corpus, similarity, runs)
+            figures, figures_of_kept, found, kept = self.simstore(corpus, similarity, runs)
             removed = {place for document, place in truth.places.items() if document not in kept}
-            row(f"`simstore dedup --similar {similarity}`", truth.score("pairs", found, removed), count, figures)
+            row(f"`simstore dedup --similar {similarity} --pairs`", truth.score("pairs", found, removed), count, figures)
+            removed = [document for document in truth.places if document not in kept]
+            score = truth.score("removed", [[document] for document in removed])
+            row(f"`simstore dedup --similar {similarity} --output`", score, count, figures_of_kept)
         for tool, (title, kind) in RIVALS.items():
             if tool not in self.arguments.tools:
                 continue

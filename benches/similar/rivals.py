@@ -8,9 +8,11 @@ all tools have the same sets, and none has to clean or cut texts.
 """
 
 import argparse
+import gzip
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,9 +28,19 @@ def documents(path):
             yield document["id"], document["text"].split(" ")
 
 
-def batches(path):
+def cut_documents(path):
+    """Documents of a compressed corpus, cut as an expression cuts them; a Han character is a word. Markup is words, too."""
+    word = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            document = json.loads(line)
+            words = word.findall(document["text"].lower())
+            yield document["id"], [" ".join(shingle) for shingle in zip(words, words[1:], words[2:])] or words
+
+
+def batches(documents):
     names, sets = [], []
-    for name, shingles in documents(path):
+    for name, shingles in documents:
         names.append(name)
         sets.append(shingles)
         if len(names) == BATCH:
@@ -37,13 +49,13 @@ def batches(path):
     yield names, sets
 
 
-def rensa(path, similarity):
+def rensa(path, similarity, documents=documents):
     """Pairs of one of 32 bands whose sketches are similar enough."""
     from rensa import RMinHash, RMinHashLSH
 
     index = RMinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, num_bands=32)
     names, sketches = [], []
-    for some, sets in batches(path):
+    for some, sets in batches(documents(path)):
         sketched = RMinHash.from_token_sets(sets, num_perm=PERMUTATIONS, seed=42)
         index.insert_many(sketched, start_key=len(names))
         names += some
@@ -54,12 +66,16 @@ def rensa(path, similarity):
                 yield names[a], names[b]
 
 
+def rensa_texts(path, similarity):
+    return rensa(path, similarity, cut_documents)
+
+
 def rensa_stars(path, similarity):
     """What its deduplicator removes, as its documentation shows."""
     from rensa import RMinHashDeduplicator
 
     deduplicator = RMinHashDeduplicator(threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True)
-    for names, sets in batches(path):
+    for names, sets in batches(documents(path)):
         for name, kept in zip(names, deduplicator.add_pairs(zip(names, sets))):
             if not kept:
                 yield (name,)
@@ -71,7 +87,7 @@ def datasketch(path, similarity):
 
     index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)
     names, sketches = [], []
-    for some, sets in batches(path):
+    for some, sets in batches(documents(path)):
         for name, shingles in zip(some, sets):
             sketch = MinHash(num_perm=PERMUTATIONS)
             sketch.update_batch([shingle.encode() for shingle in shingles])
@@ -140,6 +156,7 @@ def pypi_simhash(path, _similarity):
 
 TOOLS = {
     "rensa": rensa,
+    "rensa-texts": rensa_texts,
     "rensa-stars": rensa_stars,
     "datasketch": datasketch,
     "text-dedup-minhash": text_dedup_minhash,
