@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome, with_flags};
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
     /// How a text becomes features: a tokenizer, then options, after commas, as in chars-4,strip-html,weights=none;
-    /// `simstore profiles` says what there is [default: auto,strip-markup, or that of the store]
+    /// `simstore profiles` says what there is [default: by-script,strip-markup,simplified, or that of the store]
     #[arg(long = "profile", value_name = "NAME")]
     name: Option<String>,
     /// Make the same fingerprints as another tool; the same as --profile with the preset's name
@@ -54,11 +54,15 @@ impl ProfileArgs {
         self.name.as_deref().or(self.preset.map(Preset::name))
     }
 
+    /// Whether an option says anything of the profile.
+    pub(crate) fn is_given(&self) -> bool {
+        let ResourceArgs { dictionary, idf, stop_words } = &self.resources;
+        self.name().is_some() || [dictionary, idf, stop_words].iter().any(|file| file.is_some())
+    }
+
     /// The profile that is asked for; none where no option says any.
     pub(crate) fn given(&self) -> Outcome<Option<Profile>> {
-        let ResourceArgs { dictionary, idf, stop_words } = &self.resources;
-        let is_given = [dictionary, idf, stop_words].iter().any(|file| file.is_some());
-        if is_given || self.name().is_some() { self.profile(None).map(Some) } else { Ok(None) }
+        if self.is_given() { self.profile(None).map(Some) } else { Ok(None) }
     }
 }
 

@@ -32,6 +32,7 @@ const PARTS: [(&str, &[(&str, &str)]); 5] = [
     (
         "Tokenizers",
         &[
+            ("by-script", "every character where the text is Chinese; else every two successive words, once"),
             ("auto", "as jieba-50 where the text is Chinese, else as words-2"),
             ("words-N", "every N successive words, N from 1 to 8; a Han character is a word"),
             ("chars-N", "every N successive characters, N from 1 to 16"),

@@ -184,7 +184,7 @@ fn read_text(path: &Path) -> Outcome<String> {
 
 /// How texts become fingerprints: as those of the store's documents, or as is asked for if it does not tell.
 fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<Profile> {
-    if store.profile().is_empty() && args.profile.given()?.is_none() {
+    if store.profile().is_empty() && !args.profile.is_given() {
         let profile = Profile::default();
         complain(&format!(
             "warning: the store does not say how its texts were fingerprinted: `{profile}` is assumed; choose another \

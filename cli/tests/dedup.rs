@@ -9,7 +9,7 @@ use crate::{Folder, Random, fields, hex_lines, sample};
 #[test]
 fn clusters_of_the_samples() {
     let folder = Folder::new();
-    for (name, documents, similar, near) in [("en.jsonl", 77, 6, 3), ("zh.jsonl", 71, 4, 4)] {
+    for (name, documents, similar, near) in [("en.jsonl", 77, 6, 2), ("zh.jsonl", 71, 4, 4)] {
         for (args, clusters) in [(&[][..], similar), (&["--similar", "0.8"], similar), (&["-d", "3"], near)] {
             let run = folder.run(&[&["dedup", &sample(name)], args].concat());
             assert!(run.stderr.contains(&format!("{documents} documents")), "{}", run.stderr);

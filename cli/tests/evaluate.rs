@@ -231,7 +231,7 @@ fn the_pairs_of_the_samples() {
     let text = folder.run(&["evaluate", &pairs]).ok();
     assert!(
         text.starts_with(
-            "auto,strip-markup, 64 bits: 40 positive pairs, 0 negative pairs, 3,120 random pairs\n"
+            "by-script,strip-markup,simplified, 64 bits: 40 positive pairs, 0 negative pairs, 3,120 random pairs\n"
         ),
         "{text}"
     );
@@ -252,7 +252,10 @@ fn the_pairs_of_the_samples() {
     assert!(text.lines().take(20).all(|line| line.chars().count() <= 100), "{text}");
     // At 128 bits, k = 3 is not the paper's.
     let wide = folder.run(&["evaluate", &pairs, "--bits", "128"]).ok();
-    assert!(wide.contains("auto,strip-markup, 128 bits") && !wide.contains("paper"), "{wide}");
+    assert!(
+        wide.contains("by-script,strip-markup,simplified, 128 bits") && !wide.contains("paper"),
+        "{wide}"
+    );
 }
 
 #[test]

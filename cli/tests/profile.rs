@@ -58,12 +58,14 @@ fn texts_do_not_join_a_store_of_fingerprints_by_guess() {
 fn bad_profiles() {
     let folder = with_text();
     let fingerprint = |args: &[&str]| folder.run(&[&["fingerprint", "a.jsonl"], args].concat());
-    fingerprint(&["--profile", "letters"]).fails(2, "expected `auto`, `words-1` to `words-8`");
+    fingerprint(&["--profile", "letters"]).fails(2, "expected `by-script`, `auto`, `words-1` to `words-8`");
     fingerprint(&["--profile", "words-2,main-text"]).fails(2, "it needs `strip-html`");
     fingerprint(&["--profile", "words-2,weights=idf"]).fails(2, "--idf FILE");
     fingerprint(&["--dictionary", "none.txt"]).fails(1, "none.txt: cannot read");
     folder.write("words.txt", "word\nanother word and more\n");
-    fingerprint(&["--dictionary", "words.txt"]).fails(1, "words.txt:2: no line of a dictionary");
+    fingerprint(&["--dictionary", "words.txt"]).fails(2, "`by-script` takes no keywords");
+    fingerprint(&["--profile", "auto", "--dictionary", "words.txt"])
+        .fails(1, "words.txt:2: no line of a dictionary");
     folder.write("idf.txt", "word\n");
     fingerprint(&["--profile", "jieba", "--idf", "idf.txt"]).fails(1, "idf.txt:1: no line of an IDF table");
     fingerprint(&["--profile", "words-2", "--stop-words", "words.txt"]).fails(2, "takes no keywords");
@@ -152,7 +154,10 @@ fn each_part_of_a_name_is_explained_and_is_one() {
     let folder = with_text();
     let parts = folder.run(&["profiles", "--json"]).json();
     let text = folder.run(&["profiles"]).ok();
-    assert!(text.starts_with("The default is auto,strip-markup; texts are compared by words-3,"), "{text}");
+    assert!(
+        text.starts_with("The default is by-script,strip-markup,simplified; texts are compared by words-3,"),
+        "{text}"
+    );
     for object in &parts {
         assert_eq!(fields(object), ["group", "meaning", "part"]);
         let [group, part] = ["group", "part"].map(|field| object[field].as_str().unwrap());

@@ -183,7 +183,7 @@ fn a_store_that_does_not_tell_its_profile() {
     folder.write("a.hex", lines);
     folder.run(&["build", "store", "a.hex"]).ok();
     let run = folder.run(&["query", "store", "--text", text]);
-    assert!(run.stderr.contains("`auto,strip-markup` is assumed"), "{}", run.stderr);
+    assert!(run.stderr.contains("`by-script,strip-markup,simplified` is assumed"), "{}", run.stderr);
     assert_eq!(run.ok(), "");
     let run = folder.run(&["query", "store", "--text", text, "--profile", "chars-3"]);
     assert!(!run.stderr.contains("assumed"), "{}", run.stderr);

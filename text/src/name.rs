@@ -25,13 +25,16 @@ pub(crate) struct Name {
     pub(crate) hash: FeatureHash,
 }
 
-const TOKENIZERS: &str = "`auto`, `words-1` to `words-8`, `chars-1` to `chars-16`, `jieba-1` to `jieba-1000`, \
+const TOKENIZERS: &str = "`by-script`, `auto`, `words-1` to `words-8`, `chars-1` to `chars-16`, `jieba-1` to `jieba-1000`, \
     `phrases`, `sentences-1` to `sentences-100`, `tokens`, `features`, or a preset: `pypi-simhash`, `seomoz-simhash`, \
     `yanyiwu-simhash`, `string-hash-64`, `string-hash-128` or `practice-report`";
 
 const OPTIONS: &str = "`search`, `dictionary=CHECKSUM`, `stop-words=CHECKSUM`, `idf=CHECKSUM`, `keep-front-matter`, \
     `strip-markup`, `strip-html`, `main-text`, `no-nfkc`, `keep-case`, `simplified`, `only-han`, `strip-digits`, \
     `weights=WEIGHTS` or `hash=HASH`";
+
+/// The tokenizer whose name has a hyphen and no number.
+const BY_SCRIPT: &str = "by-script";
 
 fn bad<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::BadArgument(reason.into()))
@@ -226,6 +229,9 @@ impl FromStr for Tokenizer {
         if let Ok(preset) = name.parse::<Preset>() {
             return Ok(Tokenizer::Preset(preset));
         }
+        if name == BY_SCRIPT {
+            return Ok(Tokenizer::ByScript);
+        }
         let number = |digits: &str, max: usize| {
             let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
             digits.parse().ok().filter(|n| canonical && (1..=max).contains(n))
@@ -256,6 +262,7 @@ impl fmt::Display for Tokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Tokenizer::Auto => write!(f, "auto"),
+            Tokenizer::ByScript => f.write_str(BY_SCRIPT),
             Tokenizer::Words(n) => write!(f, "words-{n}"),
             Tokenizer::Chars(n) => write!(f, "chars-{n}"),
             Tokenizer::Jieba(count) => write!(f, "jieba-{count}"),
@@ -330,6 +337,8 @@ mod tests {
     fn names_round_trip() {
         for name in [
             "auto",
+            "by-script",
+            "by-script,strip-markup,simplified",
             "words-1",
             "words-8",
             "chars-16",
@@ -382,6 +391,8 @@ mod tests {
             "jieba-1001",
             "jieba-99999999999999999999",
             "auto-2",
+            "by-script-2",
+            "by",
             "sentences",
             "sentences-101",
             "phrases-2",
@@ -414,6 +425,7 @@ mod tests {
             ("words-2,strip-markup,main-text", "needs `strip-html`"),
             ("words-2,strip-html,strip-markup", "choose one"),
             ("words-2,search", "`words-2` takes no keywords"),
+            ("by-script,search", "`by-script` takes no keywords"),
             ("chars-2,dictionary=0000000000000000", "`chars-2` takes no keywords"),
             ("features,stop-words=0000000000000000", "takes no keywords"),
             ("features,keep-case", "as they are"),
@@ -466,7 +478,7 @@ mod tests {
         /// Whatever is taken for a name, its canonical form says the same.
         #[test]
         fn canonical_names_say_the_same(
-            tokenizer in prop::sample::select(vec!["auto", "words-3", "jieba", "jieba-7", "phrases", "features", "chars-2", "x"]),
+            tokenizer in prop::sample::select(vec!["auto", "by-script", "words-3", "jieba", "jieba-7", "phrases", "features", "chars-2", "x"]),
             options in prop::collection::vec(prop::sample::select(OPTIONS.split('`').filter(|s| !s.starts_with([',', ' '])).collect::<Vec<_>>()), 0..5),
             weights in prop::sample::select(vec!["tf", "idf", "levels", "none"]),
             checksum in "[0-9a-f]{16}",

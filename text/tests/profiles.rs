@@ -33,8 +33,10 @@ fn profile(name: &str) -> Profile {
 }
 
 /// Names in which every tokenizer, option and weight comes.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 24] = [
     "auto",
+    "auto,strip-markup",
+    "by-script,strip-markup,simplified",
     "auto,search,simplified,only-han",
     "auto,weights=levels",
     "words-2",
@@ -76,7 +78,7 @@ fn golden() {
         assert_eq!(named.fingerprint(&text), Some(expected), "{row}");
         rows += 1;
     }
-    assert_eq!(rows, 156);
+    assert_eq!(rows, 173);
 }
 
 /// Undoes `str::escape_debug` for the characters of the golden file.

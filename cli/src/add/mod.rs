@@ -199,20 +199,20 @@ fn options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> Outcome
 
 /// How texts become fingerprints: one store has one profile. How fingerprints were made only the user can know.
 fn profile_of<F: Fingerprint>(args: &AddArgs, kind: InputKind, exists: bool) -> Outcome<Option<Profile>> {
-    let given = args.documents.profile.given()?;
+    let profile = &args.documents.profile;
     if kind == InputKind::Fingerprints {
-        return Ok(given);
+        return profile.given();
     }
     if !exists {
         let default = || if args.similar.is_some() { Profile::shingles() } else { Profile::default() };
-        return Ok(Some(given.unwrap_or_else(default)));
+        return Ok(Some(profile.given()?.unwrap_or_else(default)));
     }
     let stored = Snapshot::<F>::open(&args.store)?;
-    if stored.profile().is_empty() && given.is_none() {
+    if stored.profile().is_empty() && !profile.is_given() {
         return Err(Failure::Usage(format!(
             "{}: the store does not tell how its texts were fingerprinted: say --profile NAME as it was",
             args.store.display()
         )));
     }
-    args.documents.profile.profile(Some(stored.profile())).map(Some)
+    profile.profile(Some(stored.profile())).map(Some)
 }

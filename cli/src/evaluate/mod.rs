@@ -72,7 +72,7 @@ pub(crate) struct EvaluateArgs {
     /// Labelled pairs: .jsonl files; `-` is standard input
     #[arg(required = true, value_name = "PAIRS")]
     inputs: Vec<PathBuf>,
-    /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: auto,strip-markup]
+    /// How a text becomes features, as for `simstore fingerprint`; repeatable, to compare [default: by-script,strip-markup,simplified]
     #[arg(long = "profile", value_name = "NAME")]
     profiles: Vec<String>,
     #[command(flatten)]

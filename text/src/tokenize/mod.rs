@@ -6,10 +6,17 @@ mod lines;
 mod phrases;
 mod words;
 
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::clean::is_mostly_han;
 use crate::presets::Preset;
+use crate::simhash::HashedHasher;
 pub(crate) use crate::tokenize::jieba::Keywords;
 
-/// Words in a feature of `auto`, and of a text without keywords.
+/// Words in a feature of `auto` and `by-script`, and of a text without keywords.
 const AUTO_WORDS: usize = 2;
 /// Keywords of a text, where a name does not say.
 pub(crate) const DEFAULT_KEYWORDS: usize = 50;
@@ -19,6 +26,7 @@ pub(crate) const DEFAULT_KEYWORDS: usize = 50;
 pub(crate) enum Tokenizer {
     #[default]
     Auto,
+    ByScript,
     Words(usize),
     Chars(usize),
     Jieba(usize),
@@ -49,6 +57,16 @@ impl Tokenizer {
         let mut each = |feature: &str| visit(feature, 1);
         match self {
             Tokenizer::Auto | Tokenizer::Jieba(_) => words::word_ngrams(text, AUTO_WORDS, each),
+            Tokenizer::ByScript if is_mostly_han(text) => words::word_ngrams(text, 1, each),
+            Tokenizer::ByScript => {
+                let mut seen = HashSet::<u64, BuildHasherDefault<HashedHasher>>::default();
+                words::word_ngrams(text, AUTO_WORDS, |feature| {
+                    // Two features of the same 64 bits are too rare to matter.
+                    if seen.insert(xxh3_64(feature.as_bytes())) {
+                        each(feature);
+                    }
+                });
+            }
             Tokenizer::Words(n) => words::word_ngrams(text, n, each),
             Tokenizer::Chars(n) => chars::char_ngrams(text, n, each),
             Tokenizer::Phrases => phrases::phrases(text, each),
