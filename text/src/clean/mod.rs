@@ -52,8 +52,10 @@ impl Cleaning {
     /// The steps after those that a document needs: words of a list take them too.
     pub(crate) fn normalise<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = normal::normalise(text, !self.no_nfkc, !self.keep_case);
-        if self.simplified && !text.is_ascii() {
-            text = simplified::simplified(&text).into();
+        if self.simplified
+            && let Cow::Owned(simplified) = simplified::simplified(&text)
+        {
+            text = simplified.into();
         }
         if self.only_han {
             text = han::only_han(&text).into();

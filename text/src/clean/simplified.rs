@@ -1,5 +1,6 @@
 //! Traditional Chinese to simplified.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use ferrous_opencc::OpenCC;
@@ -9,15 +10,50 @@ use ferrous_opencc::config::BuiltinConfig;
 static OPENCC: LazyLock<OpenCC> =
     LazyLock::new(|| OpenCC::from_config(BuiltinConfig::T2s).expect("the tables are part of the crate"));
 
+/// Where the characters of [`CHANGING`] begin and end.
+const TABLE: std::ops::Range<u32> = 0x3400..0xa000;
+/// Which characters OpenCC changes where they stand alone. To ask it once for each takes some milliseconds; texts have few of them.
+static CHANGING: LazyLock<Vec<bool>> = LazyLock::new(|| {
+    let changes = |c: char| OPENCC.convert(c.encode_utf8(&mut [0; 4])) != String::from(c);
+    TABLE.map(|c| char::from_u32(c).is_some_and(changes)).collect()
+});
+/// Those that it changes in phrases only: of the phrases whose other characters all stay, each has one of these.
+const CHANGING_IN_PHRASES: [char; 6] = ['沈', '牴', '瞭', '藉', '衹', '覆'];
+
 /// The text with traditional characters and phrases in their simplified forms, as by OpenCC's
 /// configuration `t2s`.
-pub(crate) fn simplified(text: &str) -> String {
-    OPENCC.convert(text)
+pub(crate) fn simplified(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(may_change) {
+        return text.into();
+    }
+    let mut simplified = String::with_capacity(text.len());
+    // All phrases are of Han characters alone: none goes over what is another.
+    for run in text.split_inclusive(|c| !is_han(c)) {
+        match run.chars().any(may_change) {
+            true => simplified.push_str(&OPENCC.convert(run)),
+            false => simplified.push_str(run),
+        }
+    }
+    simplified.into()
+}
+
+/// Whether a character is one that OpenCC has in its tables: all these are Han.
+fn is_han(c: char) -> bool {
+    c >= '\u{3400}' && (TABLE.contains(&u32::from(c)) || c >= '\u{f900}')
+}
+
+/// Whether OpenCC may change a text in which the character stands. Rare ones beyond the table are not looked up.
+fn may_change(c: char) -> bool {
+    match TABLE.contains(&u32::from(c)) {
+        true => CHANGING[(u32::from(c) - TABLE.start) as usize] || CHANGING_IN_PHRASES.contains(&c),
+        false => c >= '\u{20000}',
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn characters_and_phrases() {
@@ -26,6 +62,35 @@ mod tests {
         assert_eq!(simplified("乾坤、乾燥、一目瞭然"), "乾坤、干燥、一目了然");
         for same in ["", "汉语的数据库，plain text。", "\u{0}\u{10ffff}"] {
             assert_eq!(simplified(same), same);
+        }
+    }
+
+    /// Some phrases in which only one of a few characters changes, and others.
+    const PHRASES: [&str; 16] = [
+        "一目瞭然",
+        "反反覆覆",
+        "沈默",
+        "牴牾",
+        "以免藉口",
+        "衹得",
+        "彷徨",
+        "有序",
+        "乾坤",
+        "漢",
+        "𠁞",
+        "中",
+        "文",
+        "a ",
+        "，",
+        "\u{f900}",
+    ];
+
+    proptest! {
+        #[test]
+        fn as_opencc_does(phrases in prop::collection::vec(prop::sample::select(&PHRASES[..]), 0..20), han in "[\u{3400}-\u{9fff}]{0,9}") {
+            for text in [phrases.concat(), phrases.join(&han), han] {
+                prop_assert_eq!(simplified(&text), OPENCC.convert(&text));
+            }
         }
     }
 }
