@@ -98,7 +98,7 @@ fn what_a_store_of_similar_documents_cannot_do_is_said() {
     folder.write("a.hex", "0000000000000000\t7\n");
     folder.run(&["add", "-q", "--similar", "0.8", "pages", "one.jsonl"]).ok();
     folder.run(&["add", "-q", "plain", "one.jsonl"]).ok();
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 14] = [
         (&["add", "pages", "a.hex"], 2, "takes texts"),
         (&["add", "--similar", "0.8", "new", "a.hex"], 2, "--similar is for documents"),
         (&["add", "--similar", "0.9", "pages", "one.jsonl"], 1, "similar 0.9 recall 0.95"),
@@ -107,7 +107,12 @@ fn what_a_store_of_similar_documents_cannot_do_is_said() {
         (&["add", "--similar", "1.3", "new", "one.jsonl"], 2, "expected a number above 0"),
         (&["add", "--same-id", "replace", "pages", "one.jsonl"], 2, "delete the document first"),
         (&["delete", "pages", "a.hex"], 2, "several fingerprints each"),
-        (&["dedup", "one.jsonl", "--against", "pages"], 1, "simstore add --if-new"),
+        (&["dedup", "one.jsonl", "--against", "pages", "--add"], 2, "--output"),
+        (&["dedup", "one.jsonl", "--against", "pages", "--pairs", "-"], 2, "clusters say"),
+        (&["dedup", "one.jsonl", "--against", "pages", "-s", "0.7"], 2, "0.8 similar or more"),
+        (&["dedup", "one.jsonl", "--against", "pages", "-d", "3"], 2, "in its own way"),
+        (&["dedup", "a.hex", "--against", "pages"], 2, "in its own way"),
+        (&["dedup", "one.jsonl", "--against", "plain", "-s", "0.8"], 2, "--similar compares texts"),
     ];
     for (args, code, expected) in cases {
         let run = folder.run(args);
@@ -119,4 +124,46 @@ fn what_a_store_of_similar_documents_cannot_do_is_said() {
         );
     }
     assert!(!folder.path("new").exists());
+}
+
+#[test]
+fn new_documents_are_compared_with_a_store_by_samples_and_with_one_another_by_texts() {
+    let folder = Folder::new();
+    let stored = page(&json!("long"), 400, 0) + &page(&json!("small"), 20, 0);
+    folder.write("stored.jsonl", stored);
+    folder.run(&["add", "-q", "--similar", "0.8", "pages", "stored.jsonl"]).ok();
+    let new: String =
+        [("a", 400, 10), ("b", 20, 1), ("c", 400, 200), ("d", 20, 10), ("e", 400, 0), ("f", 10, 10)]
+            .map(|(id, words, others)| page(&json!(id), words, others))
+            .concat();
+    folder
+        .write("new.jsonl", new.clone() + &page(&json!("f"), 10, 10).replace("\"id\":\"f\"", "\"id\":\"g\""));
+    let run = folder.run(&[
+        "dedup",
+        "new.jsonl",
+        "--against",
+        "pages",
+        "--keep-list",
+        "-",
+        "--clusters",
+        "clusters.tsv",
+    ]);
+    assert!(run.stderr.contains("3 documents near what was in the store"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains(
+            "1 document of these by an estimate of the similarity, with a standard error of at most 0.0"
+        ),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.ok(), "c\nd\nf\n");
+    let clusters = folder.read("clusters.tsv");
+    let rows: Vec<Vec<&str>> = clusters.lines().map(|line| line.split('\t').collect()).collect();
+    let of = |id: &str| rows.iter().find(|row| row[0] == id).unwrap()[2..].to_vec();
+    assert_eq!(of("e"), ["long", "1", "true"]);
+    assert_eq!((of("a")[0], of("b")[0], of("g")), ("long", "small", vec!["f", "1", "false"]));
+    let more = folder
+        .run(&["dedup", "new.jsonl", "--against", "pages", "-s", "0.99", "-q", "--keep-list", "-"])
+        .ok();
+    assert_eq!(more, "a\nb\nc\nd\nf\n");
 }

@@ -64,8 +64,8 @@ pub use crate::presets::Preset;
 pub use crate::resources::{Checksum, Resource, Resources};
 pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
 pub use crate::similar::{
-    DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, SIMILAR_MARK, Sample, SimilarAddition, SimilarDocument,
-    SimilarDocuments, SimilarSettings, open_similar, similar_among,
+    DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, Lookup, SIMILAR_MARK, Sample, SimilarAddition,
+    SimilarDocument, SimilarDocuments, SimilarSettings, open_similar, similar_among,
 };
 pub use crate::similarity::{SketchSearch, jaccard};
 pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, sketch};

@@ -52,6 +52,13 @@ impl Summary {
         if let Some(stored) = totals.stored {
             progress.say(&format!("{} near what was in the store", count_of(stored as u64, "document")));
         }
+        if let (Some(estimated @ 1..), Some(standard_error)) = (totals.estimated, totals.standard_error) {
+            progress.say(&format!(
+                "{} of these by an estimate of the similarity, with a standard error of at most {:.3}",
+                count_of(estimated, "document"),
+                standard_error
+            ));
+        }
         if let Some(added) = totals.added {
             progress.say(&format!("{} added to the store", count_of(added, "document")));
         }

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use simstore::store::{Load, is_store};
 use simstore::{Error, Fingerprint, Result, Snapshot, Store, StoreOptions};
-use simstore_text::SIMILAR_MARK;
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
@@ -63,15 +62,6 @@ impl<F: Fingerprint> Against<F> {
             None if exists => Some(Snapshot::open(path)?),
             None => None,
         };
-        if let Some(snapshot) = &snapshot
-            && snapshot.mark(SIMILAR_MARK)?.is_some()
-        {
-            return Err(Error::Refused(format!(
-                "{}: a store of similar documents: `simstore add --if-new` adds what is similar to none of it; a comparison of \
-                 fingerprints needs a store that was made without option `similar`",
-                path.display()
-            )));
-        }
         Ok(Against { path: path.to_path_buf(), store, snapshot })
     }
 

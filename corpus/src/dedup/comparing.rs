@@ -1,7 +1,9 @@
 //! Comparing all that was read, by the question that is asked.
 
-use simstore::{Fingerprint, Result, Snapshot};
-use simstore_text::Profile;
+use std::collections::{BTreeMap, HashSet};
+
+use simstore::{Fingerprint, Match, Result, Snapshot};
+use simstore_text::{Profile, SimilarSettings, similar_among};
 
 use super::clusters::{self, Cluster, Representative};
 use super::corpus::Corpus;
@@ -14,7 +16,12 @@ use super::options::{ClusterBy, Options, Question};
 use super::preference::Preference;
 use super::similar::{Similar, Wanted};
 use super::similarity::Texts;
+use super::sketches::Sketches;
+use crate::watch::Step;
 use crate::{Inputs, Watch};
+
+/// Documents that are similar to stored ones by an estimate that is not exact, and the greatest standard error.
+type Estimated = (u64, f64);
 
 /// What is compared, and how.
 pub(super) struct Comparing<'a, F: Fingerprint> {
@@ -32,6 +39,8 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
     pub(super) profile_of_texts: Option<&'a Profile>,
     /// The store that is compared with.
     pub(super) stored: Option<&'a Snapshot<F>>,
+    /// How similar documents are found in it, if it is a store of such.
+    pub(super) settings: Option<SimilarSettings>,
     pub(super) watch: &'a dyn Watch,
 }
 
@@ -45,9 +54,21 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let distance = match (self.question, &corpus.sketches) {
             (Question::Similarity(least), Some(sketches)) => {
                 let wanted = Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs };
+                let (mut found, estimated) = match (self.stored, self.settings) {
+                    (Some(store), Some(settings)) => {
+                        let (found, estimated) = self.stored_like(sketches, store, &settings, least)?;
+                        (found, Some(estimated))
+                    }
+                    _ => (Vec::new(), None),
+                };
+                let out: HashSet<usize> = found.iter().flat_map(|cluster| cluster.members.clone()).collect();
                 let read = |documents: Vec<usize>| self.features(documents.into_iter());
-                let (similar, clusters) = Similar::find(wanted, sketches, &preference, read, watch)?;
-                return Ok((Nearness::Similarity(similar), clusters));
+                let (mut similar, clusters) =
+                    Similar::find(wanted, sketches, &out, &preference, read, watch)?;
+                similar.estimated = estimated;
+                found.extend(clusters);
+                found.sort_unstable_by_key(|cluster| cluster.members[0]);
+                return Ok((Nearness::Similarity(similar), found));
             }
             // Without sketches there is no other question.
             (Question::Similarity(_), None) => 0,
@@ -74,6 +95,73 @@ impl<F: Fingerprint> Comparing<'_, F> {
             clusters.iter_mut().try_for_each(|cluster| compare_members(cluster, texts))?;
         }
         Ok((Nearness::Distance { groups, texts }, clusters))
+    }
+
+    /// Clusters of what is similar to documents of a store, as far as samples tell: each document is in that of the most
+    /// similar one. And how many documents are in them by an estimate that is not exact, with its greatest standard error.
+    fn stored_like(
+        &mut self,
+        sketches: &Sketches,
+        store: &Snapshot<F>,
+        settings: &SimilarSettings,
+        least: f64,
+    ) -> Result<(Vec<Cluster<F>>, Estimated)> {
+        let step = Step::new(self.watch, "sketches looked up");
+        step.add(0)?;
+        // Many queries are answered together: sketches within the store's distance, keys of small documents at 0.
+        let (mut queries, mut of_document) = (vec![Vec::new(); settings.sketches() + 1], vec![Vec::new(); 2]);
+        for document in (0..sketches.len()).filter(|&document| sketches.features(document) > 0) {
+            let lookup = settings.lookup(sketches.of(document), sketches.members(document))?;
+            for (at, &sketch) in lookup.sketches.iter().enumerate() {
+                queries[at].push(F::from_u128(sketch.into()));
+            }
+            queries[settings.sketches()].extend(lookup.keys.iter().map(|&key| F::from_u128(key.into())));
+            of_document[0].extend((!lookup.sketches.is_empty()).then_some(document));
+            of_document[1].extend(vec![document; lookup.keys.len()]);
+        }
+        let mut likely: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        for (at, queries) in queries.iter().enumerate() {
+            let is_keys = at == settings.sketches();
+            let distance = if is_keys { 0 } else { settings.distance() };
+            step.add(0)?;
+            for found in store.batch_query(queries, distance)? {
+                let document = of_document[usize::from(is_keys)][found.query];
+                likely.entry(document).or_default().extend(found.found.id);
+            }
+            step.add(queries.len() as u64)?;
+        }
+        for ids in likely.values_mut() {
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        drop(step);
+        let was_given = self.features.is_some();
+        let features = self.features(likely.keys().copied())?;
+        let mut nearest: BTreeMap<u64, Vec<(usize, f32)>> = BTreeMap::new();
+        let (mut estimated, mut greatest) = (0, 0.0_f64);
+        let step = Step::new(self.watch, "samples compared");
+        for (document, ids) in likely {
+            step.add(1)?;
+            let Some(kept) = settings.keep(&features.get(document)?) else { continue };
+            if let Some(found) = similar_among(store, kept.sample(), &ids, least)?.first() {
+                estimated += u64::from(found.estimate.standard_error > 0.0);
+                greatest = greatest.max(found.estimate.standard_error);
+                nearest.entry(found.id).or_default().push((document, found.estimate.similarity as f32));
+            }
+        }
+        if was_given {
+            self.features = Some(features);
+        }
+        let cluster = |(id, members): (u64, Vec<(usize, f32)>)| {
+            let (members, similarities) = members.into_iter().unzip();
+            let stored = Match { fingerprint: F::default(), distance: 0, id: Some(id) };
+            Cluster {
+                members,
+                similarities: Some(similarities),
+                representative: Representative::Stored(stored),
+            }
+        };
+        Ok((nearest.into_iter().map(cluster).collect(), (estimated, greatest)))
     }
 
     /// The features of some documents, which ascend.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Fingerprint, Result, Snapshot};
-use simstore_text::Profile;
+use simstore_text::{Profile, SimilarSettings};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::against::{self, Against, Run};
@@ -68,6 +68,14 @@ pub(super) fn find<F: Fingerprint>(
     let against = options.against.as_deref();
     let against = against.map(|store| Against::<F>::open(store, options.add, watch)).transpose()?;
     let stored = against.as_ref().and_then(Against::snapshot);
+    let settings = stored.map_or(Ok(None), SimilarSettings::of_store)?;
+    let asked = options.question_with(settings.as_ref(), kind)?;
+    if settings.is_some() && (options.pairs || files.write_pairs()) {
+        return Err(Error::BadArgument(
+            "option `pairs`: with a store of similar documents, clusters say what is similar to what"
+                .to_owned(),
+        ));
+    }
     let last_run = match &against {
         Some(against) if options.add => against.last_run()?,
         _ => None,
@@ -77,7 +85,7 @@ pub(super) fn find<F: Fingerprint>(
         _ => Vec::new(),
     };
     finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
-    let question = match options.question(kind) {
+    let question = match asked.unwrap_or(options.question(kind)) {
         Question::Distance(distance) => {
             let distance = options.distance.or(stored.map(Snapshot::distance)).unwrap_or(distance);
             check_distance::<F>(distance)?;
@@ -100,13 +108,20 @@ pub(super) fn find<F: Fingerprint>(
         // What is read twice has to be there twice.
         inputs.put_aside()?;
     }
-    let sketcher = options.sketcher(question)?;
+    let sketcher = match (settings, stored) {
+        (Some(_), Some(stored)) => options.sketcher_like(question, stored.profile())?,
+        _ => options.sketcher(question)?,
+    };
     let profile = match (kind, &sketcher) {
         (_, Some(sketcher)) => sketcher.profile().clone(),
         (InputKind::Documents, None) => options.profile_with(stored.map(Snapshot::profile))?,
         (InputKind::Fingerprints, None) => Profile::default(),
     };
-    let profile_of_texts = if compares_texts { Some(options.profile_of_texts()?) } else { None };
+    let profile_of_texts = match (compares_texts, &sketcher) {
+        (false, _) => None,
+        (true, Some(sketcher)) => Some(sketcher.profile().clone()),
+        (true, None) => Some(options.profile_of_texts()?),
+    };
 
     let sketches = sketcher.as_ref().map(|sketcher| Sketches::new(sketcher.sketches()));
     let corpus = Corpus::new(&options.keep, with_checksums, sketches);
@@ -147,6 +162,7 @@ pub(super) fn find<F: Fingerprint>(
         features,
         profile_of_texts: profile_of_texts.as_ref(),
         stored,
+        settings,
         watch,
     };
     let (nearness, clusters) = comparing.run()?;

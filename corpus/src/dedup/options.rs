@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::{Profile, Resources, Sketcher};
+use simstore_text::{Profile, Resources, SimilarSettings, Sketcher};
 
 use super::preference::Keep;
 use super::similar::choice::SKETCHES;
@@ -48,7 +48,8 @@ pub struct Options {
     pub verify_text: Option<f64>,
     /// The name of the profile of these features, and of those of `similar`; [shingles](Profile::shingles) by default.
     pub verify_profile: Option<String>,
-    /// A store: what is near something in it is not kept.
+    /// A store: what is near something in it is not kept. One of [similar documents](simstore_text::open_similar) asks for its
+    /// similarity, or a greater one; it is estimated by samples there.
     pub against: Option<PathBuf>,
     /// Whether what is kept is added to that store, which is made if there is none. Store and output files change together.
     pub add: bool,
@@ -120,6 +121,13 @@ impl Options {
         }
     }
 
+    /// The same for documents that are compared with those of a store, by its profile.
+    pub(super) fn sketcher_like(&self, question: Question, stored: &str) -> Result<Option<Sketcher>> {
+        let sketcher = self.sketcher(question)?;
+        let profile = profile_with(None, &self.resources, Some(stored))?;
+        Ok(sketcher.map(|sketcher| Sketcher::new(profile, sketcher.sketches(), sketcher.few())))
+    }
+
     /// The profile of the features by which texts are compared.
     pub(super) fn profile_of_texts(&self) -> Result<Profile> {
         match &self.verify_profile {
@@ -169,11 +177,6 @@ impl Options {
             (self.profile.is_some(), "profile"),
             (self.verify_text.is_some(), "verify_text"),
         ];
-        if self.similar.is_some() && self.against.is_some() {
-            return bad(
-                "option `similar` compares texts: a store of fingerprints, option `against`, has none",
-            );
-        }
         if let Some((_, option)) = of_distance.iter().find(|(is_set, _)| *is_set && self.similar.is_some()) {
             return Err(Error::BadArgument(format!(
                 "option `{option}` is about fingerprints, option `similar` about the texts themselves: leave out one of them"
@@ -184,6 +187,51 @@ impl Options {
             return Err(Error::BadArgument(format!("option `{option}` needs option `{other}`")));
         }
         Ok(())
+    }
+
+    /// The question that is asked of documents and a store, if that is of similar documents: its own, or that of a greater
+    /// similarity.
+    pub(super) fn question_with(
+        &self,
+        settings: Option<&SimilarSettings>,
+        kind: InputKind,
+    ) -> Result<Option<Question>> {
+        let bad = |reason: String| Err(Error::BadArgument(reason));
+        let Some(settings) = settings else {
+            return match (self.similar, &self.against) {
+                (Some(_), Some(_)) => bad(
+                    "option `similar` compares texts: a store of fingerprints, option `against`, has none; one that was made with \
+                     option `similar` has samples of them"
+                        .to_owned(),
+                ),
+                _ => Ok(None),
+            };
+        };
+        let of_distance = [
+            (kind == InputKind::Fingerprints, "fingerprints in the input"),
+            (self.distance.is_some(), "option `distance`"),
+            (self.bits.is_some(), "option `bits`"),
+            (self.profile.is_some(), "option `profile`"),
+            (self.verify_profile.is_some(), "option `verify_profile`"),
+        ];
+        if let Some((_, what)) = of_distance.iter().find(|(is_set, _)| *is_set) {
+            return bad(format!("{what}: the store compares texts by their similarity, in its own way"));
+        }
+        if self.add {
+            return bad(
+                "option `add`: to a store of similar documents what is left is added by itself; write it by option `output`, and \
+                 add that to the store"
+                    .to_owned(),
+            );
+        }
+        let least = self.similar.unwrap_or(settings.similar());
+        if least < settings.similar() {
+            return bad(format!(
+                "option `similar` is {least}: the store finds only what is {} similar or more",
+                settings.similar()
+            ));
+        }
+        Ok(Some(Question::Similarity(least)))
     }
 
     /// Refuses what does not go with what the inputs hold.

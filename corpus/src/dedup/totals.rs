@@ -26,6 +26,12 @@ pub struct Totals {
     /// Documents in clusters of something stored, if a store was compared with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<usize>,
+    /// Of these, documents that are similar to a stored one by an estimate, if the store has samples of texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<u64>,
+    /// The greatest standard error of these estimates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standard_error: Option<f64>,
     /// Documents that are added to the store, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<u64>,
@@ -73,6 +79,10 @@ impl Totals {
         let is_stored = |cluster: &&Cluster<F>| matches!(cluster.representative, Representative::Stored(_));
         let (results, compared) = (job.results(), job.nearness.compared());
         let is_by_distance = matches!(job.nearness, Nearness::Distance { .. });
+        let estimated = match &job.nearness {
+            Nearness::Similarity(similar) => similar.estimated,
+            Nearness::Distance { .. } => None,
+        };
         let mut largest: Vec<&Cluster<F>> = clusters.iter().collect();
         // Stable: among equals, the first.
         largest.sort_by_key(|cluster| std::cmp::Reverse(cluster.members.len()));
@@ -86,6 +96,8 @@ impl Totals {
             stored: results
                 .stored
                 .map(|_| clusters.iter().filter(is_stored).map(|cluster| cluster.members.len()).sum()),
+            estimated: estimated.map(|(documents, _)| documents),
+            standard_error: estimated.map(|(_, standard_error)| standard_error),
             added: job.add.then(|| results.to_add()),
             kept: job.corpus.len() - duplicates,
             largest: largest

@@ -6,4 +6,4 @@ mod settings;
 
 pub use self::documents::{SimilarAddition, SimilarDocument, SimilarDocuments, open_similar, similar_among};
 pub use self::sample::{Estimate, Sample};
-pub use self::settings::{DEFAULT_RECALL, DEFAULT_SIMILAR, Kept, SIMILAR_MARK, SimilarSettings};
+pub use self::settings::{DEFAULT_RECALL, DEFAULT_SIMILAR, Kept, Lookup, SIMILAR_MARK, SimilarSettings};

@@ -49,6 +49,15 @@ pub struct Kept {
     distance: u32,
 }
 
+/// What is looked up of a document in a store: it may be similar to all that is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup<'a> {
+    /// Within the distance of the settings; none of a document of so few features that they are unreliable.
+    pub sketches: &'a [u64],
+    /// The same fingerprints alone, for a document of few features.
+    pub keys: Vec<u64>,
+}
+
 impl SimilarSettings {
     /// Texts of this similarity are found with a probability of `recall` or more, more similar ones with a greater one.
     ///
@@ -138,6 +147,23 @@ impl SimilarSettings {
     /// The distance within which sketches are looked for: that of the store.
     pub fn distance(&self) -> u32 {
         self.distance
+    }
+
+    /// What is looked up of a document that is known by some of its [sketches](fn@crate::sketch), as many as the store has or more, and
+    /// by its features, ascending, if these are few.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if there are fewer sketches.
+    pub fn lookup<'a>(&self, sketches: &'a [u64], features: Option<&[u64]>) -> Result<Lookup<'a>> {
+        let first = sketches.get(..self.sketches).ok_or_else(|| {
+            Error::BadArgument(format!("{} sketches, where the store has {}", sketches.len(), self.sketches))
+        })?;
+        let kept = features.and_then(|features| self.keep(features));
+        let is_small = features.is_some_and(|features| features.len() < SMALL);
+        Ok(Lookup {
+            sketches: if is_small { &[] } else { first },
+            keys: kept.map_or_else(Vec::new, |kept| kept.keys),
+        })
     }
 
     /// What is kept of a document of these features, ascending; `None` if there are none.

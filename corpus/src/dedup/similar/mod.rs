@@ -5,6 +5,7 @@
 //! features themselves. So what is reported is similar, and how much is found follows from a formula
 //! ([`SketchSearch::recall`](simstore_text::SketchSearch::recall)) or, of small sets, is all.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::join::Components;
@@ -48,6 +49,10 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) struct Similar {
     sets: Sets,
+    /// Number of different sets, those of documents that were left out too.
+    distinct: usize,
+    /// Documents that are similar to stored ones by an estimate, and the greatest standard error of these.
+    pub(super) estimated: Option<(u64, f64)>,
     /// All pairs of similar sets, if they were asked for.
     pairs: Vec<(u32, u32, f32)>,
     /// Pairs of sets that were compared by their features, and those of them that were not similar enough.
@@ -56,18 +61,19 @@ pub(super) struct Similar {
 }
 
 impl Similar {
-    /// Finds what is similar, and makes clusters of it.
+    /// Finds what is similar among all but those that are `out`, and makes clusters of it.
     /// `read` reads the features of some documents, which ascend.
     pub(super) fn find<F: Fingerprint>(
         wanted: Wanted,
         sketches: &Sketches,
+        out: &HashSet<usize>,
         preference: &Preference<'_>,
         read: impl FnOnce(Vec<usize>) -> Result<FeatureSets>,
         watch: &dyn Watch,
     ) -> Result<(Similar, Vec<Cluster<F>>)> {
         let step = Step::new(watch, "candidates");
         step.add(0)?;
-        let sets = Sets::new(sketches, preference);
+        let sets = Sets::new(sketches, out, preference);
         let search = choice::choose(wanted.least, wanted.recall, sets.len())?.search;
         let all = wanted.pairs || wanted.cluster_by == ClusterBy::Components;
         let partners = Partners::new(all, sets.len());
@@ -100,12 +106,14 @@ impl Similar {
         let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
         let clusters = clusters_of(led, &sets);
         let [compared, unlike] = counts;
-        Ok((Similar { sets, pairs, compared, unlike }, clusters))
+        let distinct =
+            if out.is_empty() { sets.len() } else { Sets::new(sketches, &HashSet::new(), preference).len() };
+        Ok((Similar { sets, distinct, estimated: None, pairs, compared, unlike }, clusters))
     }
 
     /// Number of different sets.
     pub(super) fn distinct(&self) -> usize {
-        self.sets.len()
+        self.distinct
     }
 
     /// Visits all pairs of similar documents `a` < `b` with their similarity, in order of `a`, then of `b`. There are only those

@@ -1,5 +1,7 @@
 //! Documents of equal feature sets, which are similar whatever is asked for.
 
+use std::collections::HashSet;
+
 use rayon::prelude::*;
 
 use super::super::preference::Preference;
@@ -15,10 +17,12 @@ pub(in super::super) struct Sets {
 }
 
 impl Sets {
-    /// The sets of all documents that have features.
-    pub(super) fn new(sketches: &Sketches, preference: &Preference<'_>) -> Sets {
+    /// The sets of all documents that have features and are not `out`.
+    pub(super) fn new(sketches: &Sketches, out: &HashSet<usize>, preference: &Preference<'_>) -> Sets {
         let documents = 0..u32::try_from(sketches.len()).unwrap_or(u32::MAX);
-        let with_features = documents.filter(|&document| sketches.features(document as usize) > 0);
+        let with_features = documents.filter(|&document| {
+            sketches.features(document as usize) > 0 && !out.contains(&(document as usize))
+        });
         let mut summed: Vec<(u64, u32)> =
             with_features.map(|document| (sketches.sum(document as usize), document)).collect();
         summed.par_sort_unstable();
