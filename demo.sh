@@ -26,7 +26,7 @@ start 15 dedup samples/en.jsonl
 start 17 dedup samples/zh.jsonl
 run build "$folder/pages" samples/en.jsonl samples/zh.jsonl
 # A document that has a near-duplicate.
-fingerprint=$("$simstore" dedup --quiet --json samples/en.jsonl | sed -n '1s/.*"fingerprint":"\([0-9a-f]*\)".*/\1/p')
+fingerprint=$("$simstore" dedup --distance 3 --quiet --json samples/en.jsonl | sed -n '1s/.*"fingerprint":"\([0-9a-f]*\)".*/\1/p')
 run query "$folder/pages" "$fingerprint"
 run verify "$folder/pages"
 run build "$folder/revisions" samples/fingerprints.u64
