@@ -13,7 +13,8 @@ import os
 import statistics
 import subprocess
 import sys
-import time
+
+from measure import measured
 
 CORPORA = {
     "en/win32": ["en/win32.jsonl.gz"],
@@ -99,47 +100,6 @@ def removed_by_stars(count, near):
         if any(other < place and other not in removed for other in near.get(place, ())):
             removed.add(place)
     return removed
-
-
-def proportional_memory(root):
-    """Of a process and all below it, in bytes: what several share counts once."""
-    children = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                children.setdefault(int(file.read().rsplit(")", 1)[1].split()[1]), []).append(int(pid))
-        except (FileNotFoundError, ProcessLookupError):
-            pass
-    total, todo = 0, [root]
-    while todo:
-        pid = todo.pop()
-        todo += children.get(pid, [])
-        try:
-            with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
-                total += next(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
-        except (FileNotFoundError, ProcessLookupError, PermissionError, StopIteration):
-            pass
-    return total
-
-
-def measured(command):
-    """Seconds, seconds of the processor, and the most memory in bytes."""
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    most = 0
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        seconds = time.perf_counter() - start
-        if pid:
-            break
-        # Rarely where it takes long: to look takes time, too.
-        if seconds > 5:
-            most = max(most, proportional_memory(process.pid))
-        time.sleep(0.005 if seconds < 5 else 0.25)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if status:
-        sys.exit(f"{' '.join(command)} failed")
-    return seconds, usage.ru_utime + usage.ru_stime, max(most, usage.ru_maxrss * 1024)
 
 
 def medians(command, runs):

@@ -13,7 +13,8 @@ import math
 import os
 import subprocess
 
-from compare import measured, rounded
+from compare import rounded
+from measure import measured
 
 EDGES = [0.8, 0.82, 0.85, 0.9, 0.95, 1.0]
 
