@@ -29,10 +29,10 @@ def proportional_memory(root):
                 children.setdefault(int(file.read().rsplit(")", 1)[1].split()[1]), []).append(int(pid))
         except (FileNotFoundError, ProcessLookupError):
             pass
-    total, todo = 0, [root]
-    while todo:
-        pid = todo.pop()
-        todo += children.get(pid, [])
+    total, unvisited = 0, [root]
+    while unvisited:
+        pid = unvisited.pop()
+        unvisited += children.get(pid, [])
         try:
             with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
                 total += next(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
