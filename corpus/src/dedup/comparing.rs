@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use simstore::{Fingerprint, Match, Result, Snapshot};
+use simstore::{Error, Fingerprint, Match, Result, Snapshot};
 use simstore_text::{Profile, SimilarSettings, similar_among};
 
 use super::clusters::{self, Cluster, Representative};
@@ -70,8 +70,9 @@ impl<F: Fingerprint> Comparing<'_, F> {
                 found.sort_unstable_by_key(|cluster| cluster.members[0]);
                 return Ok((Nearness::Similarity(similar), found));
             }
-            // Without sketches there is no other question.
-            (Question::Similarity(_), None) => 0,
+            (Question::Similarity(_), None) => {
+                return Err(Error::Bug("similarity is asked of documents without sketches".to_owned()));
+            }
             (Question::Distance(distance), _) => distance,
         };
         let verify = self.options.verify_text;
