@@ -6,6 +6,7 @@ mod cancelled;
 mod corruption;
 mod exactness;
 mod golden;
+mod join_parts;
 mod killed;
 mod layers;
 mod live;

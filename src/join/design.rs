@@ -63,6 +63,9 @@ impl<F: Fingerprint> Designs<F> {
     ) -> (f64, Option<&Vec<Prefix<F>>>) {
         let mut least = count as f64 * count as f64 / 2.0 * COMPARE;
         let mut best = None;
+        if bits <= distance {
+            return (least, best);
+        }
         for design in self.of(distance) {
             let work = design.iter().map(|prefix| work(count, prefix, bits).0).sum();
             if work < least {
@@ -75,7 +78,7 @@ impl<F: Fingerprint> Designs<F> {
     /// Tables that bring together all that are within the distance, of `count` fingerprints that differ in
     /// these bits only; `None` if to compare all with all is less work.
     pub(super) fn choose(&self, count: usize, bits: F, distance: u32) -> Option<Vec<Prefix<F>>> {
-        if count <= FEW || bits.count_ones() <= distance {
+        if count <= FEW {
             return None;
         }
         let (_, best) = self.least_work(count, bits.count_ones(), distance);

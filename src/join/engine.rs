@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::Pair;
 use super::compare::{any_near_pair, visit_near};
 use super::design::{Designs, FEW, Prefix};
-use super::ranks::Ranks;
+use super::naming::Naming;
 use crate::fingerprint::Fingerprint;
 use crate::radix::{Digit, Partition, first_bits, ranges};
 
 /// A join of one set.
-pub(super) struct Join<'a, F, V> {
-    pub(super) ranks: Ranks<'a, F>,
+pub(super) struct Join<F, N, V> {
+    /// What fingerprints are reported as.
+    pub(super) naming: N,
     pub(super) distance: u32,
     pub(super) designs: Designs<F>,
     /// Takes pairs as they are found, and says whether to go on.
@@ -25,31 +25,38 @@ pub(super) struct Join<'a, F, V> {
 
 /// A number of errors that a pair has to have in some bits.
 #[derive(Clone, Debug)]
-struct Condition<F> {
-    mask: F,
-    errors: Range<u32>,
+pub(super) struct Condition<F> {
+    pub(super) mask: F,
+    pub(super) errors: Range<u32>,
 }
 
 /// Fingerprints to be joined with one another.
-struct Set<'a, F> {
-    values: &'a [F],
+pub(super) struct Set<'a, F> {
+    pub(super) values: &'a [F],
     /// The bits that may differ between near ones, besides those that the conditions say do differ.
-    bits: F,
+    pub(super) bits: F,
     /// The most errors among these bits.
-    distance: u32,
+    pub(super) distance: u32,
     /// What holds for the pairs of this set that are to be reported: it keeps each pair from being reported
     /// twice.
-    conditions: Vec<Condition<F>>,
+    pub(super) conditions: Vec<Condition<F>>,
+    /// Bits apart from `bits`, in each of which a condition asks for at least one error, which `distance` does not count.
+    pub(super) reserve: Vec<F>,
 }
 
 /// What a thread needs: space for a group, and the pairs that it has found.
-#[derive(Default)]
-struct Work<F> {
+struct Work<F, N: Naming<F>> {
     group: Vec<F>,
     space: Vec<F>,
-    /// Positions of the fingerprints of a group.
-    positions: Vec<u32>,
-    pairs: Vec<Pair>,
+    /// What the fingerprints of a group are reported as, as far as that has been looked up.
+    names: Vec<Option<N::Name>>,
+    pairs: Vec<N::Pair>,
+}
+
+impl<F, N: Naming<F>> Default for Work<F, N> {
+    fn default() -> Self {
+        Work { group: Vec::new(), space: Vec::new(), names: Vec::new(), pairs: Vec::new() }
+    }
 }
 
 /// Sets of up to this many are joined on the thread that finds them.
@@ -64,19 +71,33 @@ const DIGIT_BITS: u32 = 11;
 const BATCH: usize = 4096;
 /// In large sets, how many fingerprints or groups are compared with others before the visitor is asked again.
 const ASKED_AFTER: usize = 1 << 10;
-const UNKNOWN: u32 = u32::MAX;
 
-impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
-    /// Joins all fingerprints.
-    pub(super) fn run(&self) {
-        let values = self.ranks.fingerprints();
-        self.join(&Set { values, bits: F::MAX, distance: self.distance, conditions: Vec::new() });
+impl<'a, F: Fingerprint> Set<'a, F> {
+    /// All pairs of some fingerprints.
+    pub(super) fn all(values: &'a [F], distance: u32) -> Self {
+        Set { values, bits: F::MAX, distance, conditions: Vec::new(), reserve: Vec::new() }
     }
+}
 
-    fn join(&self, set: &Set<F>) {
+impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> Join<F, N, V> {
+    /// Joins a set.
+    pub(super) fn join(&self, set: &Set<F>) {
         let Some(&first) = set.values.first() else { return };
         let differing = set.values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first));
-        let bits = differing & set.bits;
+        // No pair has an error where all agree.
+        if set.reserve.iter().any(|&mask| mask & differing == F::ZERO) {
+            return;
+        }
+        let taken = if set.reserve.is_empty() { 0 } else { self.least_reserve(set, differing) };
+        let (mask, reserve) = set.reserve.split_at(taken);
+        let bits = differing & mask.iter().fold(set.bits, |bits, &mask| bits | mask);
+        let set = &Set {
+            bits,
+            distance: set.distance + taken as u32,
+            conditions: set.conditions.clone(),
+            reserve: reserve.to_vec(),
+            ..*set
+        };
         let mut conditions = set.conditions.clone();
         let Some(tables) = self.designs.choose(set.values.len(), bits, set.distance) else {
             let mut work = Work::default();
@@ -90,7 +111,8 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
                 return;
             }
             conditions.push(Condition { mask, errors: 0..flips + 1 });
-            let table = Set { conditions: conditions.clone(), bits: bits & !mask, ..*set };
+            let reserve = set.reserve.clone();
+            let table = Set { conditions: conditions.clone(), bits: bits & !mask, reserve, ..*set };
             if flips == 0 {
                 self.join_equal(&table, mask, &mut space);
             } else {
@@ -101,12 +123,29 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
         }
     }
 
+    /// How many of the reserve to join by as well, so that the work is least: more bits, and as many errors more.
+    fn least_reserve(&self, set: &Set<F>, differing: F) -> usize {
+        let mut bits = set.bits;
+        let mut least = (f64::INFINITY, 0);
+        for taken in 0..=set.reserve.len() {
+            if taken > 0 {
+                bits = bits | set.reserve[taken - 1];
+            }
+            let count = (bits & differing).count_ones();
+            let (work, _) = self.designs.least_work(set.values.len(), count, set.distance + taken as u32);
+            if work < least.0 {
+                least = (work, taken);
+            }
+        }
+        least.1
+    }
+
     /// Joins those of equal prefix. `set.bits` are those outside of the prefix.
     fn join_equal(&self, set: &Set<F>, mask: F, space: &mut [F]) {
         let first = first_bits(mask, FIRST_DIGIT_BITS);
         let digit = Digit::new(first);
         let partition = Partition::new(set.values, space, &digit, |chunk| self.ask_at(chunk));
-        let join_bucket = |work: &mut Work<F>, bucket: usize| {
+        let join_bucket = |work: &mut Work<F, N>, bucket: usize| {
             if !self.goes_on() {
                 return;
             }
@@ -121,7 +160,7 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
     }
 
     /// Joins those of `values` that are equal in the bits `left`, which are what is left of a prefix.
-    fn split(&self, set: &Set<F>, left: F, values: &mut [F], space: &mut [F], work: &mut Work<F>) {
+    fn split(&self, set: &Set<F>, left: F, values: &mut [F], space: &mut [F], work: &mut Work<F, N>) {
         if values.len() <= GROUP {
             return self.compare(values, &set.conditions, work);
         }
@@ -152,11 +191,12 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
     }
 
     /// Joins a group of equal prefix.
-    fn join_group(&self, set: &Set<F>, values: &[F], work: &mut Work<F>) {
+    fn join_group(&self, set: &Set<F>, values: &[F], work: &mut Work<F, N>) {
         if values.len() <= FEW {
             self.compare(values, &set.conditions, work);
         } else {
-            self.join(&Set { values, conditions: set.conditions.clone(), ..*set });
+            let (conditions, reserve) = (set.conditions.clone(), set.reserve.clone());
+            self.join(&Set { values, conditions, reserve, ..*set });
         }
     }
 
@@ -169,7 +209,7 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
             &sorted[start as usize..ends[number] as usize]
         };
         let patterns: Vec<(usize, F)> = patterns(mask, length, flips);
-        let join_one = |work: &mut Work<F>, number: usize| {
+        let join_one = |work: &mut Work<F, N>, number: usize| {
             let one = group(number);
             let is_due = set.values.len() > SMALL && number.is_multiple_of(ASKED_AFTER);
             if is_due && !self.ask() || !self.goes_on() || one.is_empty() {
@@ -188,7 +228,7 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
     }
 
     /// Joins the fingerprints of one group with those of another, whose prefix differs by `errors`.
-    fn join_two(&self, set: &Set<F>, mask: F, errors: F, one: &[F], other: &[F], work: &mut Work<F>) {
+    fn join_two(&self, set: &Set<F>, mask: F, errors: F, one: &[F], other: &[F], work: &mut Work<F, N>) {
         let count = one.len() + other.len();
         if count > FEW {
             let distance = set.distance - errors.count_ones();
@@ -198,13 +238,15 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
                 let all = errors.count_ones();
                 conditions.push(Condition { mask: errors, errors: all..all + 1 });
                 conditions.push(Condition { mask: mask & !errors, errors: 0..1 });
-                return self.join(&Set { values, bits: set.bits, distance, conditions });
+                let reserve = set.reserve.clone();
+                return self.join(&Set { values, bits: set.bits, distance, conditions, reserve });
             }
         }
         for &a in one {
             visit_near(a, other, self.distance, |i| {
                 if let Some(distance) = agree(a ^ other[i], &set.conditions) {
-                    work.pairs.push(self.ranks.pair(a, other[i], distance));
+                    let (a, b) = (self.naming.name(a), self.naming.name(other[i]));
+                    work.pairs.push(self.naming.pair(a, b, distance));
                 }
             });
         }
@@ -212,25 +254,19 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
     }
 
     /// Compares all pairs.
-    fn compare(&self, values: &[F], conditions: &[Condition<F>], work: &mut Work<F>) {
-        let Work { positions, pairs, .. } = work;
-        positions.clear();
+    fn compare(&self, values: &[F], conditions: &[Condition<F>], work: &mut Work<F, N>) {
+        let Work { names, pairs, .. } = work;
+        names.clear();
         for (i, &a) in values.iter().enumerate() {
             let others = &values[i + 1..];
             visit_near(a, others, self.distance, |j| {
                 let b = others[j];
                 let Some(distance) = agree(a ^ b, conditions) else { return };
-                if positions.is_empty() {
-                    positions.resize(values.len(), UNKNOWN);
+                if names.is_empty() {
+                    names.resize(values.len(), None);
                 }
-                let mut position = |at: usize| {
-                    if positions[at] == UNKNOWN {
-                        positions[at] = self.ranks.of(values[at]);
-                    }
-                    positions[at] as usize
-                };
-                let (a, b) = (position(i), position(i + 1 + j));
-                pairs.push(Pair { a: a.min(b), b: a.max(b), distance });
+                let mut name = |at: usize| *names[at].get_or_insert_with(|| self.naming.name(values[at]));
+                pairs.push(self.naming.pair(name(i), name(i + 1 + j), distance));
             });
             if pairs.len() >= BATCH {
                 self.give(pairs);
@@ -245,13 +281,13 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
         }
     }
 
-    fn flush_if_full(&self, work: &mut Work<F>) {
+    fn flush_if_full(&self, work: &mut Work<F, N>) {
         if work.pairs.len() >= BATCH {
             self.flush(work);
         }
     }
 
-    fn flush(&self, work: &mut Work<F>) {
+    fn flush(&self, work: &mut Work<F, N>) {
         if !work.pairs.is_empty() {
             self.give(&work.pairs);
             work.pairs.clear();
@@ -259,14 +295,14 @@ impl<F: Fingerprint, V: Fn(&[Pair]) -> ControlFlow<()> + Sync> Join<'_, F, V> {
     }
 
     /// Hands over what was found in a part of a set of `count`; of a large one also that nothing was.
-    fn hand_over(&self, work: &mut Work<F>, count: usize) {
+    fn hand_over(&self, work: &mut Work<F, N>, count: usize) {
         if count > SMALL && work.pairs.is_empty() {
             self.ask();
         }
         self.flush(work);
     }
 
-    fn give(&self, pairs: &[Pair]) {
+    fn give(&self, pairs: &[N::Pair]) {
         if (self.visitor)(pairs).is_break() {
             self.stopped.store(true, Ordering::Relaxed);
         }
@@ -297,7 +333,11 @@ fn agree<F: Fingerprint>(errors: F, conditions: &[Condition<F>]) -> Option<u32> 
 }
 
 /// Does the parts of the work on a set of `count`, on all cores if it is large.
-fn for_each<F: Fingerprint>(count: usize, parts: usize, body: impl Fn(&mut Work<F>, usize) + Send + Sync) {
+fn for_each<F: Fingerprint, N: Naming<F>>(
+    count: usize,
+    parts: usize,
+    body: impl Fn(&mut Work<F, N>, usize) + Send + Sync,
+) {
     if count <= SMALL {
         let mut work = Work::default();
         (0..parts).for_each(|part| body(&mut work, part));

@@ -14,6 +14,11 @@
 //! own size and the bits that its members do not have in common. So fingerprints that share many bits, all of
 //! them or some, are not compared all with all, unless all are near.
 //!
+//! # Parts
+//!
+//! What does not fit in memory, or is to be shared between machines, is joined in [`Parts`]: pieces of work of their own, whose
+//! pairs together are those of the whole, each once.
+//!
 //! # Memory
 //!
 //! Besides the fingerprints, those of one table: 8 bytes for each fingerprint of 64 bits, 16 for each of 128, and
@@ -25,6 +30,8 @@ mod compare;
 mod components;
 mod design;
 mod engine;
+mod naming;
+mod parts;
 mod ranks;
 #[cfg(test)]
 mod tests;
@@ -35,7 +42,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::components::{Components, clusters};
 use self::design::Designs;
-use self::engine::Join;
+use self::engine::{Join, Set};
+pub use self::parts::Parts;
 use self::ranks::Ranks;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -50,6 +58,17 @@ pub struct Pair {
     pub a: usize,
     /// Position of the other, greater than `a`.
     pub b: usize,
+    /// Their distance, in bits.
+    pub distance: u32,
+}
+
+/// Two fingerprints within the distance, as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NearPair<F> {
+    /// The one.
+    pub a: F,
+    /// The other: the greater one, unless they are of [two sets](Parts::join_two).
+    pub b: F,
     /// Their distance, in bits.
     pub distance: u32,
 }
@@ -137,13 +156,7 @@ pub fn visit_pairs<F: Fingerprint>(
     distance: u32,
     visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
 ) -> Result<()> {
-    if let Some(pair) = fingerprints.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return Err(Error::OutOfOrder {
-            what: "the fingerprints of a self-join",
-            previous: pair[0].to_hex(),
-            got: pair[1].to_hex(),
-        });
-    }
+    check_order(fingerprints)?;
     if fingerprints.len() >= u32::MAX as usize {
         let message = "a self-join in memory takes at most 4,294,967,294 fingerprints".to_string();
         return Err(Error::BadArgument(message));
@@ -152,8 +165,20 @@ pub fn visit_pairs<F: Fingerprint>(
     // Refuses a distance that there are no plans for.
     Plan::<F>::named("scan", distance)?;
     let stopped = AtomicBool::new(false);
-    let join =
-        Join { ranks: Ranks::new(fingerprints), distance, designs: Designs::new(distance), visitor, stopped };
-    join.run();
+    let naming = Ranks::new(fingerprints);
+    let join = Join { naming, distance, designs: Designs::new(distance), visitor, stopped };
+    join.join(&Set::all(fingerprints, distance));
     if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
+}
+
+/// Fails unless fingerprints are ascending, each there once.
+fn check_order<F: Fingerprint>(fingerprints: &[F]) -> Result<()> {
+    match fingerprints.windows(2).find(|pair| pair[0] >= pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(Error::OutOfOrder {
+            what: "the fingerprints of a join",
+            previous: pair[0].to_hex(),
+            got: pair[1].to_hex(),
+        }),
+    }
 }

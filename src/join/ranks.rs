@@ -1,6 +1,7 @@
 //! Finding the position of a fingerprint.
 
 use super::Pair;
+use super::naming::Naming;
 use crate::fingerprint::Fingerprint;
 
 /// Sorted fingerprints, with an index by their first bits that differ.
@@ -35,21 +36,27 @@ impl<'a, F: Fingerprint> Ranks<'a, F> {
         Ranks { fingerprints, first, shift, starts }
     }
 
-    pub(super) fn fingerprints(&self) -> &'a [F] {
-        self.fingerprints
-    }
-
     /// The position of one of the fingerprints.
-    pub(super) fn of(&self, fingerprint: F) -> u32 {
+    fn of(&self, fingerprint: F) -> u32 {
         let entry = (fingerprint.wrapping_sub(self.first) >> self.shift).low_u64() as usize;
         let (start, end) = (self.starts[entry], self.starts[entry + 1]);
         let group = &self.fingerprints[start as usize..end as usize];
         start + group.partition_point(|&other| other < fingerprint) as u32
     }
+}
 
-    pub(super) fn pair(&self, one: F, other: F, distance: u32) -> Pair {
-        let (a, b) = (self.of(one.min(other)), self.of(one.max(other)));
-        Pair { a: a as usize, b: b as usize, distance }
+impl<F: Fingerprint> Naming<F> for Ranks<'_, F> {
+    type Name = u32;
+    type Pair = Pair;
+
+    #[inline]
+    fn name(&self, fingerprint: F) -> u32 {
+        self.of(fingerprint)
+    }
+
+    #[inline]
+    fn pair(&self, a: u32, b: u32, distance: u32) -> Pair {
+        Pair { a: a.min(b) as usize, b: a.max(b) as usize, distance }
     }
 }
 

@@ -1,0 +1,32 @@
+//! What the fingerprints of a pair are reported as: their positions, or themselves.
+
+use super::NearPair;
+use crate::fingerprint::Fingerprint;
+
+/// Names fingerprints.
+pub(super) trait Naming<F>: Sync {
+    type Name: Copy + Send;
+    type Pair: Send;
+
+    fn name(&self, fingerprint: F) -> Self::Name;
+    /// The pair of two that were named, in any order.
+    fn pair(&self, a: Self::Name, b: Self::Name, distance: u32) -> Self::Pair;
+}
+
+/// Each is reported as it is.
+pub(super) struct Themselves;
+
+impl<F: Fingerprint> Naming<F> for Themselves {
+    type Name = F;
+    type Pair = NearPair<F>;
+
+    #[inline]
+    fn name(&self, fingerprint: F) -> F {
+        fingerprint
+    }
+
+    #[inline]
+    fn pair(&self, a: F, b: F, distance: u32) -> NearPair<F> {
+        NearPair { a: a.min(b), b: a.max(b), distance }
+    }
+}

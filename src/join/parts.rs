@@ -1,0 +1,286 @@
+//! A join as pieces of work of their own.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+
+use super::NearPair;
+use super::design::Designs;
+use super::engine::{Condition, Join, Set};
+use super::naming::Themselves;
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::plan::Plan;
+use crate::radix::Digit;
+use crate::threads;
+
+/// A join of one set in parts, or of two: on disk, one after the other, or on several machines.
+///
+/// # Method
+///
+/// At distance k there are k + 1 *tables*, each with some bits of its own. Of each table a fingerprint belongs to the *part*
+/// that these bits tell. Two fingerprints within the distance differ in at most k bits, so they agree in the bits of some table,
+/// and are in one part of it; they count in the first such table. There they differ in the bits of every table before it, each
+/// of which takes an error, so that few may be left for the rest: the later the table, the less work is its join.
+///
+/// For more parts than such tables have room for, what is in a part is divided again in the same way, and there are more tables.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use std::sync::Mutex;
+///
+/// use simstore::join::Parts;
+///
+/// let fingerprints = [0b0000_u64, 0b0111, 0b1111, u64::MAX];
+/// let parts = Parts::<u64>::with_parts(3, 16)?;
+/// let found = Mutex::new(Vec::new());
+/// for table in 0..parts.tables() {
+///     for part in 0..parts.parts() {
+///         let here: Vec<u64> =
+///             fingerprints.iter().copied().filter(|&fingerprint| parts.part(table, fingerprint) == part).collect();
+///         parts.join(table, &here, |pairs| {
+///             found.lock().unwrap().extend_from_slice(pairs);
+///             ControlFlow::Continue(())
+///         })?;
+///     }
+/// }
+/// assert_eq!(found.into_inner().unwrap().len(), 2);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Parts<F> {
+    distance: u32,
+    /// Bits that tell the part, in each table.
+    bits: u32,
+    tables: Vec<Table<F>>,
+}
+
+/// The pairs that a table finds.
+#[derive(Clone, Debug)]
+struct Table<F> {
+    /// The bits that tell the part: they agree.
+    shared: F,
+    part: Digit<F>,
+    /// The bits of earlier tables: in each there is an error at least.
+    differing: Vec<F>,
+    /// All other bits, and the most errors among them.
+    rest: F,
+    left: u32,
+}
+
+/// Memory that it takes to join a fingerprint, in its own bytes: itself, the same by one digit, and where few tables with flips are
+/// better than many without, the same in order of the prefix; and room for parts that are larger than others.
+const MEMORY: u64 = 4;
+
+impl<F: Fingerprint> fmt::Debug for Parts<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables = self.tables.len();
+        write!(f, "Parts {{ distance: {}, tables: {tables}, parts: {} }}", self.distance, self.parts())
+    }
+}
+
+impl<F: Fingerprint> Parts<F> {
+    /// The most parts that a table can have.
+    pub const MAX_PARTS: usize = 1 << 12;
+
+    /// As few parts as may be for the join of one of them to take at most so much memory, in bytes, when `count` fingerprints are
+    /// about evenly spread. Few parts are less work.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], [`Error::Refused`] if the memory is too
+    /// little for [`Parts::MAX_PARTS`].
+    pub fn choose(count: u64, distance: u32, memory: u64) -> Result<Self> {
+        let all = count.saturating_mul(MEMORY * F::BYTES as u64);
+        let parts = all.div_ceil(memory.max(1)).max(1);
+        if parts > Self::MAX_PARTS as u64 {
+            return Err(Error::Refused(format!(
+                "{count} fingerprints cannot be joined within {memory} bytes of memory: give {} or more",
+                all.div_ceil(Self::MAX_PARTS as u64)
+            )));
+        }
+        Self::with_parts(distance, parts as usize)
+    }
+
+    /// So many parts of each table, or the next power of two.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], or there are to be no parts or more than
+    /// [`Parts::MAX_PARTS`].
+    pub fn with_parts(distance: u32, parts: usize) -> Result<Self> {
+        // Refuses a distance that there are no plans for.
+        Plan::<F>::named("scan", distance)?;
+        if !(1..=Self::MAX_PARTS).contains(&parts) {
+            let most = Self::MAX_PARTS;
+            return Err(Error::BadArgument(format!("{parts} parts: expected from 1 to {most}")));
+        }
+        let bits = parts.next_power_of_two().ilog2();
+        let all = Table {
+            shared: F::ZERO,
+            part: Digit::new(F::ZERO),
+            differing: Vec::new(),
+            rest: F::MAX,
+            left: distance,
+        };
+        let mut tables = Vec::new();
+        all.divide(bits, &mut tables);
+        Ok(Parts { distance, bits, tables })
+    }
+
+    /// The most bits in which two near fingerprints differ.
+    pub fn distance(&self) -> u32 {
+        self.distance
+    }
+
+    /// How many tables there are: to so many parts a fingerprint belongs, one of each.
+    pub fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// How many parts each table has: a power of two.
+    pub fn parts(&self) -> usize {
+        1 << self.bits
+    }
+
+    /// The part of a table that a fingerprint belongs to, from 0.
+    ///
+    /// # Panics
+    /// If there is no such table.
+    #[inline]
+    pub fn part(&self, table: usize, fingerprint: F) -> usize {
+        self.tables[table].part.of(fingerprint)
+    }
+
+    /// The table and the part of it, for each table: where a fingerprint is to go.
+    pub fn of(&self, fingerprint: F) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.tables.iter().map(move |table| table.part.of(fingerprint)).enumerate()
+    }
+
+    /// Visits the pairs of a part that count in its table, each once, some at a time and in no order. The fingerprints are those
+    /// of one part, each once, in any order; those of several parts of the table may be given together.
+    ///
+    /// The visitor is called from several threads at a time, those of the current rayon pool, at least every tenth of a second,
+    /// also with no pairs at all, and says whether to go on.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if there is no such table, or there are 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
+    /// visitor said not to go on. It may be called a few times more then, by other threads.
+    pub fn join(
+        &self,
+        table: usize,
+        fingerprints: &[F],
+        visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
+    ) -> Result<()> {
+        let Some(table) = self.tables.get(table) else {
+            let tables = self.tables.len();
+            return Err(Error::BadArgument(format!("there is no table {table}: there are {tables}")));
+        };
+        if fingerprints.len() >= u32::MAX as usize {
+            let message = "a part has at most 4,294,967,294 fingerprints: take more parts".to_owned();
+            return Err(Error::BadArgument(message));
+        }
+        threads::ensure_pool()?;
+        let join = Join {
+            naming: Themselves,
+            distance: self.distance,
+            designs: Designs::new(self.distance),
+            visitor,
+            stopped: AtomicBool::new(false),
+        };
+        join.join(&table.set(fingerprints));
+        if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
+    }
+
+    /// Visits the pairs of a part that count in its table and are of two sets: `a` is one of `new`, and `b` one of `old`. What
+    /// is in both is a pair at distance 0, in the first table. Both are ascending, each fingerprint once.
+    ///
+    /// Takes the time and the memory of a join of both, and memory for those of `old` that are not `new`. To compare a few with
+    /// very many that are in a store, [`batch_visit`](crate::Snapshot::batch_visit) is faster.
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] if one of the sets is not ascending, and as [`Parts::join`].
+    pub fn join_two(
+        &self,
+        table: usize,
+        new: &[F],
+        old: &[F],
+        visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
+    ) -> Result<()> {
+        super::check_order(new)?;
+        super::check_order(old)?;
+        let mut all = new.to_vec();
+        let mut equal = Vec::new();
+        let mut at = 0;
+        for &one in old {
+            at += new[at..].partition_point(|&other| other < one);
+            match new.get(at) {
+                Some(&other) if other == one => equal.push(NearPair { a: one, b: one, distance: 0 }),
+                _ => all.push(one),
+            }
+        }
+        if table == 0 && !equal.is_empty() && visitor(&equal).is_break() {
+            return Err(Error::Cancelled);
+        }
+        let is_new = |fingerprint| new.binary_search(&fingerprint).is_ok();
+        let is_old = |fingerprint| old.binary_search(&fingerprint).is_ok();
+        self.join(table, &all, |pairs| {
+            let of_two = pairs.iter().flat_map(|&NearPair { a, b, distance }| {
+                [(a, b), (b, a)]
+                    .into_iter()
+                    .filter(|&(a, b)| is_new(a) && is_old(b))
+                    .map(move |(a, b)| NearPair { a, b, distance })
+            });
+            visitor(&of_two.collect::<Vec<_>>())
+        })
+    }
+}
+
+impl<F: Fingerprint> Table<F> {
+    /// Divides the pairs of this table between tables with so many more bits of their own.
+    ///
+    /// With `r` bits in the rest, `l` errors left and `b` bits to be shared, `r - b >= l`. If each of the tables takes at most
+    /// `(r - b) / l` bits, the same holds for what each of them leaves.
+    fn divide(&self, bits: u32, tables: &mut Vec<Table<F>>) {
+        if bits == 0 {
+            return tables.push(self.clone());
+        }
+        let most = (self.rest.count_ones() - bits).checked_div(self.left);
+        let each = most.map_or(bits, |most| most.min(bits));
+        let mut later = self.clone();
+        for number in 0..=self.left {
+            let own = group(self.rest, number, self.left + 1, each);
+            later.rest = later.rest & !own;
+            let shared = self.shared | own;
+            let table = Table { shared, part: Digit::new(shared), ..later.clone() };
+            table.divide(bits - each, tables);
+            later.differing.push(own);
+            later.left = later.left.saturating_sub(1);
+        }
+    }
+
+    /// Fingerprints of a part, and what their pairs have to be like.
+    fn set<'a>(&self, fingerprints: &'a [F]) -> Set<'a, F> {
+        let differing = self.differing.iter().map(|&mask| Condition { mask, errors: 1..F::BITS + 1 });
+        let shared = Condition { mask: self.shared, errors: 0..1 };
+        Set {
+            values: fingerprints,
+            bits: self.rest,
+            distance: self.left,
+            conditions: differing.chain([shared]).collect(),
+            reserve: self.differing.clone(),
+        }
+    }
+}
+
+/// The first `each` bits of one of some groups into which the bits of a mask are cut, one after the other.
+fn group<F: Fingerprint>(mask: F, number: u32, groups: u32, each: u32) -> F {
+    let start = mask.count_ones() * number / groups;
+    let (mut left, mut group) = (mask, F::ZERO);
+    for at in 0..start + each {
+        let bit = F::bit_mask(left.leading_zeros());
+        left = left & !bit;
+        if at >= start {
+            group = group | bit;
+        }
+    }
+    group
+}

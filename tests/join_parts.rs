@@ -1,0 +1,229 @@
+//! A join in parts: its parts together find what the self-join finds, each pair once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use proptest::prelude::*;
+use simstore::join::{NearPair, Parts, self_join};
+use simstore::{Error, Fingerprint};
+
+use crate::support::random::random;
+
+/// The parts of a table that are not empty.
+fn routed<F: Fingerprint>(parts: &Parts<F>, table: usize, fingerprints: &[F]) -> BTreeMap<usize, Vec<F>> {
+    let mut routed: BTreeMap<usize, Vec<F>> = BTreeMap::new();
+    for &fingerprint in fingerprints {
+        let part = parts.part(table, fingerprint);
+        assert!(part < parts.parts());
+        routed.entry(part).or_default().push(fingerprint);
+    }
+    routed
+}
+
+fn joined<F: Fingerprint>(parts: &Parts<F>, fingerprints: &[F]) -> Vec<NearPair<F>> {
+    let found = Mutex::new(Vec::new());
+    for table in 0..parts.tables() {
+        for part in routed(parts, table, fingerprints).values() {
+            let visit = |pairs: &[NearPair<F>]| {
+                found.lock().unwrap().extend_from_slice(pairs);
+                ControlFlow::Continue(())
+            };
+            parts.join(table, part, visit).unwrap();
+        }
+    }
+    let mut found = found.into_inner().unwrap();
+    found.sort_unstable();
+    found
+}
+
+fn distinct<F: Fingerprint>(values: impl IntoIterator<Item = u128>) -> Vec<F> {
+    let values: BTreeSet<F> = values.into_iter().map(F::from_u128).collect();
+    values.into_iter().collect()
+}
+
+fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32, parts: usize) {
+    let fingerprints: Vec<F> = distinct(values);
+    let expected: Vec<NearPair<F>> = self_join(&fingerprints, distance)
+        .unwrap()
+        .into_iter()
+        .map(|pair| NearPair { a: fingerprints[pair.a], b: fingerprints[pair.b], distance: pair.distance })
+        .collect();
+    let found = joined(&Parts::with_parts(distance, parts).unwrap(), &fingerprints);
+    // Not by assert_eq: nobody reads a million pairs.
+    assert!(
+        found == expected,
+        "{} of {} pairs, distance {distance}, {parts} parts",
+        found.len(),
+        expected.len()
+    );
+}
+
+/// Twice 64 random bits.
+fn wide(state: &mut u64) -> u128 {
+    u128::from(random(state)) << 64 | u128::from(random(state))
+}
+
+/// Random ones, and for each some that are near.
+fn clustered(count: usize, seed: u64) -> Vec<u128> {
+    let mut state = seed;
+    let mut values = vec![0, u128::MAX];
+    for _ in 0..count {
+        let centre = wide(&mut state);
+        values.push(centre);
+        for flips in 1..8 {
+            values.push((0..flips).fold(centre, |value, _| value ^ 1 << (random(&mut state) % 128)));
+        }
+    }
+    values
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn parts_find_what_the_whole_finds(
+        centres in prop::collection::vec(any::<u128>(), 1..6),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), prop::collection::vec(0_u32..128, 0..6)), 0..300),
+        distance in 0_u32..=10,
+        parts in 0_u32..=12,
+    ) {
+        let values: Vec<u128> = picks
+            .iter()
+            .map(|(centre, bits)| bits.iter().fold(*centre.get(&centres), |value, bit| value ^ 1 << bit))
+            .collect();
+        // From some distance on, there are so many tables of so many parts that a few say enough.
+        let parts = 1 << if distance > 5 { parts.min(7) } else { parts };
+        check::<u64>(values.iter().map(|value| value >> 64), distance, parts);
+        check::<u128>(values, distance, parts);
+    }
+
+    /// Few bits differ, so that most parts are empty, and some have all.
+    #[test]
+    fn parts_find_what_the_whole_finds_where_few_bits_differ(
+        bits in any::<u128>(),
+        other in any::<u128>(),
+        count in 0_usize..3000,
+        distance in 0_u32..=5,
+        parts in 0_u32..=8,
+        seed in any::<u64>(),
+    ) {
+        let mut state = seed;
+        let values: Vec<u128> = (0..count).map(|_| wide(&mut state) & bits & other | !bits >> 1).collect();
+        check::<u64>(values.iter().map(|value| value >> 64), distance, 1 << parts);
+        check::<u128>(values, distance, 1 << parts);
+    }
+
+    #[test]
+    fn two_sets_are_joined_as_by_the_plain_loop(
+        new in prop::collection::btree_set((0_u64..300, 0_u32..64), 0..150),
+        old in prop::collection::btree_set((0_u64..300, 0_u32..64), 0..150),
+        distance in 0_u32..=6,
+        parts in 0_u32..=6,
+    ) {
+        let fingerprints = |set: BTreeSet<(u64, u32)>| -> Vec<u64> {
+            let set: BTreeSet<u64> = set.iter().map(|&(value, bit)| value << 20 ^ 1 << bit).collect();
+            set.into_iter().collect()
+        };
+        let (new, old) = (fingerprints(new), fingerprints(old));
+        let mut expected = Vec::new();
+        for &a in &new {
+            let near = old.iter().filter(|&&b| Fingerprint::distance(a, b) <= distance);
+            expected.extend(near.map(|&b| NearPair { a, b, distance: Fingerprint::distance(a, b) }));
+        }
+        expected.sort_unstable();
+        let parts = Parts::<u64>::with_parts(distance, 1 << parts).unwrap();
+        let found = Mutex::new(Vec::new());
+        for table in 0..parts.tables() {
+            let (new, old) = (routed(&parts, table, &new), routed(&parts, table, &old));
+            for (part, new) in &new {
+                let old = old.get(part).map_or(&[][..], Vec::as_slice);
+                parts
+                    .join_two(table, new, old, |pairs| {
+                        found.lock().unwrap().extend_from_slice(pairs);
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
+            }
+        }
+        let mut found = found.into_inner().unwrap();
+        found.sort_unstable();
+        prop_assert_eq!(found, expected);
+    }
+}
+
+/// Each distance with each number of parts.
+#[test]
+fn any_distance_and_any_number_of_parts() {
+    let values = clustered(12, 3);
+    for distance in 0..=10 {
+        for bits in 0..=12 {
+            check::<u64>(values.iter().map(|value| value >> 64), distance, 1 << bits);
+            if bits % 4 == 0 {
+                check::<u128>(values.iter().copied(), distance, 1 << bits);
+            }
+        }
+    }
+}
+
+#[test]
+fn both_ends_one_bit_neighbours_and_few() {
+    for distance in [0, 1, 3, 6] {
+        for parts in [1, 8, 500, 4096] {
+            check::<u64>((0..64).map(|bit| 1 << bit).chain([0, u128::from(u64::MAX)]), distance, parts);
+            check::<u128>((0..128).map(|bit| 1 << bit).chain([0, u128::MAX]), distance, parts);
+            check::<u64>([], distance, parts);
+            check::<u64>([7, 7, 7], distance, parts);
+        }
+    }
+}
+
+/// A million that share the first bits, wherever these are: most are in one part of some tables.
+#[test]
+fn a_prefix_that_a_million_share() {
+    let mut state = 5;
+    let values: Vec<u64> = (0..1_000_000).map(|_| random(&mut state) >> 24).collect();
+    for (shift, distance, parts) in [(0, 3, 16), (12, 3, 256), (24, 2, 4096)] {
+        check::<u64>(
+            values.iter().map(|&value| u128::from(value << shift | 1 << 63 >> shift)),
+            distance,
+            parts,
+        );
+    }
+}
+
+/// All near one another but in the bits of the first tables: what these leave to the last one is crowded.
+#[test]
+fn crowds_of_a_late_table() {
+    for (bits, distance) in [(4, 3), (8, 2), (12, 1)] {
+        let mut state = 9;
+        let parts = Parts::<u64>::with_parts(distance, 1 << bits).unwrap();
+        // The bits that tell a part of each table but the last.
+        let mask = (0..64)
+            .map(|bit| 1_u64 << bit)
+            .filter(|&bit| (0..parts.tables() - 1).any(|table| parts.part(table, bit) != 0))
+            .fold(0, |mask, bit| mask | bit);
+        let values: Vec<u128> = (0..20_000).map(|_| u128::from(random(&mut state) & mask)).collect();
+        check::<u64>(values, distance, 1 << bits);
+    }
+}
+
+#[test]
+fn parts_are_chosen_by_memory() {
+    let parts = |count, memory| Parts::<u64>::choose(count, 3, memory).unwrap();
+    assert_eq!(parts(0, 0).parts(), 1);
+    assert_eq!((parts(1_000_000, 1 << 30).parts(), parts(1_000_000, 1 << 30).tables()), (1, 1));
+    let some = parts(1_000_000_000, 4 << 30);
+    assert_eq!((some.parts(), some.tables()), (8, 4));
+    assert!(some.of(7).eq((0..4).map(|table| (table, some.part(table, 7)))));
+    let refused = Parts::<u64>::choose(1_000_000_000, 3, 1 << 20).unwrap_err();
+    assert!(matches!(&refused, Error::Refused(reason) if reason.contains("7812500")), "{refused}");
+    assert!(Parts::<u64>::with_parts(17, 4).is_err());
+    for parts in [0, 4097] {
+        assert!(matches!(Parts::<u64>::with_parts(3, parts), Err(Error::BadArgument(_))));
+    }
+    assert_eq!(Parts::<u128>::with_parts(3, 5).unwrap().parts(), 8);
+    assert!(some.join(4, &[], |_| ControlFlow::Continue(())).is_err());
+    assert!(some.join_two(0, &[2, 1], &[], |_| ControlFlow::Continue(())).is_err());
+    assert!(matches!(some.join(0, &[1, 2], |_| ControlFlow::Break(())), Err(Error::Cancelled)));
+}
