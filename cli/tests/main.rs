@@ -9,6 +9,7 @@ mod dedup_again;
 mod dedup_choices;
 mod dedup_ids;
 mod dedup_similar;
+mod dedup_stores;
 mod evaluate;
 mod examples;
 mod fingerprint;

@@ -266,7 +266,7 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
         let files = all_files(out).into_iter().filter(|(path, _)| path.parent() == Some(out));
         let files: BTreeMap<_, _> =
             files.map(|(path, bytes)| (path.file_name().unwrap().to_owned(), bytes)).collect();
-        let store = options(out).against.map(|store| stored(&store));
+        let store = options(out).against.first().map(|store| stored(store));
         (files, store)
     };
     let undisturbed = prepare("undisturbed");
@@ -297,7 +297,7 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
 
 #[test]
 fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
-    let options = |out: &Path| Options { against: Some(out.join("store")), add: true, ..Options::default() };
+    let options = |out: &Path| Options { against: vec![out.join("store")], add: true, ..Options::default() };
     stop_everywhere(options, 8);
 }
 
@@ -324,7 +324,7 @@ fn the_same_run_adds_once() {
     let folder = Folder::new();
     let input = folder.file("a.jsonl", documents());
     let out = folder.0.path();
-    let options = Options { against: Some(out.join("store")), add: true, ..Options::default() };
+    let options = Options { against: vec![out.join("store")], add: true, ..Options::default() };
     run(&input, out, &options, &()).unwrap();
     let before = (stored(&out.join("store")), fs::read(out.join("keep")).unwrap());
     let files = Files { keep_list: Some(out.join("keep")), ..Files::default() };

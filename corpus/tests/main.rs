@@ -14,6 +14,7 @@ mod inputs;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod similar;
+mod stores;
 mod support;
 mod synth;
 mod tables;

@@ -92,10 +92,10 @@ pub(crate) struct DedupArgs {
     /// What is kept of a cluster: first, longest, smallest-id, or newest:FIELD, the greatest value of a field
     #[arg(long, value_name = "RULE", default_value = "first")]
     keep: Keep,
-    /// Find what is near documents of this store too. What is, is not kept
+    /// Find what is near documents of this store too; several may be given. What is, is not kept
     #[arg(long, value_name = "STORE")]
-    against: Option<PathBuf>,
-    /// Add what is kept to the store, which is made if there is none; store and output files change together
+    against: Vec<PathBuf>,
+    /// Add what is kept to the (first) store, which is made if there is none; store and output files change together
     #[arg(long, requires = "against")]
     add: bool,
     /// Add even if the same run has added its documents before
@@ -198,7 +198,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         output.finish()?;
     }
     if !args.json || uses_stdout {
-        summary.say(question, progress);
+        summary.say(question, &args.against, progress);
     }
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! Clusters, for people and as JSON.
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use serde::Serialize;
 use simstore_corpus::IdRef;
 use simstore_corpus::dedup::Cluster;
@@ -16,6 +19,8 @@ pub(super) struct ClusterObject<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<&'a str>,
     stored: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<Cow<'a, str>>,
     members: Vec<MemberObject<'a>>,
 }
 
@@ -46,6 +51,7 @@ pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
         representative: (&cluster.representative).into(),
         place: cluster.place.as_deref(),
         stored: cluster.is_stored,
+        store: cluster.store.map(Path::to_string_lossy),
         members: members.collect(),
     }
 }
@@ -53,7 +59,11 @@ pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
 /// Prints a cluster: what stands for it, then its other documents.
 pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
     let (number, is_stored) = (cluster.number, cluster.is_stored);
-    let like = if is_stored { ", stored before" } else { "" };
+    let like = match (is_stored, cluster.store) {
+        (true, Some(store)) => format!(", stored before in {}", column(&store.to_string_lossy())),
+        (true, None) => ", stored before".to_owned(),
+        (false, _) => String::new(),
+    };
     let documents = count_of(cluster.members.len() as u64, "document");
     output.line(format_args!("cluster {number}: {documents}{like}"))?;
     let place = |place: &Option<String>| match place {

@@ -1,5 +1,7 @@
 //! What a person is told in the end, and a machine.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use simstore_corpus::dedup::{Largest, Question, Totals};
 
@@ -20,9 +22,13 @@ impl Summary {
         Summary { totals, seconds: rounded(seconds) }
     }
 
-    /// Says it to a person.
-    pub(super) fn say(&self, question: Question, progress: &Progress) {
+    /// Says it to a person. The first of these stores is added to, if one is.
+    pub(super) fn say(&self, question: Question, stores: &[PathBuf], progress: &Progress) {
         let totals = &self.totals;
+        let (in_stores, first) = match stores {
+            [first, _, ..] => ("in the stores", first.display().to_string()),
+            _ => ("in the store", "the store".to_owned()),
+        };
         let share = |part: usize| 100.0 * part as f64 / (totals.documents.max(1)) as f64;
         let text = if totals.text_bytes > 0 {
             format!(" ({} of text)", bytes(totals.text_bytes))
@@ -50,7 +56,7 @@ impl Summary {
             grouped(totals.kept as u64)
         ));
         if let Some(stored) = totals.stored {
-            progress.say(&format!("{} near what was in the store", count_of(stored as u64, "document")));
+            progress.say(&format!("{} near what was {in_stores}", count_of(stored as u64, "document")));
         }
         if let (Some(estimated @ 1..), Some(standard_error)) = (totals.estimated, totals.standard_error) {
             progress.say(&format!(
@@ -60,7 +66,7 @@ impl Summary {
             ));
         }
         if let Some(added) = totals.added {
-            progress.say(&format!("{} added to the store", count_of(added, "document")));
+            progress.say(&format!("{} added to {first}", count_of(added, "document")));
         }
         if let (Some(compared), Some(unlike)) = (totals.compared, totals.unlike) {
             progress.say(&format!(

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use simstore::store::{Load, is_store};
-use simstore::{Error, Fingerprint, Result, Snapshot, Store, StoreOptions};
+use simstore::{Error, Fingerprint, Match, Result, Snapshot, Store, StoreOptions};
+use simstore_text::SimilarSettings;
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
@@ -41,6 +42,21 @@ impl Run {
     }
 }
 
+/// Something in one of the stores that documents are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stored<F> {
+    /// Which of the stores.
+    pub(super) store: usize,
+    pub(super) found: Match<F>,
+}
+
+impl<F: Fingerprint> Stored<F> {
+    /// The nearest comes first; among those, what is in the store that was named first.
+    pub(super) fn order(&self) -> impl Ord + use<F> {
+        (self.found.distance, self.store, self.found.id, self.found.fingerprint)
+    }
+}
+
 /// A store that documents are compared with.
 pub(super) struct Against<F: Fingerprint> {
     path: PathBuf,
@@ -65,8 +81,14 @@ impl<F: Fingerprint> Against<F> {
         Ok(Against { path: path.to_path_buf(), store, snapshot })
     }
 
+    /// What is in the store, if there is one.
     pub(super) fn snapshot(&self) -> Option<&Snapshot<F>> {
         self.snapshot.as_ref()
+    }
+
+    /// As it was named.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The run that added to the store last.
@@ -176,6 +198,40 @@ impl<F: Fingerprint> Against<F> {
         }
         Ok(Some(load))
     }
+}
+
+/// The profile that all stores have, but those whose fingerprints may be of any.
+pub(super) fn profile_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Option<&str>> {
+    let profiles = stores.iter().filter_map(|store| Some((store, store.snapshot()?.profile())));
+    let mut profiles = profiles.filter(|(_, profile)| !profile.is_empty());
+    let Some((first, profile)) = profiles.next() else { return Ok(None) };
+    match profiles.find(|(_, other)| *other != profile) {
+        Some((store, other)) => Err(Error::Refused(format!(
+            "{}: has profile {other}, {} has {profile}: texts and those of both cannot be compared by one; compare with \
+             stores of one profile at a time",
+            store.path.display(),
+            first.path.display()
+        ))),
+        None => Ok(Some(profile)),
+    }
+}
+
+/// How similar documents are found in each store, if the stores are of such.
+pub(super) fn settings_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Vec<SimilarSettings>> {
+    let mut kinds = Vec::new();
+    for store in stores {
+        kinds.push((store, store.snapshot().map_or(Ok(None), SimilarSettings::of_store)?));
+    }
+    let similar = kinds.iter().find(|(_, settings)| settings.is_some());
+    let others = kinds.iter().find(|(_, settings)| settings.is_none());
+    if let (Some((similar, _)), Some((other, _))) = (similar, others) {
+        return Err(Error::Refused(format!(
+            "{}: is a store of similar documents, {} one of fingerprints: compare with one kind at a time",
+            similar.path.display(),
+            other.path.display()
+        )));
+    }
+    Ok(kinds.into_iter().filter_map(|(_, settings)| settings).collect())
 }
 
 /// What the names of files that a run has set aside end in.

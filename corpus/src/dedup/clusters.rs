@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 use simstore::join::Components;
-use simstore::{Fingerprint, Match, Result};
+use simstore::{Fingerprint, Result};
 
+use super::against::Stored;
 use super::corpus::Corpus;
 use super::groups::Groups;
 use super::preference::Preference;
@@ -28,8 +29,8 @@ pub(super) struct Cluster<F> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Representative<F> {
     Document(usize),
-    /// Something that was in the store before: no member is kept.
-    Stored(Match<F>),
+    /// Something that was in a store before: no member is kept.
+    Stored(Stored<F>),
 }
 
 impl<F: Fingerprint> Cluster<F> {
@@ -37,7 +38,7 @@ impl<F: Fingerprint> Cluster<F> {
     pub(super) fn centre(&self, corpus: &Corpus<F>) -> F {
         match &self.representative {
             Representative::Document(document) => corpus.fingerprints[*document],
-            Representative::Stored(found) => found.fingerprint,
+            Representative::Stored(stored) => stored.found.fingerprint,
         }
     }
 
@@ -85,10 +86,7 @@ pub(super) fn components<F: Fingerprint>(
     };
     let nearest = |members: &[(usize, usize)]| {
         let found = members.iter().filter_map(|&(_, group)| groups.stored(group).first());
-        found
-            .map(|(_, found)| found)
-            .min_by_key(|found| (found.distance, found.id, found.fingerprint))
-            .cloned()
+        found.map(|(_, stored)| stored).min_by_key(|stored| stored.order()).copied()
     };
     Ok(finish(clusters, preference, nearest))
 }
@@ -145,9 +143,9 @@ pub(super) fn stars<F: Fingerprint>(
             left[other] = apart;
         }
     }
-    let stored = |group: usize| groups.stored(group).first().map(|(_, found)| *found);
+    let stored = |group: usize| groups.stored(group).first().map(|(_, stored)| *stored);
     let clusters = by_key(groups, |document, group| {
-        let near = stored(group).map(|found| (found.fingerprint, found.id));
+        let near = stored(group).map(|near| (near.store, near.found.fingerprint, near.found.id));
         (near, centres[place(&documents, document)])
     });
     // All members of a cluster of something stored have the same nearest one.
@@ -205,7 +203,7 @@ fn by_key<F: Fingerprint, K: Ord + Send>(
 fn finish<F: Fingerprint>(
     clusters: Vec<Vec<(usize, usize)>>,
     preference: &Preference,
-    stored: impl Fn(&[(usize, usize)]) -> Option<Match<F>> + Sync,
+    stored: impl Fn(&[(usize, usize)]) -> Option<Stored<F>> + Sync,
 ) -> Vec<Cluster<F>> {
     let cluster = |members: Vec<(usize, usize)>| {
         let stored = stored(&members);

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
-use simstore_text::{Profile, SimilarSettings, similar_among};
+use simstore_text::{Profile, SimilarDocument, SimilarSettings, similar_among};
 
+use super::against::{Against, Stored};
 use super::clusters::{self, Cluster, Representative};
 use super::corpus::Corpus;
 use super::feature_sets::FeatureSets;
@@ -37,10 +38,10 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
     pub(super) features: Option<FeatureSets>,
     /// The profile of the features by which texts are compared.
     pub(super) profile_of_texts: Option<&'a Profile>,
-    /// The store that is compared with.
-    pub(super) stored: Option<&'a Snapshot<F>>,
-    /// How similar documents are found in it, if it is a store of such.
-    pub(super) settings: Option<SimilarSettings>,
+    /// The stores that are compared with.
+    pub(super) stores: &'a [Against<F>],
+    /// How similar documents are found in each, if they are stores of such.
+    pub(super) settings: Vec<SimilarSettings>,
     pub(super) watch: &'a dyn Watch,
 }
 
@@ -54,12 +55,11 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let distance = match (self.question, &corpus.sketches) {
             (Question::Similarity(least), Some(sketches)) => {
                 let wanted = Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs };
-                let (mut found, estimated) = match (self.stored, self.settings) {
-                    (Some(store), Some(settings)) => {
-                        let (found, estimated) = self.stored_like(sketches, store, &settings, least)?;
-                        (found, Some(estimated))
-                    }
-                    _ => (Vec::new(), None),
+                let (mut found, estimated) = if self.settings.is_empty() {
+                    (Vec::new(), None)
+                } else {
+                    let (found, estimated) = self.stored_like(sketches, least)?;
+                    (found, Some(estimated))
                 };
                 let out: HashSet<usize> = found.iter().flat_map(|cluster| cluster.members.clone()).collect();
                 let read = |documents: Vec<usize>| self.features(documents.into_iter());
@@ -77,7 +77,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
         };
         let verify = self.options.verify_text;
         let with_pairs = self.pairs || verify.is_some() || cluster_by == ClusterBy::Stars;
-        let groups = Groups::new(corpus, distance, with_pairs, self.stored, self.watch)?;
+        let groups = Groups::new(corpus, distance, with_pairs, self.stores, self.watch)?;
         // Before work that would be in vain.
         check_unchanged(self.listing, self.inputs)?;
         let texts = match verify {
@@ -98,68 +98,55 @@ impl<F: Fingerprint> Comparing<'_, F> {
         Ok((Nearness::Distance { groups, texts }, clusters))
     }
 
-    /// Clusters of what is similar to documents of a store, as far as samples tell: each document is in that of the most
+    /// Clusters of what is similar to documents of the stores, as far as samples tell: each document is in that of the most
     /// similar one. And how many documents are in them by an estimate that is not exact, with its greatest standard error.
-    fn stored_like(
-        &mut self,
-        sketches: &Sketches,
-        store: &Snapshot<F>,
-        settings: &SimilarSettings,
-        least: f64,
-    ) -> Result<(Vec<Cluster<F>>, Estimated)> {
+    fn stored_like(&mut self, sketches: &Sketches, least: f64) -> Result<(Vec<Cluster<F>>, Estimated)> {
+        let (stores, settings) = (self.stores, std::mem::take(&mut self.settings));
+        let stores: Vec<_> = stores.iter().filter_map(Against::snapshot).zip(&settings).collect();
         let step = Step::new(self.watch, "sketches looked up");
-        step.add(0)?;
-        // Many queries are answered together: sketches within the store's distance, keys of small documents at 0.
-        let (mut queries, mut of_document) = (vec![Vec::new(); settings.sketches() + 1], vec![Vec::new(); 2]);
-        for document in (0..sketches.len()).filter(|&document| sketches.features(document) > 0) {
-            let lookup = settings.lookup(sketches.of(document), sketches.members(document))?;
-            for (at, &sketch) in lookup.sketches.iter().enumerate() {
-                queries[at].push(F::from_u128(sketch.into()));
+        // Of each document, what may be similar to it in each store.
+        let mut likely: BTreeMap<usize, Vec<Vec<u64>>> = BTreeMap::new();
+        for (at, (store, settings)) in stores.iter().enumerate() {
+            for (document, id) in looked_up(sketches, store, settings, &step)? {
+                likely.entry(document).or_insert_with(|| vec![Vec::new(); stores.len()])[at].push(id);
             }
-            queries[settings.sketches()].extend(lookup.keys.iter().map(|&key| F::from_u128(key.into())));
-            of_document[0].extend((!lookup.sketches.is_empty()).then_some(document));
-            of_document[1].extend(vec![document; lookup.keys.len()]);
-        }
-        let mut likely: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
-        for (at, queries) in queries.iter().enumerate() {
-            let is_keys = at == settings.sketches();
-            let distance = if is_keys { 0 } else { settings.distance() };
-            step.add(0)?;
-            for found in store.batch_query(queries, distance)? {
-                let document = of_document[usize::from(is_keys)][found.query];
-                likely.entry(document).or_default().extend(found.found.id);
-            }
-            step.add(queries.len() as u64)?;
-        }
-        for ids in likely.values_mut() {
-            ids.sort_unstable();
-            ids.dedup();
         }
         drop(step);
         let was_given = self.features.is_some();
         let features = self.features(likely.keys().copied())?;
-        let mut nearest: BTreeMap<u64, Vec<(usize, f32)>> = BTreeMap::new();
+        let mut nearest: BTreeMap<(usize, u64), Vec<(usize, f32)>> = BTreeMap::new();
         let (mut estimated, mut greatest) = (0, 0.0_f64);
         let step = Step::new(self.watch, "samples compared");
         for (document, ids) in likely {
             step.add(1)?;
-            let Some(kept) = settings.keep(&features.get(document)?) else { continue };
-            if let Some(found) = similar_among(store, kept.sample(), &ids, least)?.first() {
-                estimated += u64::from(found.estimate.standard_error > 0.0);
-                greatest = greatest.max(found.estimate.standard_error);
-                nearest.entry(found.id).or_default().push((document, found.estimate.similarity as f32));
+            let of_document = features.get(document)?;
+            let mut best: Option<(usize, SimilarDocument)> = None;
+            for (at, ((store, settings), ids)) in stores.iter().zip(ids).enumerate() {
+                let Some(kept) = settings.keep(&of_document) else { continue };
+                let found = similar_among(store, kept.sample(), &ids, least)?.into_iter().next();
+                let similarity = |found: &SimilarDocument| found.estimate.similarity;
+                if let Some(found) = found
+                    && best.as_ref().is_none_or(|(_, best)| similarity(&found) > similarity(best))
+                {
+                    best = Some((at, found));
+                }
+            }
+            if let Some((at, SimilarDocument { id, estimate, .. })) = best {
+                estimated += u64::from(estimate.standard_error > 0.0);
+                greatest = greatest.max(estimate.standard_error);
+                nearest.entry((at, id)).or_default().push((document, estimate.similarity as f32));
             }
         }
         if was_given {
             self.features = Some(features);
         }
-        let cluster = |(id, members): (u64, Vec<(usize, f32)>)| {
+        let cluster = |((store, id), members): ((usize, u64), Vec<(usize, f32)>)| {
             let (members, similarities) = members.into_iter().unzip();
-            let stored = Match { fingerprint: F::default(), distance: 0, id: Some(id) };
+            let found = Match { fingerprint: F::default(), distance: 0, id: Some(id) };
             Cluster {
                 members,
                 similarities: Some(similarities),
-                representative: Representative::Stored(stored),
+                representative: Representative::Stored(Stored { store, found }),
             }
         };
         Ok((nearest.into_iter().map(cluster).collect(), (estimated, greatest)))
@@ -177,6 +164,41 @@ impl<F: Fingerprint> Comparing<'_, F> {
             (None, ..) => FeatureSets::new(),
         }
     }
+}
+
+/// The documents that may be similar to something in a store, with the ids of that: each pair once, in order.
+fn looked_up<F: Fingerprint>(
+    sketches: &Sketches,
+    store: &Snapshot<F>,
+    settings: &SimilarSettings,
+    step: &Step<'_>,
+) -> Result<Vec<(usize, u64)>> {
+    step.add(0)?;
+    // Many queries are answered together: sketches within the store's distance, keys of small documents at 0.
+    let (mut queries, mut of_document) = (vec![Vec::new(); settings.sketches() + 1], vec![Vec::new(); 2]);
+    for document in (0..sketches.len()).filter(|&document| sketches.features(document) > 0) {
+        let lookup = settings.lookup(sketches.of(document), sketches.members(document))?;
+        for (at, &sketch) in lookup.sketches.iter().enumerate() {
+            queries[at].push(F::from_u128(sketch.into()));
+        }
+        queries[settings.sketches()].extend(lookup.keys.iter().map(|&key| F::from_u128(key.into())));
+        of_document[0].extend((!lookup.sketches.is_empty()).then_some(document));
+        of_document[1].extend(vec![document; lookup.keys.len()]);
+    }
+    let mut likely = Vec::new();
+    for (at, queries) in queries.iter().enumerate() {
+        let is_keys = at == settings.sketches();
+        let distance = if is_keys { 0 } else { settings.distance() };
+        step.add(0)?;
+        for found in store.batch_query(queries, distance)? {
+            let document = of_document[usize::from(is_keys)][found.query];
+            likely.extend(found.found.id.map(|id| (document, id)));
+        }
+        step.add(queries.len() as u64)?;
+    }
+    likely.sort_unstable();
+    likely.dedup();
+    Ok(likely)
 }
 
 /// How similar the members of a cluster are to the one that stands for it.

@@ -1,6 +1,7 @@
 //! What was found, whatever the width of the fingerprints.
 
 use std::fmt;
+use std::path::Path;
 
 use simstore::{Fingerprint, Result};
 
@@ -64,8 +65,10 @@ pub struct Cluster<'a> {
     pub representative: DocumentId,
     /// Where that stands, if there are ids that repeat, and it is a document.
     pub place: Option<String>,
-    /// Whether it was in the store before: no member is kept then.
+    /// Whether it was in a store before: no member is kept then.
     pub is_stored: bool,
+    /// The store that had it, where there are several.
+    pub store: Option<&'a Path>,
     /// In order of input; one of them stands for the others, unless something stored does.
     pub members: Vec<Member<'a>>,
 }
@@ -100,6 +103,8 @@ pub struct NearPair<'a> {
     pub other: Option<usize>,
     /// What that is called.
     pub other_id: IdRef<'a>,
+    /// The store that has it, where there are several.
+    pub store: Option<&'a Path>,
     /// Of their fingerprints, in bits; `None` where texts are compared by similarity.
     pub distance: Option<u32>,
     /// Of their texts, from 0 to 1, where these are compared.
@@ -190,14 +195,14 @@ impl Found {
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
         of_any!(&self.0, job => {
-            let names = &job.corpus.names;
-            job.results().visit_pairs(watch, |Near { document, other, how }| {
-                let (other, other_id) = match other {
-                    Other::Document(other) => (Some(other), names.id(other)),
-                    Other::Stored(id) => (None, id),
+            let (names, results) = (&job.corpus.names, job.results());
+            results.visit_pairs(watch, |Near { document, other, how }| {
+                let (other, other_id, store) = match other {
+                    Other::Document(other) => (Some(other), names.id(other), None),
+                    Other::Stored(id, store) => (None, id, results.store(store)),
                 };
                 let How { distance, similarity } = how;
-                visitor(&NearPair { document, id: names.id(document), other, other_id, distance, similarity })
+                visitor(&NearPair { document, id: names.id(document), other, other_id, store, distance, similarity })
             })
         })
     }
@@ -228,7 +233,7 @@ fn cluster_of<'a, F: Fingerprint>(
     cluster: &clusters::Cluster<F>,
 ) -> Result<Cluster<'a>> {
     let results = job.results();
-    let (representative, is_stored) = results.representative(cluster)?;
+    let (representative, store) = results.representative(cluster)?;
     let member = |(at, &document): (usize, &usize)| {
         let How { distance, similarity } = results.how(cluster, at);
         Member {
@@ -245,7 +250,8 @@ fn cluster_of<'a, F: Fingerprint>(
         number,
         representative,
         place: results.place_of_representative(cluster),
-        is_stored,
+        is_stored: store.is_some(),
+        store: store.and_then(|store| results.store(store)),
         members: cluster.members.iter().enumerate().map(member).collect(),
     })
 }

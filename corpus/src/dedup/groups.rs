@@ -7,8 +7,9 @@ use bitvec::vec::BitVec;
 use rayon::prelude::*;
 use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::join::{self, Components, Pair};
-use simstore::{Fingerprint, Match, Result, Snapshot};
+use simstore::{Fingerprint, Result};
 
+use super::against::{Against, Stored};
 use super::corpus::Corpus;
 use crate::Watch;
 use crate::watch::Step;
@@ -25,19 +26,19 @@ pub(super) struct Groups<F> {
     firsts: Vec<usize>,
     /// Near groups, if they were asked for.
     pairs: Vec<Pair>,
-    /// What is near in the store: the group, and the match; by group, distance and id.
-    stored: Vec<(usize, Match<F>)>,
+    /// What is near in stores: the group, and what is; by group, then the nearest first.
+    stored: Vec<(usize, Stored<F>)>,
     /// Number of distinct fingerprints.
     distinct: usize,
 }
 
 impl<F: Fingerprint> Groups<F> {
-    /// Compares all documents that have a fingerprint with one another, and with those of a store.
+    /// Compares all documents that have a fingerprint with one another, and with those of stores.
     pub(super) fn new(
         corpus: &Corpus<F>,
         distance: u32,
         with_pairs: bool,
-        store: Option<&Snapshot<F>>,
+        stores: &[Against<F>],
         watch: &dyn Watch,
     ) -> Result<Self> {
         let step = Step::new(watch, "pairs found");
@@ -78,23 +79,24 @@ impl<F: Fingerprint> Groups<F> {
         let (mut components, mut pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
 
         let stored = Mutex::new(Vec::new());
-        if let Some(store) = store {
+        for (at, store) in stores.iter().enumerate() {
+            let Some(store) = store.snapshot() else { continue };
             store.batch_visit(&distinct, distance, BatchMethod::Auto, |some| {
-                stored.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(some);
+                let found = some.iter().map(|near| (at, *near));
+                stored.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
                 if step.add(0).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
         }
-        let mut stored = stored.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut stored: Vec<(usize, BatchMatch<F>)> =
+            stored.into_inner().unwrap_or_else(PoisonError::into_inner);
         step.add(0)?;
-        // Near the same one of the store is connected too.
-        stored.sort_unstable_by_key(|near| (near.found.fingerprint, near.found.id, near.query));
+        // Near the same one of a store is connected too.
+        let key = |(store, near): &(usize, BatchMatch<F>)| (*store, near.found.fingerprint, near.found.id);
+        stored.sort_unstable_by_key(|near| (key(near), near.1.query));
         // What is in several segments.
         stored.dedup();
-        let same = |a: &BatchMatch<F>, b: &BatchMatch<F>| {
-            (a.found.fingerprint, a.found.id) == (b.found.fingerprint, b.found.id)
-        };
-        for near in stored.chunk_by(same) {
-            near.iter().for_each(|other| components.connect(near[0].query, other.query));
+        for near in stored.chunk_by(|a, b| key(a) == key(b)) {
+            near.iter().for_each(|(_, other)| components.connect(near[0].1.query, other.query));
         }
 
         // From here on only the few of which there is something to tell.
@@ -110,7 +112,7 @@ impl<F: Fingerprint> Groups<F> {
             .iter()
             .filter_map(|value| distinct.binary_search(value).ok())
             .for_each(|at| told.set(at, true));
-        stored.iter().for_each(|near| told.set(near.query, true));
+        stored.iter().for_each(|(_, near)| told.set(near.query, true));
         let places: Vec<usize> = told.iter_ones().collect();
         let values: Vec<F> = places.iter().map(|&place| distinct[place]).collect();
         // Each of them is among the places.
@@ -119,9 +121,11 @@ impl<F: Fingerprint> Groups<F> {
         for pair in &mut pairs {
             (pair.a, pair.b) = (group_of(pair.a), group_of(pair.b));
         }
-        let mut stored: Vec<(usize, Match<F>)> =
-            stored.into_iter().map(|near| (group_of(near.query), near.found)).collect();
-        stored.sort_unstable_by_key(|(group, found)| (*group, found.distance, found.id, found.fingerprint));
+        let mut stored: Vec<(usize, Stored<F>)> = stored
+            .into_iter()
+            .map(|(store, near)| (group_of(near.query), Stored { store, found: near.found }))
+            .collect();
+        stored.sort_unstable_by_key(|(group, near)| (*group, near.order()));
         let (count, _) = (distinct.len(), drop(distinct));
         let (documents, starts) = documents_of(&values, corpus);
         Ok(Groups { documents, starts, firsts, pairs, stored, distinct: count })
@@ -147,8 +151,8 @@ impl<F: Fingerprint> Groups<F> {
         self.firsts[group]
     }
 
-    /// What is near a group in the store, the nearest first; among those, by id.
-    pub(super) fn stored(&self, group: usize) -> &[(usize, Match<F>)] {
+    /// What is near a group in stores, the nearest first; among those, by store and id.
+    pub(super) fn stored(&self, group: usize) -> &[(usize, Stored<F>)] {
         let start = self.stored.partition_point(|(of, _)| *of < group);
         let length = self.stored[start..].partition_point(|(of, _)| *of == group);
         &self.stored[start..start + length]
@@ -256,7 +260,7 @@ mod tests {
         for (position, &fingerprint) in (0..).zip(&fingerprints) {
             corpus.push(&Item::new(position, fingerprint));
         }
-        let groups = Groups::new(&corpus, 2, true, None, &()).unwrap();
+        let groups = Groups::new(&corpus, 2, true, &[], &()).unwrap();
         let mut expected = Vec::new();
         for (a, x) in fingerprints.iter().enumerate() {
             for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {

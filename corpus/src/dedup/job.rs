@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use simstore::{Error, Fingerprint, Result, Snapshot};
-use simstore_text::{Profile, SimilarSettings};
+use simstore::{Error, Fingerprint, Result};
+use simstore_text::Profile;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::against::{self, Against, Run};
@@ -40,7 +40,9 @@ pub(super) struct Job<F: Fingerprint> {
     pub(super) counts: Counts,
     pub(super) nearness: Nearness<F>,
     pub(super) clusters: Vec<Cluster<F>>,
-    pub(super) against: Option<Against<F>>,
+    /// The stores that were compared with, in the order in which they were named.
+    pub(super) against: Vec<Against<F>>,
+    /// Whether what is kept is added to the first of them.
     pub(super) add: bool,
     /// Tells the run from others, where it adds.
     run: String,
@@ -65,29 +67,31 @@ pub(super) fn find<F: Fingerprint>(
         other => other,
     };
     source.check(options, &files)?;
-    let against = options.against.as_deref();
-    let against = against.map(|store| Against::<F>::open(store, options.add, watch)).transpose()?;
-    let stored = against.as_ref().and_then(Against::snapshot);
-    let settings = stored.map_or(Ok(None), SimilarSettings::of_store)?;
-    let asked = options.question_with(settings.as_ref(), kind)?;
-    if settings.is_some() && (options.pairs || files.write_pairs()) {
+    let stores = options.against.iter().enumerate();
+    let against: Vec<Against<F>> = stores
+        .map(|(at, store)| Against::open(store, options.add && at == 0, watch))
+        .collect::<Result<_>>()?;
+    let stored = against::profile_of(&against)?;
+    let settings = against::settings_of(&against)?;
+    let asked = options.question_with(&settings, kind)?;
+    if !settings.is_empty() && (options.pairs || files.write_pairs()) {
         return Err(Error::BadArgument(
             "option `pairs`: with a store of similar documents, clusters say what is similar to what"
                 .to_owned(),
         ));
     }
-    let last_run = match &against {
-        Some(against) if options.add => against.last_run()?,
-        _ => None,
-    };
-    let finished = match (&against, &last_run) {
+    let added_to = against.first().filter(|_| options.add);
+    let last_run = added_to.map_or(Ok(None), Against::last_run)?;
+    let finished = match (added_to, &last_run) {
         (Some(against), Some(run)) => against.finish(run)?,
         _ => Vec::new(),
     };
     finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
     let question = match asked.unwrap_or(options.question(kind)) {
         Question::Distance(distance) => {
-            let distance = options.distance.or(stored.map(Snapshot::distance)).unwrap_or(distance);
+            // Within the least distance all stores can be asked.
+            let distances = against.iter().filter_map(|store| Some(store.snapshot()?.distance()));
+            let distance = options.distance.or(distances.min()).unwrap_or(distance);
             check_distance::<F>(distance)?;
             Question::Distance(distance)
         }
@@ -108,13 +112,13 @@ pub(super) fn find<F: Fingerprint>(
         // What is read twice has to be there twice.
         inputs.put_aside()?;
     }
-    let sketcher = match (settings, stored) {
-        (Some(_), Some(stored)) => options.sketcher_like(question, stored.profile())?,
+    let sketcher = match stored {
+        Some(stored) if !settings.is_empty() => options.sketcher_like(question, stored)?,
         _ => options.sketcher(question)?,
     };
     let profile = match (kind, &sketcher) {
         (_, Some(sketcher)) => sketcher.profile().clone(),
-        (InputKind::Documents, None) => options.profile_with(stored.map(Snapshot::profile))?,
+        (InputKind::Documents, None) => options.profile_with(stored)?,
         (InputKind::Fingerprints, None) => Profile::default(),
     };
     let profile_of_texts = match (compares_texts, &sketcher) {
@@ -161,7 +165,7 @@ pub(super) fn find<F: Fingerprint>(
         listing: listing.as_ref(),
         features,
         profile_of_texts: profile_of_texts.as_ref(),
-        stored,
+        stores: &against,
         settings,
         watch,
     };
@@ -187,8 +191,17 @@ pub(super) fn find<F: Fingerprint>(
 
 impl<F: Fingerprint> Job<F> {
     pub(super) fn results(&self) -> Results<'_, F> {
-        let stored = self.against.as_ref().and_then(Against::snapshot);
-        Results { corpus: &self.corpus, nearness: &self.nearness, clusters: &self.clusters, stored }
+        Results {
+            corpus: &self.corpus,
+            nearness: &self.nearness,
+            clusters: &self.clusters,
+            stores: &self.against,
+        }
+    }
+
+    /// The store that is added to, if that was asked for.
+    fn added_to(&self) -> Option<&Against<F>> {
+        self.against.first().filter(|_| self.add)
     }
 
     /// Writes all files, once. They have not got their names then.
@@ -196,13 +209,16 @@ impl<F: Fingerprint> Job<F> {
         if self.complete.is_some() {
             return Ok(());
         }
-        let stored = self.against.as_ref().and_then(Against::snapshot);
-        let found =
-            Results { corpus: &self.corpus, nearness: &self.nearness, clusters: &self.clusters, stored };
+        let found = Results {
+            corpus: &self.corpus,
+            nearness: &self.nearness,
+            clusters: &self.clusters,
+            stores: &self.against,
+        };
         let documents = self.inputs.as_ref().map(|inputs| Documents { inputs, watch });
         let complete = self.outputs.write(&found, documents.as_ref(), watch)?;
         check_unchanged(self.listing.as_ref(), self.inputs.as_ref())?;
-        if let Some(against) = self.against.as_ref().filter(|_| self.add) {
+        if let Some(against) = self.added_to() {
             against.check_names(&self.corpus, &self.clusters, watch)?;
         }
         self.complete = Some(complete);
@@ -214,7 +230,7 @@ impl<F: Fingerprint> Job<F> {
         self.write(watch)?;
         let mut complete = self.complete.take().unwrap_or_default();
         Step::new(watch, "files").add(0)?;
-        let Some(against) = self.against.as_ref().filter(|_| self.add) else {
+        let Some(against) = self.added_to() else {
             return complete.into_iter().try_for_each(Complete::publish);
         };
         let added = self.results().to_add();
@@ -313,7 +329,12 @@ fn run_of<F: Fingerprint>(
         Question::Distance(distance) => distance.to_string(),
         Question::Similarity(least) => format!("similar {least} {}", options.recall()),
     };
-    let how = format!("{} {near} {:?} {:?} {profile}", F::BITS, options.cluster_by(question), options.keep);
+    let mut how =
+        format!("{} {near} {:?} {:?} {profile}", F::BITS, options.cluster_by(question), options.keep);
+    // What is in other stores decides too.
+    for store in options.against.iter().skip(1) {
+        how += &format!(" {}", place_of(store).display());
+    }
     format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()))
 }
 

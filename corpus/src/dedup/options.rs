@@ -1,6 +1,7 @@
 //! What is asked for.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Fingerprint, Result};
@@ -10,6 +11,7 @@ use super::preference::Keep;
 use super::similar::choice::SKETCHES;
 use super::similar::small;
 use crate::InputKind;
+use crate::output::place_of;
 
 /// How documents come together in clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,10 +50,11 @@ pub struct Options {
     pub verify_text: Option<f64>,
     /// The name of the profile of these features, and of those of `similar`; [shingles](Profile::shingles) by default.
     pub verify_profile: Option<String>,
-    /// A store: what is near something in it is not kept. One of [similar documents](simstore_text::open_similar) asks for its
-    /// similarity, or a greater one; it is estimated by samples there.
-    pub against: Option<PathBuf>,
-    /// Whether what is kept is added to that store, which is made if there is none. Store and output files change together.
+    /// Stores, of one width, kind and profile: what is near something in one of them is not kept. Those of [similar
+    /// documents](simstore_text::open_similar) are asked for their similarity, or a greater one; it is estimated by samples there.
+    pub against: Vec<PathBuf>,
+    /// Whether what is kept is added to the first of them, which is made if there is none. Store and output files change
+    /// together.
     pub add: bool,
     /// Whether it is added even if the same run has added its documents before.
     pub again: bool,
@@ -85,7 +88,7 @@ impl Options {
             || self.profile.is_some()
             || self.verify_text.is_some()
             || self.has_resources() && self.verify_profile.is_none()
-            || self.against.is_some()
+            || !self.against.is_empty()
             || kind == InputKind::Fingerprints;
         match self.similar {
             Some(similar) => Question::Similarity(similar),
@@ -138,14 +141,28 @@ impl Options {
 
     /// The width of the fingerprints, in bits.
     pub(super) fn width(&self) -> Result<u32> {
-        let stored = match &self.against {
-            Some(store) if is_store(store) => Some(stored_bits(store)?),
-            Some(store) if !self.add => {
+        let mut stored: Option<(u32, &Path)> = None;
+        for (at, store) in self.against.iter().enumerate() {
+            // The first is made if it is added to.
+            if !is_store(store) && (at > 0 || !self.add) {
                 return Err(Error::Refused(format!("{}: there is no store", store.display())));
             }
-            _ => None,
-        };
-        match self.bits.or(stored).unwrap_or(u64::BITS) {
+            if !is_store(store) {
+                continue;
+            }
+            let bits = stored_bits(store)?;
+            match stored {
+                Some((other, first)) if other != bits => {
+                    return Err(Error::Refused(format!(
+                        "{}: holds fingerprints of {bits} bits, {} of {other}: compare with stores of one width at a time",
+                        store.display(),
+                        first.display()
+                    )));
+                }
+                _ => stored = Some((bits, store)),
+            }
+        }
+        match self.bits.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS) {
             bits @ (64 | 128) => Ok(bits),
             bits => Err(Error::BadArgument(format!("option `bits` is {bits}: expected 64 or 128"))),
         }
@@ -153,7 +170,7 @@ impl Options {
 
     /// Refuses what makes no sense whatever is read.
     pub(super) fn check(&self) -> Result<()> {
-        if self.against.is_some() && self.verify_text.is_some() {
+        if !self.against.is_empty() && self.verify_text.is_some() {
             return Err(Error::BadArgument(
                 "a store holds fingerprints and no texts, so option `verify_text` cannot tell whether a document is like one \
                  that is stored: take out duplicates among the documents first, with option `verify_text` and option \
@@ -182,23 +199,33 @@ impl Options {
                 "option `{option}` is about fingerprints, option `similar` about the texts themselves: leave out one of them"
             )));
         }
-        if (self.add && self.against.is_none()) || (self.again && !self.add) {
+        if let Some(store) = self.named_twice() {
+            return Err(Error::BadArgument(format!("{}: named for two stores", store.display())));
+        }
+        if (self.add && self.against.is_empty()) || (self.again && !self.add) {
             let (option, other) = if self.add { ("add", "against") } else { ("again", "add") };
             return Err(Error::BadArgument(format!("option `{option}` needs option `{other}`")));
         }
         Ok(())
     }
 
-    /// The question that is asked of documents and a store, if that is of similar documents: its own, or that of a greater
+    /// A store that another path has named before.
+    fn named_twice(&self) -> Option<&PathBuf> {
+        let place = |store: &PathBuf| store.canonicalize().unwrap_or_else(|_| place_of(store));
+        let mut seen = BTreeSet::new();
+        self.against.iter().find(|store| !seen.insert(place(store)))
+    }
+
+    /// The question that is asked of documents and stores, if these are of similar documents: their own, or that of a greater
     /// similarity.
     pub(super) fn question_with(
         &self,
-        settings: Option<&SimilarSettings>,
+        settings: &[SimilarSettings],
         kind: InputKind,
     ) -> Result<Option<Question>> {
         let bad = |reason: String| Err(Error::BadArgument(reason));
-        let Some(settings) = settings else {
-            return match (self.similar, &self.against) {
+        let Some(stored) = settings.iter().map(SimilarSettings::similar).max_by(f64::total_cmp) else {
+            return match (self.similar, self.against.first()) {
                 (Some(_), Some(_)) => bad(
                     "option `similar` compares texts: a store of fingerprints, option `against`, has none; one that was made with \
                      option `similar` has samples of them"
@@ -224,11 +251,10 @@ impl Options {
                     .to_owned(),
             );
         }
-        let least = self.similar.unwrap_or(settings.similar());
-        if least < settings.similar() {
+        let least = self.similar.unwrap_or(stored);
+        if least < stored {
             return bad(format!(
-                "option `similar` is {least}: the store finds only what is {} similar or more",
-                settings.similar()
+                "option `similar` is {least}: the store finds only what is {stored} similar or more"
             ));
         }
         Ok(Some(Question::Similarity(least)))

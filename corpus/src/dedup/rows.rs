@@ -1,7 +1,11 @@
 //! Rows of what was found: lists, pairs and clusters.
 
-use simstore::{Fingerprint, Match, Result, Snapshot};
+use std::borrow::Cow;
+use std::path::Path;
 
+use simstore::{Fingerprint, Result, Snapshot};
+
+use super::against::{Against, Stored};
 use super::clusters::{Cluster, Representative};
 use super::corpus::Corpus;
 use super::nearness::{How, Nearness};
@@ -21,8 +25,8 @@ pub(super) struct Near<'a> {
 pub(super) enum Other<'a> {
     /// A later document.
     Document(usize),
-    /// Something stored, by what it is called.
-    Stored(IdRef<'a>),
+    /// Something stored, by what it is called, and which store has it.
+    Stored(IdRef<'a>, usize),
 }
 
 impl How {
@@ -37,11 +41,40 @@ pub(super) struct Results<'a, F: Fingerprint> {
     pub(super) corpus: &'a Corpus<F>,
     pub(super) nearness: &'a Nearness<F>,
     pub(super) clusters: &'a [Cluster<F>],
-    /// The store that was compared with.
-    pub(super) stored: Option<&'a Snapshot<F>>,
+    /// The stores that were compared with.
+    pub(super) stores: &'a [Against<F>],
 }
 
-impl<F: Fingerprint> Results<'_, F> {
+impl<'a, F: Fingerprint> Results<'a, F> {
+    /// What is in the stores.
+    fn stored(&self) -> impl Iterator<Item = &'a Snapshot<F>> + use<'a, F> {
+        self.stores.iter().filter_map(Against::snapshot)
+    }
+
+    /// Whether there is a store that was compared with.
+    pub(super) fn has_stored(&self) -> bool {
+        self.stored().next().is_some()
+    }
+
+    /// The path of the store that has something, where there are several.
+    pub(super) fn store(&self, store: usize) -> Option<&'a Path> {
+        if self.stores.len() > 1 { Some(self.stores.get(store)?.path()) } else { None }
+    }
+
+    /// Columns for whether something was stored, and in which store.
+    fn stored_columns(&self) -> Vec<Column> {
+        let mut columns = Vec::new();
+        columns.extend(self.has_stored().then_some(("stored", Kind::Flag)));
+        columns.extend((self.stores.len() > 1).then_some(("store", Kind::Text)));
+        columns
+    }
+
+    /// Their cells, of something in a store if there is one.
+    fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
+        let flag = self.has_stored().then_some(Cell::Flag(store.is_some()));
+        flag.into_iter().chain((self.stores.len() > 1).then_some(Cell::Text(path)))
+    }
+
     fn ids(&self) -> Kind {
         Kind::Ids { are_numbers: self.corpus.names.are_numbers() }
     }
@@ -49,7 +82,7 @@ impl<F: Fingerprint> Results<'_, F> {
     /// Ids of documents and of what is stored.
     fn mixed_ids(&self) -> Kind {
         let are_numbers = self.corpus.names.are_numbers()
-            && self.stored.is_none_or(|store| store.keeps_ids() && store.stats().names == 0);
+            && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0);
         Kind::Ids { are_numbers }
     }
 
@@ -104,8 +137,7 @@ impl<F: Fingerprint> Results<'_, F> {
     pub(super) fn pair_columns(&self) -> Vec<Column> {
         let mut columns = vec![("a", self.ids()), ("b", self.mixed_ids())];
         columns.extend(self.how_columns());
-        columns.extend(self.stored.map(|_| ("stored", Kind::Flag)));
-        [columns, self.place_columns(&["a_place", "b_place"])].concat()
+        [columns, self.stored_columns(), self.place_columns(&["a_place", "b_place"])].concat()
     }
 
     /// Visits the pairs of near documents, then those of documents with something stored.
@@ -119,10 +151,10 @@ impl<F: Fingerprint> Results<'_, F> {
         })?;
         let Nearness::Distance { groups, .. } = self.nearness else { return Ok(()) };
         each(watch, "pairs with the store", groups.documents().into_iter(), |(document, group)| {
-            groups.stored(group).iter().try_for_each(|(_, found)| {
-                let id = self.stored_id(found)?;
-                let how = How { distance: Some(found.distance), similarity: None };
-                visitor(Near { document, other: Other::Stored((&id).into()), how })
+            groups.stored(group).iter().try_for_each(|(_, stored)| {
+                let id = self.stored_id(stored)?;
+                let how = How { distance: Some(stored.found.distance), similarity: None };
+                visitor(Near { document, other: Other::Stored((&id).into(), stored.store), how })
             })
         })
     }
@@ -131,33 +163,40 @@ impl<F: Fingerprint> Results<'_, F> {
         let names = &self.corpus.names;
         self.visit_pairs(watch, |Near { document, other, how }| {
             let place = self.place(document);
-            let (id, other_place, is_stored) = match other {
-                Other::Document(other) => (names.id(other), self.place(other), false),
-                Other::Stored(id) => (id, place.is_some().then(String::new), true),
+            let (id, other_place, store) = match other {
+                Other::Document(other) => (names.id(other), self.place(other), None),
+                Other::Stored(id, store) => (id, place.is_some().then(String::new), Some(store)),
             };
+            let path = self.path_of(store);
             let mut cells = vec![Cell::Id(names.id(document)), Cell::Id(id)];
             cells.extend(how.cells());
-            cells.extend(self.stored.map(|_| Cell::Flag(is_stored)));
+            cells.extend(self.stored_cells(store, &path));
             cells.extend([&place, &other_place].into_iter().flatten().map(|place| Cell::Text(place)));
             rows.push(&cells)
         })
     }
 
     /// What something stored is called: by its name, its id or, without ids, its fingerprint.
-    fn stored_id(&self, found: &Match<F>) -> Result<DocumentId> {
+    fn stored_id(&self, &Stored { store, found }: &Stored<F>) -> Result<DocumentId> {
         let Some(id) = found.id else { return Ok(DocumentId::Name(found.fingerprint.to_hex())) };
-        Ok(match self.stored.map_or(Ok(None), |store| store.name(id))? {
+        let snapshot = self.stores.get(store).and_then(Against::snapshot);
+        Ok(match snapshot.map_or(Ok(None), |store| store.name(id))? {
             Some(name) => DocumentId::Name(name),
             None => DocumentId::Number(id),
         })
     }
 
-    /// What that is called which stands for a cluster, and whether it was stored before.
-    pub(super) fn representative(&self, cluster: &Cluster<F>) -> Result<(DocumentId, bool)> {
+    /// What that is called which stands for a cluster, and the store that had it before.
+    pub(super) fn representative(&self, cluster: &Cluster<F>) -> Result<(DocumentId, Option<usize>)> {
         Ok(match &cluster.representative {
-            Representative::Document(document) => (self.corpus.names.id(*document).into(), false),
-            Representative::Stored(found) => (self.stored_id(found)?, true),
+            Representative::Document(document) => (self.corpus.names.id(*document).into(), None),
+            Representative::Stored(stored) => (self.stored_id(stored)?, Some(stored.store)),
         })
+    }
+
+    /// The path of a store as text; nothing of what is not stored.
+    fn path_of(&self, store: Option<usize>) -> Cow<'a, str> {
+        store.and_then(|store| self.store(store)).map_or(Cow::Borrowed(""), Path::to_string_lossy)
     }
 
     /// Where what stands for a cluster is to be found; nothing of what is stored.
@@ -185,20 +224,20 @@ impl<F: Fingerprint> Results<'_, F> {
         let mut columns = vec![("id", self.ids()), ("cluster", Kind::Count)];
         columns.push(("representative", self.mixed_ids()));
         columns.extend(self.how_columns());
-        columns.extend(self.stored.map(|_| ("stored", Kind::Flag)));
-        [columns, self.place_columns(&["place", "representative_place"])].concat()
+        [columns, self.stored_columns(), self.place_columns(&["place", "representative_place"])].concat()
     }
 
     pub(super) fn write_clusters(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
         each(watch, "clusters written", (1..).zip(self.clusters), |(number, cluster)| {
             let representative_place = self.place_of_representative(cluster).unwrap_or_default();
-            let (representative, is_stored) = self.representative(cluster)?;
+            let (representative, store) = self.representative(cluster)?;
+            let path = self.path_of(store);
             for (at, &member) in cluster.members.iter().enumerate() {
                 let place = self.place(member);
                 let mut cells = vec![Cell::Id(self.corpus.names.id(member)), Cell::Count(number)];
                 cells.push(Cell::Id((&representative).into()));
                 cells.extend(self.how(cluster, at).cells());
-                cells.extend(self.stored.map(|_| Cell::Flag(is_stored)));
+                cells.extend(self.stored_cells(store, &path));
                 if let Some(place) = &place {
                     cells.extend([Cell::Text(place), Cell::Text(&representative_place)]);
                 }

@@ -94,8 +94,8 @@ impl Totals {
             clustered: clusters.iter().map(|cluster| cluster.members.len()).sum(),
             duplicates,
             stored: results
-                .stored
-                .map(|_| clusters.iter().filter(is_stored).map(|cluster| cluster.members.len()).sum()),
+                .has_stored()
+                .then(|| clusters.iter().filter(is_stored).map(|cluster| cluster.members.len()).sum()),
             estimated: estimated.map(|(documents, _)| documents),
             standard_error: estimated.map(|(_, standard_error)| standard_error),
             added: job.add.then(|| results.to_add()),
