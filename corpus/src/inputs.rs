@@ -288,7 +288,12 @@ impl Inputs {
     /// # Errors
     /// [`Error::Io`] if an input cannot be read, or nothing can be written to the folder for temporary files.
     pub fn put_aside(&self) -> Result<()> {
-        self.pipes().try_for_each(|path| self.pipes.put_aside(path))
+        self.put_aside_in(&std::env::temp_dir())
+    }
+
+    /// The same, into files in this folder.
+    pub(crate) fn put_aside_in(&self, folder: &Path) -> Result<()> {
+        self.pipes().try_for_each(|path| self.pipes.put_aside(path, folder))
     }
 
     /// The documents as they stand in their files: see [`records`](crate::records).

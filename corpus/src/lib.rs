@@ -112,6 +112,7 @@ mod random;
 pub mod ratio;
 mod records;
 pub mod rows;
+mod spill;
 pub mod synth;
 mod transcode;
 mod visit;

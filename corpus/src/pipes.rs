@@ -117,15 +117,15 @@ impl Pipes {
         Ok(Cursor::new(head).chain(rest))
     }
 
-    /// Lets an input be read again and again, by one reader at a time: its bytes go to a temporary file.
+    /// Lets an input be read again and again, by one reader at a time: its bytes go to a temporary file in this folder.
     ///
     /// # Errors
-    /// [`Error::Io`] if the input cannot be read, or nothing can be written to the folder for temporary files.
-    pub(crate) fn put_aside(&self, path: &Path) -> Result<()> {
+    /// [`Error::Io`] if the input cannot be read, or nothing can be written to the folder.
+    pub(crate) fn put_aside(&self, path: &Path, folder: &Path) -> Result<()> {
         let mut reader = self.open(path)?;
         let failed =
-            |source| Error::Io { path: std::env::temp_dir(), action: "put an input aside in", source };
-        let mut file = tempfile::tempfile().map_err(failed)?;
+            |source| Error::Io { path: folder.to_path_buf(), action: "put an input aside in", source };
+        let mut file = tempfile::tempfile_in(folder).map_err(failed)?;
         io::copy(&mut reader, &mut file).map_err(failed)?;
         self.aside().insert(path.to_path_buf(), file);
         Ok(())

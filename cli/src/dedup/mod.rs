@@ -117,6 +117,9 @@ pub(crate) struct DedupArgs {
     /// Stop with a message before documents take more memory than this, like 8G
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
+    /// The folder for temporary files [default: the system's]
+    #[arg(long, value_name = "FOLDER")]
+    temporary: Option<PathBuf>,
     /// Only tell what would be read, how it would be searched, and what that would take
     #[arg(long)]
     dry_run: bool,
@@ -270,6 +273,7 @@ impl DedupArgs {
             resume: self.resume.clone(),
             pairs: false,
             memory: self.memory,
+            temporary: self.temporary.clone(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Comparing all that was read, by the question that is asked.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
 use simstore_text::{Profile, SimilarDocument, SimilarSettings, similar_among};
@@ -18,6 +19,7 @@ use super::preference::Preference;
 use super::similar::{Similar, Wanted};
 use super::similarity::Texts;
 use super::sketches::Sketches;
+use crate::spill::Temporary;
 use crate::watch::Step;
 use crate::{Inputs, Watch};
 
@@ -42,6 +44,7 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
     pub(super) stores: &'a [Against<F>],
     /// How similar documents are found in each, if they are stores of such.
     pub(super) settings: Vec<SimilarSettings>,
+    pub(super) temporary: &'a Arc<Temporary>,
     pub(super) watch: &'a dyn Watch,
 }
 
@@ -157,11 +160,11 @@ impl<F: Fingerprint> Comparing<'_, F> {
         match (self.features.take(), self.inputs, self.profile_of_texts) {
             (None, Some(inputs), Some(profile)) => {
                 check_unchanged(self.listing, self.inputs)?;
-                FeatureSets::read(documents, self.corpus, inputs, profile, self.watch)
+                FeatureSets::read(documents, self.corpus, inputs, profile, self.temporary, self.watch)
             }
             (Some(features), ..) => Ok(features),
             // Nothing was read.
-            (None, ..) => FeatureSets::new(),
+            (None, ..) => FeatureSets::new(self.temporary),
         }
     }
 }

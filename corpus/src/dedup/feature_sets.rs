@@ -1,8 +1,8 @@
 //! The features of documents that are to be compared by their texts: read once more, and put aside on disk.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::{Mutex, PoisonError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result};
@@ -10,6 +10,7 @@ use simstore_text::Profile;
 
 use super::corpus::Corpus;
 use super::listing::changed;
+use crate::spill::Temporary;
 use crate::watch::Step;
 use crate::{DocumentOptions, Inputs, Record, Watch};
 
@@ -20,6 +21,7 @@ const BATCH: usize = 256;
 #[derive(Debug)]
 pub(super) struct FeatureSets {
     file: Mutex<File>,
+    temporary: Arc<Temporary>,
     /// The documents, ascending, and where the features of each start.
     places: Vec<(usize, u64)>,
     /// Where those of the last document end.
@@ -28,9 +30,10 @@ pub(super) struct FeatureSets {
 
 impl FeatureSets {
     /// Of no documents yet.
-    pub(super) fn new() -> Result<FeatureSets> {
-        let file = tempfile::tempfile().map_err(|error| failed(&error))?;
-        Ok(FeatureSets { file: Mutex::new(file), places: Vec::new(), end: 0 })
+    pub(super) fn new(temporary: &Arc<Temporary>) -> Result<FeatureSets> {
+        let file = tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.failed(&error))?;
+        let temporary = Arc::clone(temporary);
+        Ok(FeatureSets { file: Mutex::new(file), temporary, places: Vec::new(), end: 0 })
     }
 
     /// Reads some documents again, which ascend.
@@ -39,9 +42,10 @@ impl FeatureSets {
         corpus: &Corpus<F>,
         inputs: &Inputs,
         profile: &Profile,
+        temporary: &Arc<Temporary>,
         watch: &dyn Watch,
     ) -> Result<FeatureSets> {
-        let mut sets = FeatureSets::new()?;
+        let mut sets = FeatureSets::new(temporary)?;
         let mut wanted = wanted.peekable();
         if wanted.peek().is_none() {
             return Ok(sets);
@@ -88,7 +92,8 @@ impl FeatureSets {
     pub(super) fn push(&mut self, document: usize, features: &[u64]) -> Result<()> {
         let file = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = features.iter().flat_map(|feature| feature.to_le_bytes()).collect();
-        file.write_all(&bytes).map_err(|error| failed(&error))?;
+        file.write_all(&bytes).map_err(|error| self.temporary.failed(&error))?;
+        self.temporary.wrote(bytes.len() as u64);
         self.places.push((document, self.end));
         self.end += bytes.len() as u64;
         Ok(())
@@ -105,17 +110,14 @@ impl FeatureSets {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(start))
             .and_then(|_| file.read_exact(&mut bytes))
-            .map_err(|error| failed(&error))?;
+            .map_err(Error::io(self.temporary.parent(), "read what was put aside in"))?;
         drop(file);
         Ok(bytes.as_chunks().0.iter().map(|&value| u64::from_le_bytes(value)).collect())
     }
 }
 
-/// The error of a temporary file.
-fn failed(error: &io::Error) -> Error {
-    let folder = std::env::temp_dir();
-    Error::Refused(format!(
-        "{}: cannot put texts aside: {error}; another folder can be named by the variable TMPDIR",
-        folder.display()
-    ))
+impl Drop for FeatureSets {
+    fn drop(&mut self) {
+        self.temporary.removed(self.end);
+    }
 }

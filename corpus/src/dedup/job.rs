@@ -23,6 +23,7 @@ use super::source::Source;
 use super::written::{Clustered, Documents};
 use crate::numbers::count_of;
 use crate::output::{Complete, SetAside, place_of};
+use crate::spill::Temporary;
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 
@@ -106,11 +107,12 @@ pub(super) fn find<F: Fingerprint>(
     let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
     let twice = compares_texts || files.write_documents();
     let with_checksums = kind == InputKind::Documents && (options.add || twice);
+    let temporary = Temporary::new(options.temporary.as_deref(), &files.unfinished, watch)?;
     // Opened first, so that a folder that is not there costs no work.
     let outputs = Outputs::create(files)?;
     if let (Source::Files(inputs), true, Some(_)) = (&source, twice, &listing) {
         // What is read twice has to be there twice.
-        inputs.put_aside()?;
+        inputs.put_aside_in(temporary.parent()).map_err(|error| temporary.explain(error))?;
     }
     let sketcher = match stored {
         Some(stored) if !settings.is_empty() => options.sketcher_like(question, stored)?,
@@ -135,6 +137,7 @@ pub(super) fn find<F: Fingerprint>(
         sketcher: sketcher.as_ref(),
         profile_of_texts: profile_of_texts.as_ref(),
         unfinished: &outputs.files().unfinished,
+        temporary: &temporary,
         watch,
     };
     let Read { corpus, counts, inputs, features } = reading.read(source, corpus)?;
@@ -167,6 +170,7 @@ pub(super) fn find<F: Fingerprint>(
         profile_of_texts: profile_of_texts.as_ref(),
         stores: &against,
         settings,
+        temporary: &temporary,
         watch,
     };
     let (nearness, clusters) = comparing.run()?;

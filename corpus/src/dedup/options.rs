@@ -64,6 +64,9 @@ pub struct Options {
     pub pairs: bool,
     /// The most memory for fingerprints and ids, in bytes.
     pub memory: Option<u64>,
+    /// The folder for temporary files; that of the system by default. What processes that were killed have left there of such files
+    /// is removed.
+    pub temporary: Option<PathBuf>,
 }
 
 /// What near means.

@@ -1,5 +1,7 @@
 //! Reading what is compared.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result, threads};
 use simstore_text::{Profile, Sketcher};
@@ -12,6 +14,7 @@ use super::parts::Parts;
 use super::source::{Source, Text};
 use crate::numbers::{bytes, count_of};
 use crate::output::Unfinished;
+use crate::spill::Temporary;
 use crate::watch::Step;
 use crate::{Block, Counts, InputKind, Inputs, Item, Notice, Piece, Watch};
 
@@ -39,6 +42,7 @@ pub(super) struct Reading<'a> {
     /// The profile of the features by which texts are compared, if they are.
     pub(super) profile_of_texts: Option<&'a Profile>,
     pub(super) unfinished: &'a Unfinished,
+    pub(super) temporary: &'a Arc<Temporary>,
     pub(super) watch: &'a dyn Watch,
 }
 
@@ -55,7 +59,7 @@ impl Reading<'_> {
             Source::Files(inputs) => (self.read_files(&inputs, &mut corpus, push)?, Some(inputs)),
             Source::Documents(documents) => {
                 self.profile.check_bits(F::BITS)?;
-                features = self.profile_of_texts.map(|_| FeatureSets::new()).transpose()?;
+                features = self.profile_of_texts.map(|_| FeatureSets::new(self.temporary)).transpose()?;
                 (self.read_documents(documents, features.as_mut(), |item| push(&mut corpus, &item))?, None)
             }
             Source::Fingerprints(fingerprints) => {

@@ -1,0 +1,166 @@
+//! How much memory a run may take.
+
+use std::fs;
+
+/// Of what was asked for, and of what the machine has, this share is left to the program itself and to what it reads at a time,
+/// up to so much.
+const LEFT_OF_GIVEN: u64 = 4;
+const LEFT_OF_MACHINE: u64 = 8;
+const MOST_LEFT_OF_GIVEN: u64 = 128 << 20;
+const MOST_LEFT_OF_MACHINE: u64 = 1 << 30;
+
+/// The most memory that documents, and what is done with them, may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Budget {
+    /// In bytes.
+    pub(crate) bytes: u64,
+    /// What was asked for, if it was, or what the machine has.
+    pub(crate) of: u64,
+    /// Whether it was asked for.
+    pub(crate) is_given: bool,
+}
+
+impl Budget {
+    /// By what was asked for, or else by what the machine has; where it does not tell, there is no limit.
+    pub(crate) fn new(memory: Option<u64>) -> Budget {
+        let read = |path: &str| fs::read_to_string(path).ok();
+        match (memory, available(read)) {
+            (Some(of), _) => {
+                Budget { bytes: of - (of / LEFT_OF_GIVEN).min(MOST_LEFT_OF_GIVEN), of, is_given: true }
+            }
+            (None, Some(of)) => {
+                Budget { bytes: of - (of / LEFT_OF_MACHINE).min(MOST_LEFT_OF_MACHINE), of, is_given: false }
+            }
+            (None, None) => Budget { bytes: u64::MAX, of: u64::MAX, is_given: false },
+        }
+    }
+}
+
+/// The memory that the machine has for one more process: what is available, or what is left of the limits of the control groups
+/// that this process is in, whichever is least. `read` gives the text of a file of the system.
+fn available(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let of_machine = read("/proc/meminfo").and_then(|text| {
+        let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    });
+    let groups = read("/proc/self/cgroup").unwrap_or_default();
+    // Lines of a number, the controllers, none of which is named in version 2, and the path of the group.
+    let of_groups = groups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        match controllers {
+            "" => left_of(&read, &VERSION_2, path),
+            _ if controllers.split(',').any(|controller| controller == "memory") => {
+                left_of(&read, &VERSION_1, path)
+            }
+            _ => None,
+        }
+    });
+    of_groups.chain(of_machine).min()
+}
+
+/// Where a version of control groups tells of memory.
+struct Files {
+    root: &'static str,
+    limits: &'static [&'static str],
+    used: &'static str,
+    /// Lines of `memory.stat`: what is only there to be read faster, and goes when memory is needed.
+    cache: [&'static str; 2],
+}
+
+const VERSION_1: Files = Files {
+    root: "/sys/fs/cgroup/memory",
+    limits: &["memory.limit_in_bytes"],
+    used: "memory.usage_in_bytes",
+    cache: ["total_active_file ", "total_inactive_file "],
+};
+const VERSION_2: Files = Files {
+    root: "/sys/fs/cgroup",
+    limits: &["memory.max", "memory.high"],
+    used: "memory.current",
+    cache: ["active_file ", "inactive_file "],
+};
+
+/// What is left of the limits of a group and of those that it is in. In a container, the path may be one of the machine, and the
+/// root is that of the container.
+fn left_of(read: &impl Fn(&str) -> Option<String>, files: &Files, path: &str) -> Option<u64> {
+    let mut folders: Vec<&str> = vec![""];
+    folders.extend(path.match_indices('/').map(|(at, _)| &path[..at]).filter(|folder| !folder.is_empty()));
+    folders.extend(Some(path).filter(|path| path.len() > 1));
+    let left = |folder: &&str| {
+        let number = |name: &str| read(&format!("{}{folder}/{name}", files.root))?.trim().parse::<u64>().ok();
+        // No limit is the word `max`, or a number larger than any memory.
+        let limit = files.limits.iter().filter_map(|name| number(name)).min()?;
+        let stat = read(&format!("{}{folder}/memory.stat", files.root)).unwrap_or_default();
+        let cache: u64 = stat
+            .lines()
+            .filter_map(|line| {
+                files.cache.iter().find_map(|name| line.strip_prefix(name))?.parse::<u64>().ok()
+            })
+            .sum();
+        Some(limit.saturating_sub(number(files.used)?.saturating_sub(cache)))
+    };
+    folders.iter().filter_map(left).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    const MEMINFO: (&str, &str) =
+        ("/proc/meminfo", "MemTotal:       32000 kB\nMemFree: 10 kB\nMemAvailable:   16000 kB\n");
+
+    fn available_of(files: &[(&str, &str)]) -> Option<u64> {
+        let files: BTreeMap<&str, &str> = files.iter().copied().collect();
+        available(|path| files.get(path).map(|text| (*text).to_owned()))
+    }
+
+    #[test]
+    fn the_least_of_machine_and_groups_counts() {
+        assert_eq!(available_of(&[]), None);
+        assert_eq!(available_of(&[MEMINFO]), Some(16_000 << 10));
+        // Version 2: a limit of a group above, part of which is used, part of that by what is only cached.
+        let groups = [
+            MEMINFO,
+            ("/proc/self/cgroup", "0::/jobs/one\n"),
+            ("/sys/fs/cgroup/jobs/one/memory.max", "max\n"),
+            ("/sys/fs/cgroup/jobs/one/memory.current", "3000000\n"),
+            ("/sys/fs/cgroup/jobs/memory.max", "9000000\n"),
+            ("/sys/fs/cgroup/jobs/memory.high", "8000000\n"),
+            ("/sys/fs/cgroup/jobs/memory.current", "5000000\n"),
+            (
+                "/sys/fs/cgroup/jobs/memory.stat",
+                "anon 1\ninactive_file 1500000\nactive_file 500000\nfile 9\n",
+            ),
+        ];
+        assert_eq!(available_of(&groups), Some(5_000_000));
+        // In a container the root is its own.
+        let container = [
+            MEMINFO,
+            ("/proc/self/cgroup", "0::/\n"),
+            ("/sys/fs/cgroup/memory.max", "1000\n"),
+            ("/sys/fs/cgroup/memory.current", "4000\n"),
+        ];
+        assert_eq!(available_of(&container), Some(0));
+        // Version 1, beside an empty group of version 2.
+        let first = [
+            MEMINFO,
+            ("/proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/docker/b\n0::/\n"),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "7000000\n"),
+            ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "6000000\n"),
+            ("/sys/fs/cgroup/memory/memory.stat", "cache 5\ninactive_file 7\ntotal_inactive_file 4000000\n"),
+        ];
+        assert_eq!(available_of(&first), Some(5_000_000));
+        let unlimited = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(available_of(&[&first[..], &[unlimited]].concat()), Some(16_000 << 10));
+    }
+
+    #[test]
+    fn a_share_is_left() {
+        let given = |memory| Budget::new(Some(memory)).bytes;
+        assert_eq!((given(4 << 20), given(4 << 30)), (3 << 20, (4 << 30) - (128 << 20)));
+        let machine = Budget::new(None);
+        assert!(!machine.is_given && machine.bytes <= machine.of);
+    }
+}

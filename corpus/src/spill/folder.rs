@@ -1,0 +1,317 @@
+//! The folder of a run's temporary files.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use simstore::{Error, Result};
+
+use super::file::SpillWriter;
+use crate::numbers::bytes;
+use crate::output::Unfinished;
+use crate::{Notice, Watch};
+
+/// How the name of such a folder begins and ends, and the file in it that its process has locked.
+const PREFIX: &str = "simstore-";
+const SUFFIX: &str = ".tmp";
+const LOCK: &str = "lock";
+
+/// Where a run puts what is too much for its memory: a folder in the one that was asked for, or in the system's. It is made when
+/// it is first needed, and removed with all that is in it when this is dropped, or the run is interrupted. What a process that was
+/// killed has left, the next one removes that is given the same folder.
+#[derive(Debug)]
+pub(crate) struct Temporary {
+    parent: PathBuf,
+    unfinished: Unfinished,
+    made: Mutex<Option<Made>>,
+    /// Bytes that have been written in all, that are there, and that were there at most.
+    written: AtomicU64,
+    held: AtomicU64,
+    most: AtomicU64,
+    /// Bytes that will be there at most, as far as that is known.
+    needed: AtomicU64,
+    files: AtomicU64,
+}
+
+/// A folder that is there; the lock is held as long.
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Temporary {
+    /// A folder in this one, or else in the system's, of which nothing is there yet. What was left by processes that were
+    /// killed is removed, and the watch is told.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if the one that is asked for is no folder.
+    pub(crate) fn new(
+        parent: Option<&Path>,
+        unfinished: &Unfinished,
+        watch: &dyn Watch,
+    ) -> Result<Arc<Temporary>> {
+        if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+            return Err(Error::BadArgument(format!(
+                "{}: there is no such folder; option `temporary` names one that is there",
+                parent.display()
+            )));
+        }
+        let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        remove_left(&parent, watch);
+        Ok(Arc::new(Temporary {
+            parent,
+            unfinished: unfinished.clone(),
+            made: Mutex::default(),
+            written: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            most: AtomicU64::new(0),
+            needed: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+        }))
+    }
+
+    /// The folder that was asked for, where files without a name can be made.
+    pub(crate) fn parent(&self) -> &Path {
+        &self.parent
+    }
+
+    /// The folder itself.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it cannot be made.
+    pub(crate) fn folder(&self) -> Result<PathBuf> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = &*made {
+            return Ok(made.path.clone());
+        }
+        let new = self.make().map_err(|error| self.failed(&error))?;
+        let path = new.path.clone();
+        *made = Some(new);
+        Ok(path)
+    }
+
+    fn make(&self) -> io::Result<Made> {
+        loop {
+            let folder = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(&self.parent)?;
+            let path = folder.path().to_path_buf();
+            // Between the two calls, another process may take it for one that was left, and remove it.
+            let lock = match File::create(path.join(LOCK)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                lock => lock?,
+            };
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock) => continue,
+                // Not all file systems have locks; where there are none, nobody takes it for one that was left.
+                Ok(()) | Err(TryLockError::Error(_)) => {}
+            }
+            if path.join(LOCK).exists() {
+                self.unfinished.change(|all| all.insert(folder.keep()));
+                return Ok(Made { path, _lock: lock });
+            }
+        }
+    }
+
+    /// A new file of the folder.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it cannot be made.
+    pub(crate) fn create(self: &Arc<Self>, name: &str) -> Result<SpillWriter> {
+        let number = self.files.fetch_add(1, Ordering::Relaxed);
+        SpillWriter::create(self, self.folder()?.join(format!("{name}-{number}")))
+    }
+
+    /// So many more bytes have been written.
+    pub(crate) fn wrote(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+        let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most.fetch_max(held, Ordering::Relaxed);
+    }
+
+    /// So many of them have been removed.
+    pub(crate) fn removed(&self, bytes: u64) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// So many bytes are going to be there at most.
+    pub(crate) fn expect(&self, bytes: u64) {
+        self.needed.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// How many bytes have been written in all.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes are there.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes were there at most.
+    pub(crate) fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// The error of something that was to be written there: says how much is, how much is needed, and what to do.
+    pub(crate) fn failed(&self, error: &io::Error) -> Error {
+        let is_full = matches!(
+            error.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+        );
+        let (held, needed) = (self.held(), self.needed.load(Ordering::Relaxed));
+        let what = match (is_full, needed > held) {
+            (false, _) => String::new(),
+            (true, true) => {
+                format!(": {} were there, of about {} that it takes in all", bytes(held), bytes(needed))
+            }
+            (true, false) => format!(": {} were there, and it takes more", bytes(held)),
+        };
+        Error::Refused(format!(
+            "{}: cannot put there what is too much for the memory: {error}{what}; make room, or name another folder with option \
+             `temporary`",
+            self.parent.display()
+        ))
+    }
+
+    /// The same, if an error is of a file there; any other is as it was.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Io { path, source, .. } if path.starts_with(&self.parent) && self.is_here(&path) => {
+                self.failed(&source)
+            }
+            error => error,
+        }
+    }
+
+    fn is_here(&self, path: &Path) -> bool {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        path == self.parent || made.as_ref().is_some_and(|made| path.starts_with(&made.path))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let made = self.made.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Made { path, .. }) = made {
+            self.unfinished.change(|all| {
+                // What cannot be removed is left to the next run.
+                let _ = std::fs::remove_dir_all(&*path);
+                all.remove(path)
+            });
+        }
+    }
+}
+
+/// Removes the folders whose lock nobody has.
+fn remove_left(parent: &Path, watch: &dyn Watch) {
+    // What cannot be looked at is not ours.
+    let Ok(entries) = parent.read_dir() else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_one = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if !is_one || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        // The lock is made if it is not there: whoever makes the folder right now finds it taken.
+        let Ok(lock) = File::options().write(true).create(true).truncate(false).open(entry.path().join(LOCK))
+        else {
+            continue;
+        };
+        if lock.try_lock().is_ok() && std::fs::remove_dir_all(entry.path()).is_ok() {
+            watch.notice(&Notice::Remark(&format!(
+                "{}: left by a run that was killed, removed",
+                entry.path().display()
+            )));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    impl Watch for Told {
+        fn notice(&self, notice: &Notice<'_>) {
+            if let Notice::Remark(remark) = notice {
+                self.0.lock().unwrap().push((*remark).to_owned());
+            }
+        }
+    }
+
+    fn count(folder: &Path) -> usize {
+        folder.read_dir().unwrap().count()
+    }
+
+    #[test]
+    fn it_is_made_when_needed_and_gone_in_the_end() {
+        let parent = tempfile::tempdir().unwrap();
+        let unfinished = Unfinished::default();
+        let temporary = Temporary::new(Some(parent.path()), &unfinished, &()).unwrap();
+        assert_eq!(count(parent.path()), 0);
+        let mut file = temporary.create("a").unwrap();
+        file.push(b"12345").unwrap();
+        let file = file.finish().unwrap();
+        assert_eq!((count(parent.path()), temporary.held(), temporary.written()), (1, 5, 5));
+        drop(file);
+        assert_eq!((temporary.held(), temporary.most()), (0, 5));
+        drop(temporary);
+        assert_eq!(count(parent.path()), 0);
+        // A process that ends without dropping it.
+        let temporary = Temporary::new(Some(parent.path()), &unfinished, &()).unwrap();
+        std::mem::forget(temporary.create("a").unwrap());
+        unfinished.remove_for_good();
+        assert_eq!(count(parent.path()), 0);
+        // Whatever is changed now would wait for the end of the process.
+        std::mem::forget(temporary);
+    }
+
+    #[test]
+    fn what_was_left_is_removed_and_what_is_in_use_is_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let told = Told::default();
+        let open = || Temporary::new(Some(parent.path()), &Unfinished::default(), &told).unwrap();
+        let used = open();
+        let in_use = used.folder().unwrap();
+        for (name, file) in [("simstore-a.tmp", "lock"), ("simstore-b.tmp", "a"), ("other-c.tmp", "lock")] {
+            std::fs::create_dir(parent.path().join(name)).unwrap();
+            std::fs::write(parent.path().join(name).join(file), "left").unwrap();
+        }
+        std::fs::write(parent.path().join("simstore-d.tmp"), "a file").unwrap();
+        open();
+        let mut left: Vec<PathBuf> =
+            parent.path().read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        left.sort();
+        let mut expected =
+            vec![parent.path().join("other-c.tmp"), parent.path().join("simstore-d.tmp"), in_use];
+        expected.sort();
+        assert_eq!(left, expected);
+        let mut told = told.0.into_inner().unwrap();
+        told.sort();
+        assert_eq!(told.len(), 2);
+        assert!(told[0].ends_with("simstore-a.tmp: left by a run that was killed, removed"), "{told:?}");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_what_is_needed() {
+        let parent = tempfile::tempdir().unwrap();
+        let temporary = Temporary::new(Some(parent.path()), &Unfinished::default(), &()).unwrap();
+        temporary.wrote(3 << 20);
+        let full = || io::Error::from(ErrorKind::StorageFull);
+        let message = temporary.failed(&full()).to_string();
+        assert!(message.contains("3.0 MiB were there, and it takes more; make room"), "{message}");
+        temporary.expect(5 << 30);
+        let inside = temporary.folder().unwrap().join("x");
+        let explained = temporary.explain(Error::Io { path: inside, action: "write", source: full() });
+        assert!(explained.to_string().contains("of about 5.0 GiB that it takes in all"), "{explained}");
+        let other = Error::Io { path: parent.path().join("x"), action: "write", source: full() };
+        assert!(matches!(temporary.explain(other), Error::Io { .. }));
+        let missing = Temporary::new(Some(&parent.path().join("none")), &Unfinished::default(), &());
+        assert!(missing.unwrap_err().to_string().contains("option `temporary`"));
+    }
+}
