@@ -1,6 +1,6 @@
 //! Deduplication by similarity, beside the plain loop over all pairs of texts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use simstore::Result;
 use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Source};
@@ -141,6 +141,13 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
             clusters.push(members);
         }
         assert_eq!(clusters[0], clusters[1], "pairs change nothing");
+        if cluster_by == ClusterBy::Components {
+            let kept: BTreeMap<usize, usize> =
+                clusters[0].iter().map(|&(document, kept, _)| (document, kept)).collect();
+            for (a, b) in &got {
+                assert!(kept.contains_key(a) && kept.get(a) == kept.get(b), "{a} and {b} are connected");
+            }
+        }
         if cluster_by == ClusterBy::Stars {
             let removed: BTreeSet<usize> = clusters[0]
                 .iter()

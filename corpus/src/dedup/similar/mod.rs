@@ -173,16 +173,20 @@ fn stars_of(pairs: &[(u32, u32, f32)]) -> Vec<Led> {
 fn components_of(pairs: &[(u32, u32, f32)], count: usize, compared: &Compared<'_>) -> Result<Vec<Led>> {
     let mut components = Components::new(count);
     pairs.iter().for_each(|&(a, b, _)| components.connect(a as usize, b as usize));
-    let sets = pairs.chunk_by(|a, b| a.0 == b.0).map(|of_set| of_set[0].0);
-    let led = sets.map(|set| {
+    let mut led = Vec::new();
+    // Those too that are preferred to all their partners, and connected to a more preferred one by them.
+    for set in 0..count as u32 {
         let first = components.first(set as usize) as u32;
+        if first == set {
+            continue;
+        }
         let similarity = match pairs.binary_search_by_key(&(set, first), |&(a, b, _)| (a, b)) {
             Ok(at) => pairs[at].2,
             Err(_) => compared.similarity(set, first)? as f32,
         };
-        Ok((set, first, similarity))
-    });
-    led.collect()
+        led.push((set, first, similarity));
+    }
+    Ok(led)
 }
 
 /// Clusters of what stands for what, and of equal documents; by their first documents.
