@@ -44,6 +44,57 @@ fn tables_say_which_store_has_it() {
 }
 
 #[test]
+fn a_removed_document_is_told_with_what_it_is_a_duplicate_of() {
+    let folder = folder();
+    let args = ["dedup", "new.tsv", "-q", "--reasons", "--remove-list"];
+    let run = |more: &[&str]| folder.run(&[&args, more].concat());
+    assert_eq!(run(&["-"]).ok(), "d\tc\t1\n");
+    assert_eq!(
+        run(&["-", "--against", "tests"]).ok(),
+        "a\tquestion\t1\ttrue\nb\tanswer\t1\ttrue\nd\tc\t1\tfalse\n"
+    );
+    run(&["list.csv", "--against", "tests", "--against", "yesterday", "--keep", "none"]).ok();
+    assert_eq!(
+        folder.read("list.csv"),
+        "id,duplicate_of,distance,stored,store\na,question,1,true,tests\nb,answer,1,true,tests\nc,d,1,false,\nd,c,1,false,\n"
+    );
+    let objects = run(&["-", "--json", "--against", "tests"]).json();
+    assert_eq!(objects[0], json!({"id": "a", "duplicate_of": "question", "distance": 1, "stored": true}));
+    // Where ids repeat, places too.
+    folder.write("same.tsv", "0000000000000000\tx\n0000000000000001\tx\n");
+    assert_eq!(
+        folder.run(&["dedup", "same.tsv", "-q", "--reasons", "--remove-list", "-"]).ok(),
+        "x\tx\t1\tsame.tsv:2\tsame.tsv:1\n"
+    );
+    folder.run(&["dedup", "new.tsv", "--reasons"]).fails(2, "--remove-list");
+}
+
+#[test]
+fn nothing_is_kept_of_what_has_a_near_duplicate() {
+    let folder = folder();
+    let run = |more: &[&str]| folder.run(&[&["dedup", "new.tsv", "-q", "--keep", "none"], more].concat());
+    assert_eq!(run(&["--keep-list", "-"]).ok(), "a\nb\ne\n");
+    assert_eq!(run(&["--output", "-"]).ok().lines().count(), 3);
+    assert_eq!(run(&[]).ok(), "cluster 1: 2 documents, none kept\n   0  c\n   1  d\n");
+    let objects = run(&["--json"]).json();
+    assert_eq!(
+        (&objects[0]["size"], &objects[1]["kept"], &objects[1]["duplicates"]),
+        (&json!(2), &json!(3), &json!(2))
+    );
+    assert_eq!(run(&["--keep-list", "-", "--against", "tests"]).ok(), "e\n");
+    run(&["--cluster-by", "stars"]).fails(2, "leave out --cluster-by");
+    // By similarity too.
+    let texts = ["one two three four five", "one two three four five", "quite another text"];
+    folder.write("a.jsonl", texts.map(|text| json!({"text": text}).to_string()).join("\n"));
+    let left = folder.run(&["dedup", "a.jsonl", "-q", "--keep", "none", "--keep-list", "-"]).ok();
+    assert_eq!(left, "a.jsonl:3\n");
+    folder.run(&["add", "-q", "--similar", "0.8", "pages", "a.jsonl"]).ok();
+    folder
+        .run(&["dedup", "a.jsonl", "--against", "pages", "--keep", "none"])
+        .fails(2, "take out what has duplicates first, with --output");
+}
+
+#[test]
 fn what_is_kept_is_added_to_the_first_of_them_once() {
     let folder = folder();
     let args = ["dedup", "new.tsv", "--against", "yesterday", "--against", "tests", "--add"];

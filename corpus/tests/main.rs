@@ -13,6 +13,7 @@ mod idf;
 mod inputs;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod reasons;
 mod similar;
 mod stores;
 mod support;

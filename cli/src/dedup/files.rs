@@ -34,6 +34,9 @@ pub(super) struct FileArgs {
     /// The ids of the duplicates
     #[arg(long, value_name = "FILE")]
     remove_list: Option<PathBuf>,
+    /// There also what each is a duplicate of, and its similarity or distance to that
+    #[arg(long, requires = "remove_list")]
+    reasons: bool,
 }
 
 impl FileArgs {
@@ -47,6 +50,7 @@ impl FileArgs {
             pairs: self.pairs.clone(),
             keep_list: self.keep_list.clone(),
             remove_list: self.remove_list.clone(),
+            reasons: self.reasons,
             json,
             stdout: is_cut_off.map(|is_cut_off| Box::new(StdoutThatMayClose::new(is_cut_off)) as _),
             unfinished: UNFINISHED.clone(),

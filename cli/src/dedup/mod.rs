@@ -86,10 +86,10 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
     /// How clusters are made: stars, each is near what is kept; components, what chains connect [default: stars; of
-    /// fingerprints components]
+    /// fingerprints, and to keep none, components]
     #[arg(long, value_enum, value_name = "SHAPE")]
     cluster_by: Option<Shape>,
-    /// What is kept of a cluster: first, longest, smallest-id, or newest:FIELD, the greatest value of a field
+    /// What is kept of a cluster: first, longest, smallest-id, newest:FIELD (the greatest value of a field), or none
     #[arg(long, value_name = "RULE", default_value = "first")]
     keep: Keep,
     /// Find what is near documents of this store too; several may be given. What is, is not kept
@@ -201,7 +201,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         output.finish()?;
     }
     if !args.json || uses_stdout {
-        summary.say(question, &args.against, progress);
+        summary.say(question, args, progress);
     }
     Ok(())
 }

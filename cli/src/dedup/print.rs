@@ -62,6 +62,7 @@ pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
     let like = match (is_stored, cluster.store) {
         (true, Some(store)) => format!(", stored before in {}", column(&store.to_string_lossy())),
         (true, None) => ", stored before".to_owned(),
+        (false, _) if cluster.members.iter().all(|member| !member.is_kept) => ", none kept".to_owned(),
         (false, _) => String::new(),
     };
     let documents = count_of(cluster.members.len() as u64, "document");
@@ -79,7 +80,7 @@ pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
     };
     let width = if is_similar { 5 } else { 2 };
     output.line(format_args!("  {first:>width$}  {}{}", column(&representative), place(&cluster.place)))?;
-    for member in cluster.members.iter().filter(|member| !member.is_kept) {
+    for member in cluster.members.iter().filter(|member| Some(member.document) != cluster.document) {
         let (id, place) = (member.id.text(), place(&member.place));
         let how = match (member.distance, member.similarity) {
             (Some(distance), _) => distance.to_string(),

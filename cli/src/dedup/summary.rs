@@ -1,11 +1,9 @@
 //! What a person is told in the end, and a machine.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
-use simstore_corpus::dedup::{Largest, Question, Totals};
+use simstore_corpus::dedup::{Keep, Largest, Question, Totals};
 
-use super::print;
+use super::{DedupArgs, print};
 use crate::inputs::count_of;
 use crate::numbers::{bytes, grouped, rounded};
 use crate::progress::Progress;
@@ -22,10 +20,11 @@ impl Summary {
         Summary { totals, seconds: rounded(seconds) }
     }
 
-    /// Says it to a person. The first of these stores is added to, if one is.
-    pub(super) fn say(&self, question: Question, stores: &[PathBuf], progress: &Progress) {
+    /// Says it to a person.
+    pub(super) fn say(&self, question: Question, args: &DedupArgs, progress: &Progress) {
         let totals = &self.totals;
-        let (in_stores, first) = match stores {
+        // The first is the one that is added to.
+        let (in_stores, first) = match &args.against[..] {
             [first, _, ..] => ("in the stores", first.display().to_string()),
             _ => ("in the store", "the store".to_owned()),
         };
@@ -92,7 +91,7 @@ impl Summary {
             }
             _ => false,
         };
-        if totals.largest.iter().any(is_far) {
+        if totals.largest.iter().any(is_far) && args.keep != Keep::None {
             progress
                 .say("chains connect documents that are not alike: `--cluster-by stars` keeps them apart");
         }

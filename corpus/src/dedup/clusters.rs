@@ -23,6 +23,8 @@ pub(super) struct Cluster<F> {
     /// How similar each is to what stands for the cluster, if that was asked for: from 0 to 1.
     pub(super) similarities: Option<Vec<f32>>,
     pub(super) representative: Representative<F>,
+    /// Whether what stands for the cluster is not kept either.
+    pub(super) is_dropped: bool,
 }
 
 /// What stands for a cluster.
@@ -42,9 +44,19 @@ impl<F: Fingerprint> Cluster<F> {
         }
     }
 
+    /// Whether a member stands for the cluster.
+    pub(super) fn is_representative(&self, member: usize) -> bool {
+        matches!(self.representative, Representative::Document(document) if document == member)
+    }
+
+    /// Whether a member is kept.
+    pub(super) fn keeps(&self, member: usize) -> bool {
+        !self.is_dropped && self.is_representative(member)
+    }
+
     /// The members that are not kept.
     pub(super) fn removed(&self) -> impl Iterator<Item = usize> + '_ {
-        self.members.iter().copied().filter(|&member| self.representative != Representative::Document(member))
+        self.members.iter().copied().filter(|&member| !self.keeps(member))
     }
 
     /// The least similarity of a member to what stands for the cluster, if it is known.
@@ -213,7 +225,7 @@ fn finish<F: Fingerprint>(
             None if members.len() < 2 => return None,
             None => Representative::Document(preference.best(&members)?),
         };
-        Some(Cluster { members, similarities: None, representative })
+        Some(Cluster { members, similarities: None, representative, is_dropped: false })
     };
     let mut clusters: Vec<Cluster<F>> = clusters.into_iter().filter_map(cluster).collect();
     clusters.sort_unstable_by_key(|cluster| cluster.members[0]);

@@ -15,7 +15,7 @@ use super::job::check_unchanged;
 use super::listing::Listing;
 use super::nearness::Nearness;
 use super::options::{ClusterBy, Options, Question};
-use super::preference::Preference;
+use super::preference::{Keep, Preference};
 use super::similar::{Similar, Wanted};
 use super::similarity::Texts;
 use super::sketches::Sketches;
@@ -50,7 +50,14 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
 
 impl<F: Fingerprint> Comparing<'_, F> {
     /// Finds what is near what, and makes clusters of it.
-    pub(super) fn run(mut self) -> Result<(Nearness<F>, Vec<Cluster<F>>)> {
+    pub(super) fn run(self) -> Result<(Nearness<F>, Vec<Cluster<F>>)> {
+        let is_dropped = self.options.keep == Keep::None;
+        let (nearness, mut clusters) = self.compare()?;
+        clusters.iter_mut().for_each(|cluster| cluster.is_dropped = is_dropped);
+        Ok((nearness, clusters))
+    }
+
+    fn compare(mut self) -> Result<(Nearness<F>, Vec<Cluster<F>>)> {
         let (corpus, watch) = (self.corpus, self.watch);
         let preference =
             Preference { keep: &self.options.keep, values: &corpus.values, names: &corpus.names };
@@ -150,6 +157,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
                 members,
                 similarities: Some(similarities),
                 representative: Representative::Stored(Stored { store, found }),
+                is_dropped: false,
             }
         };
         Ok((nearest.into_iter().map(cluster).collect(), (estimated, greatest)))

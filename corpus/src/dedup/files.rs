@@ -34,6 +34,9 @@ pub struct Files {
     pub keep_list: Option<PathBuf>,
     /// The ids of the duplicates.
     pub remove_list: Option<PathBuf>,
+    /// Whether that list also tells of each what it is a duplicate of, and how near it is to that: what stands for its cluster; of a
+    /// document that does, and is not kept either, the nearest other one.
+    pub reasons: bool,
     /// Whether rows are objects of JSON where the name of their file says no format.
     pub json: bool,
     /// What `-` stands for, if not the standard output of the process.
@@ -81,6 +84,9 @@ impl Files {
 
     /// Refuses what cannot be written.
     pub(super) fn check(&self) -> Result<()> {
+        if self.reasons && self.remove_list.is_none() {
+            return Err(Error::BadArgument("option `reasons` needs option `remove_list`".to_owned()));
+        }
         self.rows().try_for_each(rows::check)?;
         self.documents().try_for_each(name::check)?;
         let all: Vec<&Path> = self.all().collect();
@@ -241,10 +247,13 @@ impl Outputs {
             found.write_list(&mut rows, clustered.kept(), watch)?;
             complete.push(rows.complete()?);
         }
-        if let Some(mut rows) =
-            rows_of(&self.files.remove_list, self.remove_list.take(), &found.list_columns())?
-        {
-            found.write_list(&mut rows, clustered.removed(), watch)?;
+        let columns = if self.files.reasons { found.reason_columns() } else { found.list_columns() };
+        if let Some(mut rows) = rows_of(&self.files.remove_list, self.remove_list.take(), &columns)? {
+            if self.files.reasons {
+                found.write_reasons(&mut rows, watch)?;
+            } else {
+                found.write_list(&mut rows, clustered.removed(), watch)?;
+            }
             complete.push(rows.complete()?);
         }
         if let Some(mut rows) = rows_of(&self.files.pairs, self.pairs.take(), &found.pair_columns())? {

@@ -63,13 +63,16 @@ pub struct Cluster<'a> {
     pub number: usize,
     /// What stands for it is called.
     pub representative: DocumentId,
+    /// Which document that is, from 0; `None` for something stored.
+    pub document: Option<usize>,
     /// Where that stands, if there are ids that repeat, and it is a document.
     pub place: Option<String>,
     /// Whether it was in a store before: no member is kept then.
     pub is_stored: bool,
     /// The store that had it, where there are several.
     pub store: Option<&'a Path>,
-    /// In order of input; one of them stands for the others, unless something stored does.
+    /// In order of input; one of them stands for the others, unless something stored does. It is the one that is kept, but for
+    /// [`Keep::None`](super::Keep::None).
     pub members: Vec<Member<'a>>,
 }
 
@@ -88,7 +91,7 @@ pub struct Member<'a> {
     pub distance: Option<u32>,
     /// Of its text to that of what stands for the cluster, from 0 to 1, where texts are compared.
     pub similarity: Option<f32>,
-    /// Whether it stands for the cluster. The others are duplicates of what does.
+    /// Whether it is kept: it stands for the cluster then. The others are duplicates of what does.
     pub is_kept: bool,
 }
 
@@ -243,12 +246,16 @@ fn cluster_of<'a, F: Fingerprint>(
             fingerprint: job.corpus.fingerprints[document].to_hex(),
             distance,
             similarity,
-            is_kept: cluster.representative == clusters::Representative::Document(document),
+            is_kept: cluster.keeps(document),
         }
     };
     Ok(Cluster {
         number,
         representative,
+        document: match cluster.representative {
+            clusters::Representative::Document(document) => Some(document),
+            clusters::Representative::Stored(_) => None,
+        },
         place: results.place_of_representative(cluster),
         is_stored: store.is_some(),
         store: store.and_then(|store| results.store(store)),

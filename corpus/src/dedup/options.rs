@@ -41,7 +41,8 @@ pub struct Options {
     pub profile: Option<String>,
     /// The files that the name of the profile refers to.
     pub resources: Resources,
-    /// How documents come together in clusters; stars by default where texts are compared by similarity, else components.
+    /// How documents come together in clusters; stars by default where texts are compared by similarity and one is kept, else
+    /// components.
     pub cluster_by: Option<ClusterBy>,
     /// Which document of a cluster is kept.
     pub keep: Keep,
@@ -112,8 +113,8 @@ impl Options {
     /// How clusters are made, of what is near by a question.
     pub(super) fn cluster_by(&self, question: Question) -> ClusterBy {
         self.cluster_by.unwrap_or(match question {
-            Question::Similarity(_) => ClusterBy::Stars,
-            Question::Distance(_) => ClusterBy::Components,
+            Question::Similarity(_) if self.keep != Keep::None => ClusterBy::Stars,
+            _ => ClusterBy::Components,
         })
     }
 
@@ -202,6 +203,12 @@ impl Options {
                 "option `{option}` is about fingerprints, option `similar` about the texts themselves: leave out one of them"
             )));
         }
+        if self.keep == Keep::None && self.cluster_by == Some(ClusterBy::Stars) {
+            return bad(
+                "option `keep` none: all that has a near duplicate goes, and in stars some of it would be alone: leave out \
+                        option `cluster_by`",
+            );
+        }
         if let Some(store) = self.named_twice() {
             return Err(Error::BadArgument(format!("{}: named for two stores", store.display())));
         }
@@ -251,6 +258,13 @@ impl Options {
             return bad(
                 "option `add`: to a store of similar documents what is left is added by itself; write it by option `output`, and \
                  add that to the store"
+                    .to_owned(),
+            );
+        }
+        if self.keep == Keep::None {
+            return bad(
+                "option `keep` none: with a store of similar documents, what is similar to one that is stored is not compared with \
+                 the others: take out what has duplicates first, with option `output`, and compare what is left with the store"
                     .to_owned(),
             );
         }

@@ -19,6 +19,9 @@ pub enum Keep {
     SmallestId,
     /// The one with the greatest value of this field: numbers by value, texts as ISO 8601 dates of one time zone are in order.
     Newest(String),
+    /// None of them: what has a near duplicate goes with it, and only what is alone is left. The first in order of input stands for
+    /// the cluster all the same.
+    None,
 }
 
 impl Keep {
@@ -39,11 +42,12 @@ impl FromStr for Keep {
             "first" => Ok(Keep::First),
             "longest" => Ok(Keep::Longest),
             "smallest-id" => Ok(Keep::SmallestId),
+            "none" => Ok(Keep::None),
             _ => match rule.strip_prefix("newest:") {
                 Some(field) if !field.is_empty() => Ok(Keep::Newest(field.to_owned())),
-                _ => {
-                    Err(Error::BadArgument("expected first, longest, smallest-id or newest:FIELD".to_owned()))
-                }
+                _ => Err(Error::BadArgument(
+                    "expected first, longest, smallest-id, newest:FIELD or none".to_owned(),
+                )),
             },
         }
     }
@@ -62,7 +66,7 @@ pub(super) enum Values {
 impl Values {
     pub(super) fn new(keep: &Keep) -> Values {
         match keep {
-            Keep::First | Keep::SmallestId => Values::None,
+            Keep::First | Keep::SmallestId | Keep::None => Values::None,
             Keep::Longest => Values::Lengths(Vec::new()),
             Keep::Newest(_) => Values::Fields(Strings::default()),
         }

@@ -220,6 +220,52 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         How { distance, similarity }
     }
 
+    pub(super) fn reason_columns(&self) -> Vec<Column> {
+        let mut columns = vec![("id", self.ids()), ("duplicate_of", self.mixed_ids())];
+        columns.extend(self.how_columns());
+        [columns, self.stored_columns(), self.place_columns(&["place", "duplicate_of_place"])].concat()
+    }
+
+    /// Writes what is not kept, in order of input, with what it is a duplicate of.
+    pub(super) fn write_reasons(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
+        let of_cluster = |cluster: &'a Cluster<F>| {
+            let members = cluster.members.iter().enumerate();
+            let removed = members.filter(|&(_, &member)| !cluster.keeps(member));
+            removed.map(move |(at, &member)| (member, cluster, at))
+        };
+        let mut removed: Vec<(usize, &Cluster<F>, usize)> =
+            self.clusters.iter().flat_map(of_cluster).collect();
+        removed.sort_unstable_by_key(|&(member, ..)| member);
+        each(watch, "rows written", removed.into_iter(), |(member, cluster, at)| {
+            let (of, store, of_place, how) = if cluster.is_representative(member) {
+                let Some(nearest) = self.nearest_member(cluster, at) else { return Ok(()) };
+                let other = cluster.members[nearest];
+                (self.corpus.names.id(other).into(), None, self.place(other), self.how(cluster, nearest))
+            } else {
+                let (of, store) = self.representative(cluster)?;
+                (of, store, self.place_of_representative(cluster), self.how(cluster, at))
+            };
+            let (place, path) = (self.place(member), self.path_of(store));
+            let mut cells = vec![Cell::Id(self.corpus.names.id(member)), Cell::Id((&of).into())];
+            cells.extend(how.cells());
+            cells.extend(self.stored_cells(store, &path));
+            if let Some(place) = &place {
+                cells.extend([Cell::Text(place), Cell::Text(of_place.as_deref().unwrap_or_default())]);
+            }
+            rows.push(&cells)
+        })
+    }
+
+    /// The member that is nearest to the one that stands for a cluster, the first of several.
+    fn nearest_member(&self, cluster: &Cluster<F>, representative: usize) -> Option<usize> {
+        let others = (0..cluster.members.len()).filter(|&at| at != representative);
+        others.min_by(|&a, &b| {
+            let (a, b) = (self.how(cluster, a), self.how(cluster, b));
+            let similarity = |how: How| how.similarity.unwrap_or_default();
+            similarity(b).total_cmp(&similarity(a)).then(a.distance.cmp(&b.distance))
+        })
+    }
+
     pub(super) fn cluster_columns(&self) -> Vec<Column> {
         let mut columns = vec![("id", self.ids()), ("cluster", Kind::Count)];
         columns.push(("representative", self.mixed_ids()));

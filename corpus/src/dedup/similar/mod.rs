@@ -209,7 +209,7 @@ fn clusters_of<F: Fingerprint>(mut led: Vec<Led>, sets: &Sets) -> Vec<Cluster<F>
         members.sort_unstable_by_key(|&(document, _)| document);
         let (members, similarities) = members.into_iter().unzip();
         let representative = Representative::Document(sets.best(of_leader[0].1 as usize));
-        Cluster { members, similarities: Some(similarities), representative }
+        Cluster { members, similarities: Some(similarities), representative, is_dropped: false }
     };
     let mut clusters: Vec<Cluster<F>> = led.chunk_by(|a, b| a.1 == b.1).map(cluster).collect();
     clusters.sort_unstable_by_key(|cluster| cluster.members[0]);
