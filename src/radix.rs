@@ -176,13 +176,22 @@ pub(crate) struct Part<'o, F> {
     pub(crate) values: &'o mut [F],
 }
 
+/// Room for so many values.
+pub(crate) fn room<F: Fingerprint>(space: &mut Vec<F>, count: usize) -> &mut [F] {
+    if space.len() < count {
+        // Nothing is to be copied.
+        *space = vec![F::ZERO; count];
+    }
+    &mut space[..count]
+}
+
 /// Up to this many are sorted by comparing them.
 const FEW: usize = 64;
 /// Bits of the digit by which they are moved before.
 const SORT_DIGIT_BITS: u32 = 8;
 
-/// Sorts on all cores, with space for as many again: twice as fast as in place.
-pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F]) {
+/// Sorts on all cores, with space for as many again, which is made if it is not there: twice as fast as in place.
+pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F], space: &mut Vec<F>) {
     let first = values.first().copied().unwrap_or_default();
     let common = values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first)).leading_zeros();
     if values.len() <= CHUNK || common == F::BITS {
@@ -190,8 +199,7 @@ pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F]) {
     }
     let common = common / SORT_DIGIT_BITS * SORT_DIGIT_BITS;
     let digit = Digit::new(F::prefix_mask(SORT_DIGIT_BITS) >> common);
-    let mut space = vec![F::ZERO; values.len()];
-    let partition = Partition::new(values, &mut space, &digit, |_| true);
+    let partition = Partition::new(values, room(space, values.len()), &digit, |_| true);
     partition.split(values).into_par_iter().for_each(|part| {
         let mut at = 0;
         for piece in partition.pieces(part.bucket) {
@@ -297,7 +305,7 @@ mod tests {
             sort(&mut pairs, |pair| pair.0);
             let mut spacious = narrow.clone();
             sort(&mut narrow, |value| value);
-            sort_with_space(&mut spacious);
+            sort_with_space(&mut spacious, &mut Vec::new());
             prop_assert!(spacious == narrow);
             expected.0.sort_unstable();
             expected.1.sort_unstable();

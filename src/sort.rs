@@ -188,18 +188,22 @@ impl<R: Record> Sorted<R> {
     /// Calls `visitor` with each different record, in order.
     pub(crate) fn visit(&self, mut visitor: impl FnMut(R) -> Result<()>) -> Result<()> {
         let mut previous = None;
-        let mut distinct = |record: R| {
+        self.visit_all(|record| {
             if previous == Some(record) {
                 return Ok(());
             }
             previous = Some(record);
             visitor(record)
-        };
+        })
+    }
+
+    /// Calls `visitor` with each record, in order, as often as it was pushed.
+    pub(crate) fn visit_all(&self, mut visitor: impl FnMut(R) -> Result<()>) -> Result<()> {
         match self {
-            Sorted::Memory(records) => records.iter().try_for_each(|&record| distinct(record)),
-            Sorted::Runs(sorted) => merge(&sorted.runs, distinct),
+            Sorted::Memory(records) => records.iter().try_for_each(|&record| visitor(record)),
+            Sorted::Runs(sorted) => merge(&sorted.runs, visitor),
             Sorted::Source(source) => {
-                source(&mut |records| records.iter().try_for_each(|&record| distinct(record)))
+                source(&mut |records| records.iter().try_for_each(|&record| visitor(record)))
             }
         }
     }

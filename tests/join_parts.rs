@@ -1,13 +1,17 @@
 //! A join in parts: its parts together find what the self-join finds, each pair once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::ops::ControlFlow;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
-use simstore::join::{NearPair, Parts, self_join};
+use simstore::fs::{Disk, Fs};
+use simstore::join::{Forest, JoinOnDisk, NearPair, Parts, clusters, self_join};
 use simstore::{Error, Fingerprint};
 
+use crate::support::disk::SimulatedDisk;
 use crate::support::random::random;
 
 /// The parts of a table that are not empty.
@@ -226,4 +230,110 @@ fn parts_are_chosen_by_memory() {
     assert!(some.join(4, &[], |_| ControlFlow::Continue(())).is_err());
     assert!(some.join_two(0, &[2, 1], &[], |_| ControlFlow::Continue(())).is_err());
     assert!(matches!(some.join(0, &[1, 2], |_| ControlFlow::Break(())), Err(Error::Cancelled)));
+}
+
+/// What a join on disk finds: the distinct ones, the repeated ones, and the pairs.
+type OnDisk<F> = (Vec<F>, Vec<F>, Vec<NearPair<F>>);
+
+fn joined_on(
+    fs: &Arc<dyn Fs>,
+    folder: &Path,
+    values: &[u64],
+    distance: u32,
+    memory: u64,
+) -> Result<OnDisk<u64>, Error> {
+    let mut join = JoinOnDisk::<u64>::create(fs, folder, values.len() as u64, distance, memory)?;
+    values.chunks(1000).try_for_each(|some| join.push(some))?;
+    let (mut distinct, mut repeated) = (Vec::new(), Vec::new());
+    let mut join = join.collapse(|some, several| {
+        distinct.extend_from_slice(some);
+        repeated.extend_from_slice(several);
+        Ok(())
+    })?;
+    assert_eq!(join.count(), distinct.len() as u64);
+    let found = Mutex::new(Vec::new());
+    for table in 0..join.parts().tables() {
+        join.join(table, |pairs| {
+            found.lock().unwrap().extend_from_slice(pairs);
+            ControlFlow::Continue(())
+        })?;
+    }
+    let moved = join.moved();
+    assert!(moved.read >= moved.written && moved.most <= moved.written, "{moved:?}");
+    let mut found = found.into_inner().unwrap();
+    found.sort_unstable();
+    Ok((distinct, repeated, found))
+}
+
+fn check_on_disk(values: &[u64], distance: u32, memory: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+    let (distinct, repeated, found) = joined_on(&fs, folder.path(), values, distance, memory).unwrap();
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    values.iter().for_each(|&value| *counts.entry(value).or_default() += 1);
+    assert!(distinct.iter().eq(counts.keys()));
+    assert!(repeated.iter().eq(counts.iter().filter(|(_, count)| **count > 1).map(|(value, _)| value)));
+    let expected = self_join(&distinct, distance).unwrap().into_iter().map(|pair| NearPair {
+        a: distinct[pair.a],
+        b: distinct[pair.b],
+        distance: pair.distance,
+    });
+    let expected: Vec<NearPair<u64>> = expected.collect();
+    assert!(found == expected, "{} of {} pairs, distance {distance}", found.len(), expected.len());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "files are left");
+}
+
+#[test]
+fn on_disk_as_in_memory() {
+    let mut state = 11;
+    let clustered: Vec<u64> = clustered(800, 21).into_iter().map(|value| value as u64).collect();
+    let few_bits: Vec<u64> =
+        (0..12_000).map(|_| random(&mut state) & 0x0003_0307_0000_ff00 | 1 << 63).collect();
+    let prefix: Vec<u64> = (0..12_000).map(|_| random(&mut state) >> 44 | 0xabc << 52).collect();
+    for values in [&clustered, &few_bits, &prefix, &vec![5; 12_000], &vec![], &vec![9]] {
+        let twice = [&values[..], &values[values.len() / 2..]].concat();
+        for (distance, memory) in [(3, 40_000), (1, 10_000), (6, 100_000), (0, 20_000), (3, 1 << 30)] {
+            check_on_disk(&twice, distance, memory);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_leaves_no_files() {
+    let values: Vec<u64> = clustered(300, 2).into_iter().map(|value| value as u64).collect();
+    let folder = Path::new("folder");
+    let mut results = Vec::new();
+    for room in (0..100_000).step_by(3000) {
+        let disk = SimulatedDisk::default();
+        disk.as_fs().create_dir(folder).unwrap();
+        disk.set_room(Some(room));
+        let joined = joined_on(&disk.as_fs(), folder, &values, 3, 10_000);
+        if let Err(error) = &joined {
+            assert!(matches!(error, Error::Io { action: "write" | "create", .. }), "{error}");
+        }
+        results.push(joined.is_ok());
+        let left: Vec<_> = disk.paths().into_iter().filter(|path| path != folder).collect();
+        assert_eq!(left, Vec::<PathBuf>::new());
+    }
+    assert!(results.contains(&true) && results.contains(&false));
+}
+
+#[test]
+fn forests_are_the_same_in_any_order() {
+    let mut state = 17;
+    let edges: Vec<(u64, u64)> =
+        (0..300_000).map(|_| (random(&mut state) % 200_000, random(&mut state) % 200_000)).collect();
+    let of = |edges: &[(u64, u64)]| {
+        let mut forest = Forest::new();
+        edges.iter().for_each(|&(a, b)| forest.connect(a, b));
+        forest.into_edges()
+    };
+    let whole = of(&edges);
+    let clusters = clusters(200_000, edges.iter().map(|&(a, b)| (a as usize, b as usize)));
+    let expected = clusters
+        .iter()
+        .flat_map(|cluster| cluster[1..].iter().map(|&member| (cluster[0] as u64, member as u64)));
+    assert!(whole.iter().copied().eq(expected));
+    let (some, others) = edges.split_at(100_000);
+    assert!(of(&[of(others), of(some)].concat()) == whole);
 }

@@ -41,6 +41,11 @@ impl<F: Fingerprint> Designs<F> {
         Designs { of_distance: (0..=distance).map(|_| OnceLock::new()).collect() }
     }
 
+    /// The greatest distance, which is that of the join.
+    pub(super) fn distance(&self) -> u32 {
+        self.of_distance.len() as u32 - 1
+    }
+
     fn of(&self, distance: u32) -> &[Vec<Prefix<F>>] {
         self.of_distance[distance as usize].get_or_init(|| {
             let plan = |name: &String| Plan::<F>::named(name, distance);

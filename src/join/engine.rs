@@ -9,14 +9,13 @@ use super::compare::{any_near_pair, visit_near};
 use super::design::{Designs, FEW, Prefix};
 use super::naming::Naming;
 use crate::fingerprint::Fingerprint;
-use crate::radix::{Digit, Partition, first_bits, ranges};
+use crate::radix::{Digit, Partition, first_bits, ranges, room};
 
 /// A join of one set.
-pub(super) struct Join<F, N, V> {
+pub(super) struct Join<'a, F, N, V> {
     /// What fingerprints are reported as.
     pub(super) naming: N,
-    pub(super) distance: u32,
-    pub(super) designs: Designs<F>,
+    pub(super) designs: &'a Designs<F>,
     /// Takes pairs as they are found, and says whether to go on.
     pub(super) visitor: V,
     /// Whether it has said no.
@@ -79,9 +78,9 @@ impl<'a, F: Fingerprint> Set<'a, F> {
     }
 }
 
-impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> Join<F, N, V> {
-    /// Joins a set.
-    pub(super) fn join(&self, set: &Set<F>) {
+impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> Join<'_, F, N, V> {
+    /// Joins a set. The space is made larger if need be, and may be used again.
+    pub(super) fn join(&self, set: &Set<F>, space: &mut Vec<F>) {
         let Some(&first) = set.values.first() else { return };
         let differing = set.values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first));
         // No pair has an error where all agree.
@@ -105,7 +104,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             return self.flush(&mut work);
         };
         // One for all tables: memory that is new takes longer to get than to fill.
-        let mut space = vec![F::ZERO; set.values.len()];
+        let space = room(space, set.values.len());
         for Prefix { mask, flips } in tables {
             if !self.goes_on() {
                 return;
@@ -114,9 +113,9 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             let reserve = set.reserve.clone();
             let table = Set { conditions: conditions.clone(), bits: bits & !mask, reserve, ..*set };
             if flips == 0 {
-                self.join_equal(&table, mask, &mut space);
+                self.join_equal(&table, mask, space);
             } else {
-                self.join_flipped(&table, mask, flips, &mut space);
+                self.join_flipped(&table, mask, flips, space);
             }
             // From here on a pair is new only if this table has not brought it together.
             conditions.last_mut().expect("just pushed").errors = flips + 1..F::BITS + 1;
@@ -181,7 +180,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         for range in ranges(ends).filter(|range| range.len() > 1) {
             let group = &space[range.clone()];
             if group.len() <= GROUP {
-                if any_near_pair(group, self.distance) {
+                if any_near_pair(group, self.designs.distance()) {
                     self.compare(group, &set.conditions, work);
                 }
                 continue;
@@ -196,7 +195,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             self.compare(values, &set.conditions, work);
         } else {
             let (conditions, reserve) = (set.conditions.clone(), set.reserve.clone());
-            self.join(&Set { values, conditions, reserve, ..*set });
+            self.join(&Set { values, conditions, reserve, ..*set }, &mut Vec::new());
         }
     }
 
@@ -239,11 +238,12 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
                 conditions.push(Condition { mask: errors, errors: all..all + 1 });
                 conditions.push(Condition { mask: mask & !errors, errors: 0..1 });
                 let reserve = set.reserve.clone();
-                return self.join(&Set { values, bits: set.bits, distance, conditions, reserve });
+                let set = Set { values, bits: set.bits, distance, conditions, reserve };
+                return self.join(&set, &mut Vec::new());
             }
         }
         for &a in one {
-            visit_near(a, other, self.distance, |i| {
+            visit_near(a, other, self.designs.distance(), |i| {
                 if let Some(distance) = agree(a ^ other[i], &set.conditions) {
                     let (a, b) = (self.naming.name(a), self.naming.name(other[i]));
                     work.pairs.push(self.naming.pair(a, b, distance));
@@ -259,7 +259,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         names.clear();
         for (i, &a) in values.iter().enumerate() {
             let others = &values[i + 1..];
-            visit_near(a, others, self.distance, |j| {
+            visit_near(a, others, self.designs.distance(), |j| {
                 let b = others[j];
                 let Some(distance) = agree(a ^ b, conditions) else { return };
                 if names.is_empty() {

@@ -17,7 +17,7 @@
 //! # Parts
 //!
 //! What does not fit in memory, or is to be shared between machines, is joined in [`Parts`]: pieces of work of their own, whose
-//! pairs together are those of the whole, each once.
+//! pairs together are those of the whole, each once. [`JoinOnDisk`] does so on one machine, and [`Forest`] keeps what they connect.
 //!
 //! # Memory
 //!
@@ -30,7 +30,9 @@ mod compare;
 mod components;
 mod design;
 mod engine;
+mod forest;
 mod naming;
+mod on_disk;
 mod parts;
 mod ranks;
 #[cfg(test)]
@@ -43,6 +45,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use self::components::{Components, clusters};
 use self::design::Designs;
 use self::engine::{Join, Set};
+pub use self::forest::Forest;
+pub use self::on_disk::{DistinctOnDisk, JoinOnDisk, Moved};
 pub use self::parts::Parts;
 use self::ranks::Ranks;
 use crate::error::{Error, Result};
@@ -115,7 +119,7 @@ pub fn expected_seconds<F: Fingerprint>(count: usize, distance: u32) -> f64 {
 /// them. Takes the memory of as many fingerprints again.
 pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
     if threads::ensure_pool().is_ok() {
-        radix::sort_with_space(fingerprints);
+        radix::sort_with_space(fingerprints, &mut Vec::new());
     } else {
         fingerprints.sort_unstable();
     }
@@ -166,8 +170,9 @@ pub fn visit_pairs<F: Fingerprint>(
     Plan::<F>::named("scan", distance)?;
     let stopped = AtomicBool::new(false);
     let naming = Ranks::new(fingerprints);
-    let join = Join { naming, distance, designs: Designs::new(distance), visitor, stopped };
-    join.join(&Set::all(fingerprints, distance));
+    let designs = Designs::new(distance);
+    let join = Join { naming, designs: &designs, visitor, stopped };
+    join.join(&Set::all(fingerprints, distance), &mut Vec::new());
     if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
 }
 

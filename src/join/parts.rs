@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::NearPair;
@@ -53,17 +54,21 @@ pub struct Parts<F> {
     /// Bits that tell the part, in each table.
     bits: u32,
     tables: Vec<Table<F>>,
+    designs: Arc<Designs<F>>,
 }
 
 /// The pairs that a table finds.
 #[derive(Clone, Debug)]
-struct Table<F> {
-    /// The bits that tell the part: they agree.
+pub(super) struct Table<F> {
+    /// Bits that agree.
     shared: F,
+    /// Those of them that tell the part.
     part: Digit<F>,
     /// The bits of earlier tables: in each there is an error at least.
     differing: Vec<F>,
-    /// All other bits, and the most errors among them.
+    /// Those of them whose errors `left` does not count.
+    reserve: Vec<F>,
+    /// All bits but those that agree and the reserve, and the most errors among them.
     rest: F,
     left: u32,
 }
@@ -72,10 +77,15 @@ struct Table<F> {
 /// better than many without, the same in order of the prefix; and room for parts that are larger than others.
 const MEMORY: u64 = 4;
 
-impl<F: Fingerprint> fmt::Debug for Parts<F> {
+/// In bytes, for the join of so many.
+fn memory_for<F: Fingerprint>(count: u64) -> u64 {
+    count.saturating_mul(MEMORY * F::BYTES as u64)
+}
+
+impl<F> fmt::Debug for Parts<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tables = self.tables.len();
-        write!(f, "Parts {{ distance: {}, tables: {tables}, parts: {} }}", self.distance, self.parts())
+        let (tables, parts) = (self.tables.len(), 1 << self.bits);
+        write!(f, "Parts {{ distance: {}, tables: {tables}, parts: {parts} }}", self.distance)
     }
 }
 
@@ -90,15 +100,19 @@ impl<F: Fingerprint> Parts<F> {
     /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], [`Error::Refused`] if the memory is too
     /// little for [`Parts::MAX_PARTS`].
     pub fn choose(count: u64, distance: u32, memory: u64) -> Result<Self> {
-        let all = count.saturating_mul(MEMORY * F::BYTES as u64);
-        let parts = all.div_ceil(memory.max(1)).max(1);
+        let parts = Self::least_parts(count, memory);
         if parts > Self::MAX_PARTS as u64 {
             return Err(Error::Refused(format!(
                 "{count} fingerprints cannot be joined within {memory} bytes of memory: give {} or more",
-                all.div_ceil(Self::MAX_PARTS as u64)
+                memory_for::<F>(count).div_ceil(Self::MAX_PARTS as u64)
             )));
         }
         Self::with_parts(distance, parts as usize)
+    }
+
+    /// The least number of parts for one of them to fit in so much memory.
+    pub(super) fn least_parts(count: u64, memory: u64) -> u64 {
+        memory_for::<F>(count).div_ceil(memory.max(1)).max(1)
     }
 
     /// So many parts of each table, or the next power of two.
@@ -118,12 +132,13 @@ impl<F: Fingerprint> Parts<F> {
             shared: F::ZERO,
             part: Digit::new(F::ZERO),
             differing: Vec::new(),
+            reserve: Vec::new(),
             rest: F::MAX,
             left: distance,
         };
         let mut tables = Vec::new();
         all.divide(bits, &mut tables);
-        Ok(Parts { distance, bits, tables })
+        Ok(Parts { distance, bits, tables, designs: Arc::new(Designs::new(distance)) })
     }
 
     /// The most bits in which two near fingerprints differ.
@@ -179,15 +194,15 @@ impl<F: Fingerprint> Parts<F> {
             return Err(Error::BadArgument(message));
         }
         threads::ensure_pool()?;
-        let join = Join {
-            naming: Themselves,
-            distance: self.distance,
-            designs: Designs::new(self.distance),
-            visitor,
-            stopped: AtomicBool::new(false),
-        };
-        join.join(&table.set(fingerprints));
-        if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
+        table.join(fingerprints, &self.designs, &mut Vec::new(), &visitor)
+    }
+
+    pub(super) fn table(&self, table: usize) -> &Table<F> {
+        &self.tables[table]
+    }
+
+    pub(super) fn designs(&self) -> &Designs<F> {
+        &self.designs
     }
 
     /// Visits the pairs of a part that count in its table and are of two sets: `a` is one of `new`, and `b` one of `old`. What
@@ -245,16 +260,83 @@ impl<F: Fingerprint> Table<F> {
         }
         let most = (self.rest.count_ones() - bits).checked_div(self.left);
         let each = most.map_or(bits, |most| most.min(bits));
+        let groups = self.left + 1;
+        for table in self.split(|number| group(self.rest, number, groups, each)) {
+            table.divide(bits - each, tables);
+        }
+    }
+
+    /// Divides the pairs of this table between tables that have bits of the rest of their own, each others.
+    fn split(&self, own: impl Fn(u32) -> F) -> Vec<Table<F>> {
         let mut later = self.clone();
-        for number in 0..=self.left {
-            let own = group(self.rest, number, self.left + 1, each);
+        let table = |number| {
+            let own = own(number);
             later.rest = later.rest & !own;
             let shared = self.shared | own;
             let table = Table { shared, part: Digit::new(shared), ..later.clone() };
-            table.divide(bits - each, tables);
             later.differing.push(own);
+            later.reserve.push(own);
             later.left = later.left.saturating_sub(1);
+            table
+        };
+        (0..=self.left).map(table).collect()
+    }
+
+    /// Divides the pairs of a part between tables with some bits of their own, by what the bits of its fingerprints are like: those
+    /// of which a bit is 0 in about as many as it is 1 in come first. There are `bits` of each table, or fewer; `None` if there are
+    /// too few bits in which the fingerprints differ.
+    pub(super) fn divide_by(&self, evenness: impl Fn(u32) -> usize, bits: u32) -> Option<Vec<Table<F>>> {
+        let uneven = |rest: F| {
+            let mut bits: Vec<u32> =
+                (0..F::BITS).filter(|&bit| rest & F::bit_mask(bit) != F::ZERO && evenness(bit) > 0).collect();
+            bits.sort_by_key(|&bit| std::cmp::Reverse(evenness(bit)));
+            bits
+        };
+        let mut all = self.clone();
+        let mut order = uneven(all.rest);
+        if order.len() <= all.left as usize {
+            // Errors are counted in more bits then, and so are more of them.
+            all.left += all.reserve.len() as u32;
+            all.rest = all.reserve.drain(..).fold(all.rest, |rest, mask| rest | mask);
+            order = uneven(all.rest);
         }
+        let groups = all.left as usize + 1;
+        let each = (order.len() / groups).min(bits as usize);
+        if each == 0 {
+            return None;
+        }
+        let own = |number: u32| {
+            let bits = order.iter().skip(number as usize).step_by(groups).take(each);
+            bits.fold(F::ZERO, |own, &bit| own | F::bit_mask(bit))
+        };
+        let mut tables = all.split(own);
+        for (number, table) in (0..).zip(&mut tables) {
+            table.part = Digit::new(own(number));
+        }
+        Some(tables)
+    }
+
+    pub(super) fn parts(&self) -> usize {
+        self.part.buckets()
+    }
+
+    #[inline]
+    pub(super) fn part(&self, fingerprint: F) -> usize {
+        self.part.of(fingerprint)
+    }
+
+    /// Joins fingerprints of a part, each of which is there once.
+    pub(super) fn join(
+        &self,
+        fingerprints: &[F],
+        designs: &Designs<F>,
+        space: &mut Vec<F>,
+        visitor: &(impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync),
+    ) -> Result<()> {
+        let stopped = AtomicBool::new(false);
+        let join = Join { naming: Themselves, designs, visitor, stopped };
+        join.join(&self.set(fingerprints), space);
+        if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
     }
 
     /// Fingerprints of a part, and what their pairs have to be like.
@@ -266,7 +348,7 @@ impl<F: Fingerprint> Table<F> {
             bits: self.rest,
             distance: self.left,
             conditions: differing.chain([shared]).collect(),
-            reserve: self.differing.clone(),
+            reserve: self.reserve.clone(),
         }
     }
 }

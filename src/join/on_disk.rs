@@ -1,0 +1,524 @@
+//! A join of more than fits in memory.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::parts::{Parts, Table};
+use super::{Designs, NearPair, lock};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::fs::{Fs, TEMPORARY, WriteFile};
+use crate::progress::go_on;
+use crate::radix;
+use crate::sort::{Sorted, Sorter};
+use crate::threads::{self, Process};
+
+/// A join of any number of fingerprints within a given memory: they are put in files, by [`Parts`], one table after the other; files
+/// are written from start to end, read from start to end, and removed.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use std::sync::{Arc, Mutex};
+///
+/// use simstore::fs::{Disk, Fs};
+/// use simstore::join::JoinOnDisk;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+/// let mut join = JoinOnDisk::<u64>::create(&fs, folder.path(), 4, 3, 1 << 20)?;
+/// join.push(&[0b0111, u64::MAX, 0b0000, 0b0111])?;
+/// let mut distinct = Vec::new();
+/// let mut join = join.collapse(|some, repeated| {
+///     distinct.extend_from_slice(some);
+///     assert!(repeated.is_empty() || repeated == [0b0111]);
+///     Ok(())
+/// })?;
+/// let found = Mutex::new(Vec::new());
+/// for table in 0..join.parts().tables() {
+///     join.join(table, |pairs| {
+///         found.lock().unwrap().extend_from_slice(pairs);
+///         ControlFlow::Continue(())
+///     })?;
+/// }
+/// assert_eq!(distinct, [0b0000, 0b0111, u64::MAX]);
+/// assert_eq!(found.into_inner().unwrap().len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct JoinOnDisk<F> {
+    place: Place,
+    parts: Parts<F>,
+    memory: u64,
+    routed: Routed<F>,
+}
+
+/// Fingerprints on disk, each there once, whose tables can be joined.
+#[derive(Debug)]
+pub struct DistinctOnDisk<F> {
+    place: Place,
+    parts: Parts<F>,
+    memory: u64,
+    /// The parts of the first table, in order.
+    files: Vec<PartFile>,
+    /// Used again: memory that is new takes longer to get than to fill.
+    values: Vec<F>,
+    space: Vec<F>,
+}
+
+/// The bytes that a join has moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes written.
+    pub written: u64,
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes on the disk when these were most.
+    pub most: u64,
+}
+
+/// Where files are, and what has been moved to and from them.
+#[derive(Clone)]
+struct Place {
+    fs: Arc<dyn Fs>,
+    folder: PathBuf,
+    moved: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    files: AtomicU64,
+    written: AtomicU64,
+    read: AtomicU64,
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("folder", &self.folder).field("moved", &self.moved()).finish()
+    }
+}
+
+/// Files that are open at a time.
+const MAX_FILES: usize = 128;
+/// Bytes that are read together, and written together where there is memory for it.
+const BUFFER: usize = 1 << 20;
+const LEAST_BUFFER: usize = 1 << 12;
+/// Fingerprints by which the bits are chosen that divide a part further.
+const SAMPLE: usize = 1 << 16;
+
+impl Place {
+    fn moved(&self) -> Moved {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Moved { written: of(&self.moved.written), read: of(&self.moved.read), most: of(&self.moved.most) }
+    }
+
+    fn create(&self) -> Result<(PartFile, Box<dyn WriteFile>)> {
+        let number = self.moved.files.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.join(format!("part-{number}{TEMPORARY}"));
+        let file = self.fs.create(&path).map_err(Error::io(&path, "create"))?;
+        Ok((PartFile { path, bytes: 0, place: self.clone(), process: Process::this() }, file))
+    }
+}
+
+/// A file of fingerprints, one after the other, little-endian; removed when dropped.
+#[derive(Debug)]
+struct PartFile {
+    path: PathBuf,
+    bytes: u64,
+    place: Place,
+    process: Process,
+}
+
+impl Drop for PartFile {
+    fn drop(&mut self) {
+        if self.process.is_here() {
+            // What cannot be removed is left to whoever removes the folder.
+            let _ = self.place.fs.remove(&self.path);
+            self.place.moved.now.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl PartFile {
+    fn write(&mut self, file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
+        file.write_all(bytes).map_err(Error::io(&self.path, "write"))?;
+        let (moved, bytes) = (&self.place.moved, bytes.len() as u64);
+        self.bytes += bytes;
+        moved.written.fetch_add(bytes, Ordering::Relaxed);
+        let now = moved.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        moved.most.fetch_max(now, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn count<F: Fingerprint>(&self) -> usize {
+        self.bytes as usize / F::BYTES
+    }
+
+    /// Visits the fingerprints in their order, some at a time.
+    fn visit<F: Fingerprint>(&self, mut visitor: impl FnMut(&[F]) -> Result<()>) -> Result<()> {
+        let mut file = self.place.fs.open(&self.path).map_err(Error::io(&self.path, "open"))?;
+        let mut bytes = vec![0; BUFFER.min(self.bytes as usize)];
+        let (mut some, mut left) = (Vec::new(), self.bytes as usize);
+        while left > 0 {
+            let bytes = &mut bytes[..left.min(BUFFER)];
+            file.read_exact(bytes).map_err(Error::io(&self.path, "read"))?;
+            some.clear();
+            some.extend(bytes.chunks_exact(F::BYTES).map(F::read_le));
+            left -= bytes.len();
+            self.place.moved.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            visitor(&some)?;
+        }
+        Ok(())
+    }
+
+    fn read<F: Fingerprint>(&self, values: &mut Vec<F>) -> Result<()> {
+        values.clear();
+        values.reserve_exact(self.count::<F>());
+        self.visit(|some| {
+            values.extend_from_slice(some);
+            Ok(())
+        })
+    }
+}
+
+/// The parts of a table, as they are written.
+#[derive(Debug)]
+struct Routed<F> {
+    table: Table<F>,
+    /// Of each part that has any, its file.
+    files: Vec<Mutex<Option<OpenFile>>>,
+    /// Bytes that are written together.
+    buffer: usize,
+    place: Place,
+    /// Of the thread that pushes.
+    pending: Vec<Vec<u8>>,
+}
+
+struct OpenFile(PartFile, Box<dyn WriteFile>);
+
+impl fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<F: Fingerprint> Routed<F> {
+    /// `memory` is for buffers, of all threads together.
+    fn new(table: &Table<F>, place: &Place, memory: u64) -> Self {
+        let parts = table.parts();
+        let each = memory as usize / ((rayon::current_num_threads() + 1) * parts);
+        Routed {
+            table: table.clone(),
+            files: (0..parts).map(|_| Mutex::new(None)).collect(),
+            buffer: each.clamp(LEAST_BUFFER, BUFFER) / F::BYTES * F::BYTES,
+            place: place.clone(),
+            pending: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, fingerprints: &[F]) -> Result<()> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let pushed = self.push_with(fingerprints, &mut pending);
+        self.pending = pending;
+        pushed
+    }
+
+    fn push_with(&self, fingerprints: &[F], pending: &mut Vec<Vec<u8>>) -> Result<()> {
+        if pending.is_empty() {
+            pending.resize_with(self.files.len(), || Vec::with_capacity(self.buffer));
+        }
+        for &fingerprint in fingerprints {
+            let part = self.table.part(fingerprint);
+            let bytes = &mut pending[part];
+            let end = bytes.len();
+            bytes.resize(end + F::BYTES, 0);
+            fingerprint.write_le(&mut bytes[end..]);
+            if bytes.len() >= self.buffer {
+                self.write(part, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, part: usize, bytes: &mut Vec<u8>) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut open = lock(&self.files[part]);
+        if open.is_none() {
+            let (file, written) = self.place.create()?;
+            *open = Some(OpenFile(file, written));
+        }
+        if let Some(OpenFile(file, written)) = &mut *open {
+            file.write(&mut **written, bytes)?;
+        }
+        bytes.clear();
+        Ok(())
+    }
+
+    fn flush(&self, pending: &mut [Vec<u8>]) -> Result<()> {
+        pending.iter_mut().enumerate().try_for_each(|(part, bytes)| self.write(part, bytes))
+    }
+
+    /// The files of the parts that are not empty, in order.
+    fn finish(mut self) -> Result<Vec<PartFile>> {
+        let mut pending = std::mem::take(&mut self.pending);
+        self.flush(&mut pending)?;
+        let files = self
+            .files
+            .into_iter()
+            .filter_map(|file| file.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(files.map(|OpenFile(file, _)| file).collect())
+    }
+}
+
+impl<F: Fingerprint> JoinOnDisk<F> {
+    /// A join of about `count` fingerprints within `distance` bits, whose files go to a folder that is there, and that is this
+    /// join's own. It takes about `memory` bytes; a few MiB at least.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], [`Error::Thread`] if no thread can be
+    /// started.
+    pub fn create(fs: &Arc<dyn Fs>, folder: &Path, count: u64, distance: u32, memory: u64) -> Result<Self> {
+        threads::ensure_pool()?;
+        let place = Place { fs: fs.clone(), folder: folder.to_path_buf(), moved: Arc::default() };
+        let parts = Parts::<F>::with_parts(distance, parts_for::<F>(count, memory))?;
+        let routed = Routed::new(parts.table(0), &place, memory / 8);
+        Ok(JoinOnDisk { place, parts, memory, routed })
+    }
+
+    /// Takes fingerprints, in any order, any number of times.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if they cannot be written.
+    pub fn push(&mut self, fingerprints: &[F]) -> Result<()> {
+        self.routed.push(fingerprints)
+    }
+
+    /// How the join is divided.
+    pub fn parts(&self) -> &Parts<F> {
+        &self.parts
+    }
+
+    /// Brings equal fingerprints together. `visitor` is told of the distinct fingerprints, ascending, some at a time, and of those
+    /// among these that were pushed more than once.
+    ///
+    /// # Errors
+    /// That of the visitor, and [`Error::Io`] if a file cannot be written or read.
+    pub fn collapse(self, mut visitor: impl FnMut(&[F], &[F]) -> Result<()>) -> Result<DistinctOnDisk<F>> {
+        let JoinOnDisk { place, parts, memory, routed } = self;
+        let (mut values, mut space, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        for file in routed.finish()? {
+            repeated.clear();
+            if file.bytes * 2 > memory {
+                files.push(collapse_sorted(&file, &place, memory, &mut visitor)?);
+                continue;
+            }
+            file.read::<F>(&mut values)?;
+            radix::sort_with_space(&mut values, &mut space);
+            let count = values.len();
+            collapse(&mut values, &mut repeated);
+            visitor(&values, &repeated)?;
+            files.push(if values.len() < count { write_all(&place, &values)? } else { file });
+        }
+        Ok(DistinctOnDisk { place, parts, memory, files, values, space })
+    }
+}
+
+/// Keeps one of each of some sorted values, and tells which there were several of.
+fn collapse<F: Fingerprint>(values: &mut Vec<F>, repeated: &mut Vec<F>) {
+    let mut last = 0;
+    for at in 1..values.len() {
+        if values[at] == values[last] {
+            if repeated.last() != Some(&values[at]) {
+                repeated.push(values[at]);
+            }
+        } else {
+            last += 1;
+            values[last] = values[at];
+        }
+    }
+    values.truncate(last + 1);
+}
+
+fn write_all<F: Fingerprint>(place: &Place, values: &[F]) -> Result<PartFile> {
+    let (mut file, mut written) = place.create()?;
+    let mut bytes = Vec::new();
+    for some in values.chunks(BUFFER / F::BYTES) {
+        bytes.resize(some.len() * F::BYTES, 0);
+        some.iter().zip(bytes.chunks_exact_mut(F::BYTES)).for_each(|(value, bytes)| value.write_le(bytes));
+        file.write(&mut *written, &bytes)?;
+    }
+    Ok(file)
+}
+
+/// The same for a part that does not fit in memory, or not before equal ones are together.
+fn collapse_sorted<F: Fingerprint>(
+    part: &PartFile,
+    place: &Place,
+    memory: u64,
+    visitor: &mut impl FnMut(&[F], &[F]) -> Result<()>,
+) -> Result<PartFile> {
+    let runs = part.path.with_extension("runs");
+    let mut sorter = Sorter::new(&place.fs, &runs, memory / 2);
+    part.visit(|some: &[F]| some.iter().try_for_each(|&value| sorter.push(value)))?;
+    let sorted: Sorted<F> = sorter.finish()?;
+    let (mut file, mut written) = place.create()?;
+    let (mut some, mut repeated, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut hand_over = |some: &mut Vec<F>, repeated: &mut Vec<F>| {
+        bytes.resize(some.len() * F::BYTES, 0);
+        some.iter().zip(bytes.chunks_exact_mut(F::BYTES)).for_each(|(value, bytes)| value.write_le(bytes));
+        file.write(&mut *written, &bytes)?;
+        visitor(some, repeated)?;
+        some.clear();
+        repeated.clear();
+        Ok(())
+    };
+    let mut last = None;
+    sorted.visit_all(|value| {
+        if last == Some(value) {
+            if repeated.last() != Some(&value) {
+                repeated.push(value);
+            }
+            return Ok(());
+        }
+        last = Some(value);
+        if some.len() == BUFFER / F::BYTES {
+            hand_over(&mut some, &mut repeated)?;
+        }
+        some.push(value);
+        Ok(())
+    })?;
+    hand_over(&mut some, &mut repeated)?;
+    Ok(file)
+}
+
+/// Parts of which each can be joined within so much memory, as far as there may be so many files.
+fn parts_for<F: Fingerprint>(count: u64, memory: u64) -> usize {
+    // An eighth is for buffers, another for what is crowded.
+    let parts = Parts::<F>::least_parts(count, memory / 4 * 3);
+    usize::try_from(parts).unwrap_or(MAX_FILES).next_power_of_two().min(MAX_FILES)
+}
+
+impl<F: Fingerprint> DistinctOnDisk<F> {
+    /// How the join is divided: its tables are to be joined, each once.
+    pub fn parts(&self) -> &Parts<F> {
+        &self.parts
+    }
+
+    /// How many distinct fingerprints there are.
+    pub fn count(&self) -> u64 {
+        self.files.iter().map(|file| file.count::<F>() as u64).sum()
+    }
+
+    /// What has been moved so far.
+    pub fn moved(&self) -> Moved {
+        self.place.moved()
+    }
+
+    /// Visits the pairs that count in a table, each once, some at a time and in no order. The pairs of all tables are those of the
+    /// whole. The visitor is as that of [`Parts::join`].
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if there is no such table, [`Error::Cancelled`] if the visitor said not to go on, [`Error::Io`] if a
+    /// file cannot be written or read.
+    pub fn join(
+        &mut self,
+        table: usize,
+        visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
+    ) -> Result<()> {
+        if table >= self.parts.tables() {
+            let tables = self.parts.tables();
+            return Err(Error::BadArgument(format!("there is no table {table}: there are {tables}")));
+        }
+        let mut joining = Joining {
+            designs: self.parts.designs(),
+            memory: self.memory,
+            place: &self.place,
+            visitor: &visitor,
+            values: std::mem::take(&mut self.values),
+            space: std::mem::take(&mut self.space),
+        };
+        let of = self.parts.table(table);
+        let joined = if table == 0 {
+            self.files.iter().try_for_each(|file| joining.join(of, file))
+        } else {
+            joining
+                .route(of, &self.files)
+                .and_then(|files| files.into_iter().try_for_each(|file| joining.join(of, &file)))
+        };
+        (self.values, self.space) = (joining.values, joining.space);
+        joined
+    }
+}
+
+/// A table that is being joined.
+struct Joining<'a, F, V> {
+    designs: &'a Designs<F>,
+    memory: u64,
+    place: &'a Place,
+    visitor: &'a V,
+    values: Vec<F>,
+    space: Vec<F>,
+}
+
+impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_, F, V> {
+    /// Sends the fingerprints of some files to the parts of a table.
+    fn route(&self, table: &Table<F>, files: &[PartFile]) -> Result<Vec<PartFile>> {
+        let routed = Routed::new(table, self.place, self.memory / 8);
+        files.par_iter().try_for_each_init(Vec::new, |pending, file| {
+            file.visit(|some| {
+                go_on((self.visitor)(&[]))?;
+                routed.push_with(some, pending)
+            })?;
+            routed.flush(pending)
+        })?;
+        routed.finish()
+    }
+
+    /// Joins a part, divided further if it does not fit in memory.
+    fn join(&mut self, table: &Table<F>, file: &PartFile) -> Result<()> {
+        if Parts::<F>::least_parts(file.count::<F>() as u64, self.memory) > 1
+            && let Some(tables) = self.divide(table, file)?
+        {
+            for table in tables {
+                for part in self.route(&table, std::slice::from_ref(file))? {
+                    self.join(&table, &part)?;
+                }
+            }
+            return Ok(());
+        }
+        file.read(&mut self.values)?;
+        table.join(&self.values, self.designs, &mut self.space, self.visitor)
+    }
+
+    /// Tables for a part of a table, by the bits that tell its fingerprints apart best.
+    fn divide(&self, table: &Table<F>, file: &PartFile) -> Result<Option<Vec<Table<F>>>> {
+        let step = (file.count::<F>() / SAMPLE).max(1);
+        let (mut ones, mut count, mut at) = (vec![0_usize; F::BITS as usize], 0, 0);
+        file.visit(|some: &[F]| {
+            for &value in some {
+                if at % step == 0 {
+                    count += 1;
+                    (0..F::BITS)
+                        .filter(|&bit| value & F::bit_mask(bit) != F::ZERO)
+                        .for_each(|bit| ones[bit as usize] += 1);
+                }
+                at += 1;
+            }
+            go_on((self.visitor)(&[]))
+        })?;
+        let evenness = |bit: u32| ones[bit as usize].min(count - ones[bit as usize]);
+        let parts = parts_for::<F>(file.count::<F>() as u64, self.memory);
+        Ok(table.divide_by(evenness, parts.max(2).ilog2()))
+    }
+}
