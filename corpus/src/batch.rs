@@ -34,6 +34,8 @@ pub struct FingerprintedDocument<F> {
     pub line: u64,
     /// How many malformed sequences of bytes became U+FFFD.
     pub replaced: u64,
+    /// Whether the id is made of where it stands, as it has none itself.
+    pub is_placed: bool,
     /// The value of the [extra field](DocumentOptions::extra_field), if that is there.
     pub extra: Option<String>,
     /// See [`Record::checksum`].
@@ -177,7 +179,8 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
             let kept = with_records.then(|| record.clone());
             let (ordinal, checksum) = (first + at as u64, record.checksum(options));
             let is_wanted = wanted.0.as_ref().is_none_or(|wanted| wanted(record.path(), record.line()));
-            let Document { id, text, path, line, replaced, extra, guessed } = record.document(options)?;
+            let Document { id, text, path, line, replaced, extra, is_placed, guessed } =
+                record.document(options)?;
             if let Some(encoding) = guessed {
                 progress.note(ReadNote::Encoding(encoding.name()));
             }
@@ -195,6 +198,7 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
                 path,
                 line,
                 replaced,
+                is_placed,
                 extra,
                 checksum,
                 text_bytes: text.len() as u64,

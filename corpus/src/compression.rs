@@ -12,7 +12,7 @@ use liblzma::bufread::XzDecoder;
 pub(crate) const MAGIC_BYTES: usize = 10;
 
 /// The largest window of Zstandard that is read, as a power of two: what `zstd --long=31` writes.
-const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
+pub(crate) const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,8 @@ pub(crate) struct Parsed {
     /// Replacements of malformed bytes.
     pub(crate) replaced: u64,
     pub(crate) extra: Option<String>,
+    /// Whether the id is made of where it stands.
+    pub(crate) is_placed: bool,
     /// The encoding, where that was guessed.
     pub(crate) guessed: Option<Encoding>,
 }
@@ -37,6 +39,7 @@ impl Fields {
         replaced: u64,
         position: impl FnOnce() -> String,
     ) -> Result<Parsed, String> {
+        let is_placed = self.id.is_none();
         let id = match (self.id, &options.id_field) {
             (Some(id), _) => id,
             (None, Some(name)) => return Err(format!("no id {field} `{name}`")),
@@ -48,7 +51,7 @@ impl Fields {
             text.push('\n');
             text.push_str(&more);
         }
-        Ok(Parsed { id, text, replaced, extra: self.extra, guessed: None })
+        Ok(Parsed { id, text, replaced, extra: self.extra, is_placed, guessed: None })
     }
 }
 

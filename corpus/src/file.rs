@@ -12,6 +12,7 @@ use crate::objects::Objects;
 use crate::parquet;
 use crate::pipes::Pipes;
 use crate::records::{Content, Record};
+use crate::section::Section;
 use crate::warc::{self, Page};
 use crate::{Compression, DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
 use simstore::Result;
@@ -65,6 +66,24 @@ impl File {
             }))),
             _ => File::of_input(input()?, format, options),
         }
+    }
+
+    /// A section of a file of lines, or of Parquet.
+    pub(crate) fn of_section(
+        section: &Section,
+        options: &DocumentOptions,
+        #[cfg_attr(
+            not(feature = "parquet"),
+            expect(unused_variables, reason = "only Parquet has columns apart")
+        )]
+        is_projected: bool,
+        progress: &Arc<ReadProgress>,
+    ) -> Result<File> {
+        #[cfg(feature = "parquet")]
+        if section.lines.is_none() {
+            return Ok(File::Parquet(parquet::Rows::of_section(section, options, is_projected, progress)?));
+        }
+        Ok(File::Jsonl(Box::new(Objects::of_section(section, options, progress)?)))
     }
 
     /// A file in a format that needs no more than its bytes from first to last.

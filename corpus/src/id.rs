@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -26,6 +27,11 @@ impl DocumentId {
         Ok(DocumentId::Name(name))
     }
 
+    /// The id of a document that has none itself: where it stands.
+    pub(crate) fn of_place(path: &Path, line: u64) -> DocumentId {
+        DocumentId::Name(place(path, line))
+    }
+
     /// An id in a text column: a decimal `u64` without sign or leading zeros is a number.
     pub(crate) fn from_column(column: &str) -> Result<DocumentId, String> {
         match column.parse::<u64>() {
@@ -33,6 +39,11 @@ impl DocumentId {
             _ => DocumentId::name(column.to_owned()),
         }
     }
+}
+
+/// Where a document stands, for people and as its id.
+pub(crate) fn place(path: &Path, line: u64) -> String {
+    format!("{}:{line}", path.display())
 }
 
 /// A [`DocumentId`], borrowed; numbers come before names.

@@ -12,6 +12,7 @@ use crate::compression::Compression;
 use crate::encoding::{self, Encoding};
 use crate::pipes::Pipes;
 use crate::progress::{Counted, ReadNote, ReadProgress};
+use crate::section::{self, Border, Reached, Section, Stream};
 use crate::transcode::{self, NotUtf8};
 use simstore::{Error, Result};
 
@@ -47,8 +48,53 @@ pub(crate) struct Input {
     /// Lines read so far.
     line: u64,
     progress: Arc<ReadProgress>,
-    /// The progress when the input was opened.
+    /// The progress when the input was opened, and the place in the file.
     opened_at: u64,
+    from: u64,
+    /// How sections of it are read, if they can be.
+    in_sections: Option<section::Lines>,
+    /// The section that it is of a file, and how far that has been read.
+    part: Option<SectionRead>,
+}
+
+/// How far a section has been read.
+struct SectionRead {
+    at: u64,
+    border: Arc<Border>,
+    is_last: bool,
+    reached: Arc<Reached>,
+}
+
+impl SectionRead {
+    /// Passes over the end of a line that the section before has; false if no line begins in this one.
+    fn skip_line(&mut self, reader: &mut impl BufRead) -> io::Result<bool> {
+        loop {
+            let bytes = match reader.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                bytes => bytes?,
+            };
+            let newline = bytes.iter().position(|&byte| byte == b'\n');
+            let (passed, is_end) = (newline.map_or(bytes.len(), |at| at + 1), bytes.is_empty());
+            reader.consume(passed);
+            self.at += passed as u64;
+            if newline.is_some() || is_end || self.is_over() {
+                self.reached.set_skipped(self.at);
+                return Ok(!is_end && !self.is_over());
+            }
+        }
+    }
+
+    /// Whether no more lines begin in the section.
+    fn is_over(&self) -> bool {
+        self.at > self.border.bytes()
+    }
+
+    /// The file has ended.
+    fn end(&self) {
+        if !self.is_last && !self.border.is_known() {
+            self.reached.set_rest();
+        }
+    }
 }
 
 /// Fails once where reading has failed before, if it has.
@@ -103,6 +149,58 @@ impl Input {
         Input::new(path, compression, raw, progress, opened_at)
     }
 
+    /// The lines of a section.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for what cannot be opened or read.
+    pub(crate) fn of_section(section: &Section, progress: &Arc<ReadProgress>) -> Result<Input> {
+        let Section { path, compression, from, to, is_last, lines, .. } = section;
+        let bad = |error: io::Error| Error::BadInput {
+            path: path.to_path_buf(),
+            line: 0,
+            reason: format!("cannot be read from byte {from} on: {error}"),
+        };
+        let opened_at = progress.bytes();
+        let to = Some(*to).filter(|_| !is_last);
+        let stream = Stream::open(path, *compression, *from, to, progress).map_err(cannot_open(path))?;
+        let (border, reached) = (stream.border(), Arc::clone(&section.reached));
+        let mut part = SectionRead { at: 0, border, is_last: *is_last, reached };
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, stream);
+        let Some(lines) = lines else { return Err(bad(io::ErrorKind::InvalidInput.into())) };
+        if *from == 0 {
+            part.at = io::copy(&mut (&mut reader).take(lines.mark), &mut io::sink()).map_err(bad)?;
+        }
+        let mut input = Input {
+            path: Arc::clone(path),
+            compression: *compression,
+            reader: BufReader::new(Box::new(io::empty())),
+            encoding: lines.encoding,
+            mark: b"",
+            line: 0,
+            progress: Arc::clone(progress),
+            opened_at,
+            from: *from,
+            in_sections: None,
+            part: None,
+        };
+        let is_there = match *from {
+            0 => Ok(true),
+            _ => part.skip_line(&mut reader),
+        };
+        if let Ok(false) = is_there {
+            part.end();
+        }
+        input.part = Some(part);
+        if is_there.map_err(|error| input.broken(&error))? {
+            let reader: Box<dyn Read + Send> = match lines.is_judged {
+                true => Box::new(transcode::watched(reader, section.beginning())),
+                false => Box::new(reader),
+            };
+            input.reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+        }
+        Ok(input)
+    }
+
     fn new(
         path: &Path,
         compression: Compression,
@@ -120,6 +218,9 @@ impl Input {
             line: 0,
             progress: Arc::clone(progress),
             opened_at,
+            from: 0,
+            in_sections: None,
+            part: None,
         })
     }
 
@@ -165,7 +266,7 @@ impl Input {
         let lines = transcode::line_reader(reader, asked).map_err(|error| self.broken(&error))?;
         let mark = if lines.is_marked { BYTE_ORDER_MARK } else { b"" };
         let reader = BufReader::with_capacity(BUFFER_BYTES, lines.reader);
-        Ok(Input { reader, encoding: lines.encoding, mark, ..self })
+        Ok(Input { reader, encoding: lines.encoding, mark, in_sections: lines.in_sections, ..self })
     }
 
     /// The same in UTF-8, if it is in another encoding of lines. Malformed bytes stay malformed.
@@ -193,6 +294,11 @@ impl Input {
         self.mark
     }
 
+    /// How sections of it are read; `None` if its lines cannot be told apart from the middle.
+    pub(crate) fn in_sections(&self) -> Option<section::Lines> {
+        self.in_sections
+    }
+
     /// Number of the line that was read last, from 1.
     pub(crate) fn line(&self) -> u64 {
         self.line
@@ -205,16 +311,25 @@ impl Input {
     pub(crate) fn read_line(&mut self, line: &mut Vec<u8>, max_bytes: usize) -> Result<bool> {
         loop {
             line.clear();
+            if let Some(part) = self.part.as_ref() {
+                part.reached.set_lines(self.line);
+                if part.is_over() {
+                    return Ok(false);
+                }
+            }
             // One byte more than a line may hold tells a line of that length from a longer one.
             let limit = max_bytes as u64 + 1;
             let read = (&mut self.reader).take(limit).read_until(b'\n', line);
             let read = read.map_err(|error| self.broken(&error))?;
             if read == 0 {
+                self.part.iter().for_each(SectionRead::end);
                 return Ok(false);
             }
             self.line += 1;
+            self.advance(read);
             if line.len() > max_bytes && line.last() != Some(&b'\n') {
-                self.reader.skip_until(b'\n').map_err(|error| self.broken(&error))?;
+                let skipped = self.reader.skip_until(b'\n').map_err(|error| self.broken(&error))?;
+                self.advance(skipped);
                 return Err(self.too_long(max_bytes));
             }
             if !line.trim_ascii().is_empty() {
@@ -224,6 +339,11 @@ impl Input {
                 return Ok(true);
             }
         }
+    }
+
+    /// Counts bytes of a line that were read of a section.
+    fn advance(&mut self, bytes: usize) {
+        self.part.iter_mut().for_each(|part| part.at += bytes as u64);
     }
 
     /// Reads the whole input as one document, that starts at line 1.
@@ -355,6 +475,7 @@ impl Input {
 
     /// Leaves out the rest of the input.
     pub(crate) fn end(&mut self) {
+        self.part.iter().for_each(|part| part.reached.set_rest());
         self.reader = BufReader::with_capacity(0, Box::new(io::empty()));
     }
 
@@ -374,7 +495,7 @@ impl Input {
         if let Some(not_utf8) = error.get_ref().and_then(|inner| inner.downcast_ref::<NotUtf8>()) {
             return not_utf8.to_string();
         }
-        let bytes = self.progress.bytes() - self.opened_at;
+        let bytes = self.from + self.progress.bytes() - self.opened_at;
         match (self.compression, error.kind()) {
             (Compression::None, _) => format!("cannot read after byte {bytes}: {error}"),
             (compression, io::ErrorKind::UnexpectedEof) => {

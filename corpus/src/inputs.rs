@@ -11,7 +11,9 @@ use crate::given::{self, GivenFingerprints};
 use crate::input::is_folder;
 use crate::pipes::{Pipes, is_read_once, is_stdin};
 use crate::records::Records;
-use crate::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding};
+use crate::section::Section;
+use crate::sections;
+use crate::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile};
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
@@ -54,6 +56,8 @@ pub struct Inputs {
     skip_bad: bool,
     kind: OnceLock<InputKind>,
     pipes: Arc<Pipes>,
+    /// A section, if only that is read of the one path.
+    section: Option<Box<Section>>,
     /// Fingerprints in memory, for which the one path stands.
     given: Option<GivenFingerprints>,
 }
@@ -77,6 +81,7 @@ impl Inputs {
             skip_bad: false,
             kind: OnceLock::new(),
             pipes: Arc::default(),
+            section: None,
             given: None,
         })
     }
@@ -112,6 +117,7 @@ impl Inputs {
             skip_bad: false,
             kind: OnceLock::from(InputKind::Documents),
             pipes: Arc::new(Pipes::given(given::DOCUMENTS, lines)),
+            section: None,
             given: None,
         }
     }
@@ -131,6 +137,7 @@ impl Inputs {
             skip_bad: false,
             kind: OnceLock::from(InputKind::Fingerprints),
             pipes: Arc::default(),
+            section: None,
             given: Some(given),
         })
     }
@@ -150,8 +157,21 @@ impl Inputs {
             skip_bad: self.skip_bad,
             kind: self.kind.clone(),
             pipes: Arc::clone(&self.pipes),
+            section: self.section.clone(),
             given: self.given.clone(),
         }
+    }
+
+    /// A section of one of the files as inputs of their own, with lines counted from its start; `section` tells how far it
+    /// has been read.
+    pub(crate) fn of_section(&self, section: &Section) -> Inputs {
+        let paths = vec![section.path.to_path_buf()];
+        Inputs { section: Some(Box::new(section.clone())), ..self.of_files(paths) }
+    }
+
+    /// The sections of a file of these inputs: see [`sections`](sections::sections).
+    pub(crate) fn sections(&self, file: &InputFile, bytes: u64) -> Vec<Section> {
+        sections::sections(file, &self.options, bytes, &self.pipes)
     }
 
     /// The same inputs, of which this field is read too, if any: see [`DocumentOptions::extra_field`].
@@ -279,6 +299,9 @@ impl Inputs {
 
     /// Bytes of all files of documents as they are on disk; `None` where there is a pipe. What cannot be listed has none.
     pub fn total_bytes(&self) -> Option<u64> {
+        if let Some(section) = &self.section {
+            return Some(section.bytes);
+        }
         self.files().filter_map(Result::ok).map(|file| file.bytes).sum()
     }
 
@@ -298,7 +321,10 @@ impl Inputs {
 
     /// The documents as they stand in their files: see [`records`](crate::records).
     pub fn records(&self) -> Records {
-        Records::new(&self.paths, &self.options, &self.pipes)
+        match &self.section {
+            Some(section) => Records::of_section(section, &self.options, &self.pipes),
+            None => Records::new(&self.paths, &self.options, &self.pipes),
+        }
     }
 
     /// The documents: see [`documents`](crate::documents).

@@ -37,6 +37,8 @@ pub struct Item<F> {
     pub checksum: u64,
     /// Whether the id stands there, or is made of where the document stands; `false`: it is its position.
     pub has_id: bool,
+    /// Whether it is known to be made of where the document stands.
+    pub(crate) is_placed: bool,
 }
 
 impl<F: Fingerprint> Item<F> {
@@ -55,6 +57,7 @@ impl<F: Fingerprint> Item<F> {
             line: position + 1,
             checksum: 0,
             has_id: false,
+            is_placed: false,
         }
     }
 
@@ -72,6 +75,7 @@ impl<F: Fingerprint> Item<F> {
             line: document.line,
             checksum: document.checksum,
             has_id: true,
+            is_placed: document.is_placed,
         }
     }
 
@@ -88,6 +92,7 @@ impl<F: Fingerprint> Item<F> {
             position,
             checksum,
             has_id: record.has_id,
+            is_placed: false,
             path: record.path,
             line: record.line,
         }

@@ -112,6 +112,8 @@ mod random;
 pub mod ratio;
 mod records;
 pub mod rows;
+mod section;
+mod sections;
 mod spill;
 pub mod synth;
 mod transcode;
@@ -153,6 +155,8 @@ pub struct Document {
     /// The value of the [extra field](DocumentOptions::extra_field), if that is there: a string as it is, anything
     /// else as JSON writes it.
     pub extra: Option<String>,
+    /// Whether the id is made of where it stands, as it has none itself.
+    pub is_placed: bool,
     /// The encoding of a text that is not UTF-8 and does not say what it is: a guess by its bytes.
     pub guessed: Option<Encoding>,
 }
@@ -161,7 +165,7 @@ impl Document {
     /// A document that is in no file, to be [given](Inputs::of_documents).
     pub fn new(id: DocumentId, text: String) -> Document {
         let path = Path::new(given::DOCUMENTS).into();
-        Document { id, text, path, line: 0, replaced: 0, extra: None, guessed: None }
+        Document { id, text, path, line: 0, replaced: 0, extra: None, is_placed: false, guessed: None }
     }
 }
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::DocumentOptions;
 use crate::encoding::Encoding;
 use crate::fields::listed;
 use crate::input::Input;
 use crate::json;
+use crate::section::{self, Section};
+use crate::{DocumentOptions, ReadProgress};
 use simstore::Result;
 
 /// Objects in which a text field is looked for before a file is given up.
@@ -70,6 +71,32 @@ impl Objects {
         // Without a name of one, nothing is missed.
         let without_text = (!options.text_fields.is_empty()).then(WithoutText::default);
         Ok(Objects { input, form, options: options.clone(), without_text })
+    }
+
+    /// The objects of a section of a file of lines.
+    ///
+    /// # Errors
+    /// [`BadInput`](simstore::Error::BadInput) for what cannot be read.
+    pub(crate) fn of_section(
+        section: &Section,
+        options: &DocumentOptions,
+        progress: &Arc<ReadProgress>,
+    ) -> Result<Objects> {
+        let is_first = section.from == 0;
+        // A file is divided only if one has been seen in the first section.
+        let without_text = (is_first && !options.text_fields.is_empty()).then(WithoutText::default);
+        let input = Input::of_section(section, progress)?;
+        Ok(Objects { input, form: Form::Lines { is_first }, options: options.clone(), without_text })
+    }
+
+    /// How sections of the file are read; `None` if it can be read only as a whole.
+    pub(crate) fn in_sections(&self) -> Option<section::Lines> {
+        self.input.in_sections().filter(|_| matches!(self.form, Form::Lines { .. }))
+    }
+
+    /// Whether objects may have no text from here on: one that has a text field has been read.
+    pub(crate) fn has_text(&self) -> bool {
+        self.without_text.is_none()
     }
 
     pub(crate) fn path(&self) -> &Arc<Path> {

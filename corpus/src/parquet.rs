@@ -18,11 +18,13 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::compression::Compression;
 use crate::encoding::{self, Decoded, Encoding};
 use crate::fields::{self, Parsed, below, listed};
 use crate::input::cannot_open;
 use crate::pipes::is_read_once;
 use crate::progress::ReadProgress;
+use crate::section::Section;
 use crate::{DocumentId, DocumentOptions};
 use simstore::{Error, Result};
 
@@ -40,8 +42,9 @@ pub(crate) struct Rows {
     /// The group that is being read, once it is open, and the number of its last row.
     reader: Option<ParquetRecordBatchReader>,
     group_end: u64,
-    /// The group after it.
+    /// The group after it, and the one that is not read any more.
     next_group: usize,
+    end_group: usize,
     /// The batch that is being handed out, and how far.
     batch: Arc<RecordBatch>,
     next: usize,
@@ -50,6 +53,8 @@ pub(crate) struct Rows {
     /// Rows handed out or lost, and of how many.
     row: u64,
     rows: u64,
+    /// Rows before the first one, of a section.
+    before: u64,
     /// What other programs keep beside the columns.
     metadata: HashMap<String, String>,
     progress: Arc<ReadProgress>,
@@ -131,15 +136,69 @@ impl Rows {
             reader: None,
             group_end: 0,
             next_group: 0,
+            end_group: usize::MAX,
             batch: Arc::new(RecordBatch::new_empty(Arc::new(Schema::empty()))),
             next: 0,
             row_bytes: 0,
             row: 0,
             rows,
+            before: 0,
             metadata,
             progress: Arc::clone(progress),
             bytes,
         })
+    }
+
+    /// The rows of a section, counted from its start.
+    pub(crate) fn of_section(
+        section: &Section,
+        options: &DocumentOptions,
+        is_projected: bool,
+        progress: &Arc<ReadProgress>,
+    ) -> Result<Rows> {
+        let all = Rows::open(&section.path, options, is_projected, progress)?;
+        let (from, to) = (section.from as usize, section.to as usize);
+        let rows = |groups: &[RowGroupMetaData]| groups.iter().map(rows_of).sum::<u64>();
+        let groups = all.footer.metadata().row_groups();
+        let Some(before) = groups.get(..to).map(|groups| rows(&groups[..from])) else {
+            let reason = format!("{} row groups, expected {to} and more", groups.len());
+            return Err(Error::BadInput { path: section.path.to_path_buf(), line: 0, reason });
+        };
+        section.reached.set_lines(rows(&groups[from..to]));
+        section.reached.set_rows_before(before);
+        Ok(Rows { next_group: from, end_group: to, before, ..all })
+    }
+
+    /// Divides a file into sections of whole row groups, about as many as are asked for; none if it cannot be read.
+    pub(crate) fn sections(path: &Path, options: &DocumentOptions, count: u64) -> Vec<Section> {
+        let Ok(rows) = Rows::open(path, options, true, &Arc::default()) else { return Vec::new() };
+        let groups = rows.footer.metadata().row_groups();
+        let bytes_of = |group: &RowGroupMetaData| u64::try_from(group.compressed_size()).unwrap_or(0);
+        let total: u128 = groups.iter().map(|group| u128::from(bytes_of(group))).sum();
+        let (mut sections, mut before) = (Vec::<(u128, Section)>::new(), 0_u128);
+        for (group, metadata) in (0..).zip(groups) {
+            let number = before * u128::from(count) / total.max(1);
+            before += u128::from(bytes_of(metadata));
+            if sections.last().is_none_or(|(last, _)| *last < number) {
+                let section = Section {
+                    path: path.into(),
+                    compression: Compression::None,
+                    from: group,
+                    to: group,
+                    bytes: 0,
+                    is_last: false,
+                    lines: None,
+                    reached: Arc::default(),
+                };
+                sections.push((number, section));
+            }
+            if let Some((_, section)) = sections.last_mut() {
+                section.to = group + 1;
+                section.bytes += bytes_of(metadata);
+                section.is_last = group + 1 == groups.len() as u64;
+            }
+        }
+        sections.into_iter().map(|(_, section)| section).collect()
     }
 
     pub(crate) fn path(&self) -> &Arc<Path> {
@@ -153,9 +212,9 @@ impl Rows {
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Row)>> {
         while self.next == self.batch.num_rows() {
             if self.row == self.group_end {
-                let Some(group) = self.footer.metadata().row_groups().get(self.next_group) else {
-                    return Ok(None);
-                };
+                let groups = self.footer.metadata().row_groups();
+                let groups = &groups[..groups.len().min(self.end_group)];
+                let Some(group) = groups.get(self.next_group) else { return Ok(None) };
                 self.group_end += rows_of(group);
                 self.next_group += 1;
                 self.reader = None;
@@ -170,7 +229,8 @@ impl Rows {
                 }
                 Err(error) => {
                     let (first, last) = (self.row + 1, self.group_end);
-                    let reason = format!("rows {first} to {last} cannot be read: {error}");
+                    let (from, to) = (self.before + first, self.before + last);
+                    let reason = format!("rows {from} to {to} cannot be read: {error}");
                     self.add_progress(last);
                     self.row = last;
                     return Err(Error::BadInput { path: self.path.to_path_buf(), line: first, reason });

@@ -10,11 +10,13 @@ use crate::encoding::{self, Encoding};
 use crate::fields::Parsed;
 use crate::file::File;
 use crate::files::{Files, Found};
+use crate::id::place;
 use crate::json;
 #[cfg(feature = "parquet")]
 use crate::parquet;
 use crate::pipes::Pipes;
 use crate::progress::ReadProgress;
+use crate::section::Section;
 use crate::warc;
 use crate::{Document, DocumentFormat, DocumentId, DocumentOptions};
 use simstore::{Error, Result};
@@ -132,21 +134,21 @@ impl Record {
     /// is `null` or missing is empty.
     pub fn document(self, options: &DocumentOptions) -> Result<Document> {
         let Record { path, line, content } = self;
-        let position = || format!("{}:{line}", path.display());
+        let position = || place(&path, line);
         let parsed = match content {
             Content::Jsonl { line, encoding } => json::parse(line, encoding, options, position),
             Content::Table { row, header } => header.parse(&row, line, options, position),
             Content::Warc { bytes, header_bytes } => warc::parse(&bytes, header_bytes, options),
             Content::Text(bytes) => path_id(&path).map(|id| {
                 let ((text, replaced), guessed) = encoding::decode_text(bytes, options.encoding, None);
-                Parsed { id, text, replaced, extra: None, guessed }
+                Parsed { id, text, replaced, extra: None, is_placed: false, guessed }
             }),
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => row.parse(options, position),
         };
         match parsed {
-            Ok(Parsed { id, text, replaced, extra, guessed }) => {
-                Ok(Document { id, text, path, line, replaced, extra, guessed })
+            Ok(Parsed { id, text, replaced, extra, is_placed, guessed }) => {
+                Ok(Document { id, text, path, line, replaced, extra, is_placed, guessed })
             }
             Err(reason) => Err(Error::BadInput { path: path.to_path_buf(), line, reason }),
         }
@@ -172,6 +174,8 @@ pub fn records(paths: &[PathBuf], options: &DocumentOptions) -> Records {
 #[derive(Debug)]
 pub struct Records {
     files: Files,
+    /// A section that comes before them.
+    section: Option<Section>,
     /// The file that is being read.
     open: Option<File>,
     options: DocumentOptions,
@@ -183,10 +187,16 @@ pub struct Records {
 }
 
 impl Records {
+    /// The documents of a section of a file.
+    pub(crate) fn of_section(section: &Section, options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
+        Records { section: Some(section.clone()), ..Records::new(&[], options, pipes) }
+    }
+
     pub(crate) fn new(paths: &[PathBuf], options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
         let progress = Arc::default();
         Records {
             files: Files::new(paths, options, &progress, pipes),
+            section: None,
             open: None,
             options: options.clone(),
             is_projected: false,
@@ -215,6 +225,12 @@ impl Records {
                 }
                 self.open = None;
                 self.progress.add_file();
+            }
+            if let Some(section) = self.section.take() {
+                self.open = Some(File::Ended);
+                let (options, projected, progress) = (&self.options, self.is_projected, &self.progress);
+                self.open = Some(File::of_section(&section, options, projected, progress)?);
+                continue;
             }
             let Some(file) = self.files.next() else { return Ok(None) };
             let Found { path, format, compression } = file?;

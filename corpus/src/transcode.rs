@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8};
 
 use crate::encoding::{self, Encoding};
+use crate::section::{self, Beginning};
 
 /// What stands for malformed bytes between a [`Utf8Reader`] and the decoding of a line: no UTF-8 holds it.
 const MALFORMED: u8 = 0xff;
@@ -17,6 +18,8 @@ pub(crate) struct Lines {
     pub(crate) encoding: Encoding,
     /// Whether there was a byte order mark.
     pub(crate) is_marked: bool,
+    /// How sections of the file are read; `None` if it is to be read from its start, in UTF-8 made of another encoding.
+    pub(crate) in_sections: Option<section::Lines>,
 }
 
 /// Reads the lines of a file. What is not asked for is UTF-8, and fails with [`NotUtf8`] where it is not.
@@ -29,15 +32,23 @@ pub(crate) fn line_reader(mut file: impl Read + Send + 'static, encoding: Encodi
     };
     let file = io::Cursor::new(start.split_off(mark)).chain(file);
     let is_marked = mark > 0;
-    if !is_marked && encoding == Encoding::AUTO {
-        let reader = Box::new(Watched::new(file));
-        return Ok(Lines { reader, encoding: Encoding(Some(UTF_8)), is_marked });
+    let is_judged = !is_marked && encoding == Encoding::AUTO;
+    if !charset.is_ascii_compatible() {
+        let reader = Box::new(Utf8Reader::new(file, charset));
+        return Ok(Lines { reader, encoding: Encoding(Some(UTF_8)), is_marked, in_sections: None });
     }
-    Ok(if charset.is_ascii_compatible() {
-        Lines { reader: Box::new(file), encoding: Encoding(Some(charset)), is_marked }
-    } else {
-        Lines { reader: Box::new(Utf8Reader::new(file, charset)), encoding: Encoding(Some(UTF_8)), is_marked }
-    })
+    let encoding = Encoding(Some(charset));
+    let in_sections = Some(section::Lines { encoding, mark: mark as u64, is_judged });
+    let reader: Box<dyn Read + Send> = match is_judged {
+        true => Box::new(Watched::new(file, None)),
+        false => Box::new(file),
+    };
+    Ok(Lines { reader, encoding, is_marked, in_sections })
+}
+
+/// The lines of a section of a file that does not say that it is UTF-8.
+pub(crate) fn watched(lines: impl Read + Send, beginning: Beginning) -> impl Read + Send {
+    Watched::new(lines, Some(beginning))
 }
 
 /// Lines are in another encoding than UTF-8.
@@ -65,6 +76,8 @@ struct Watched<R> {
     inner: R,
     /// Bytes of ASCII that have been read.
     before: u64,
+    /// What is before the stream in its file.
+    beginning: Option<Beginning>,
     is_judged: bool,
     /// What the judgement rests on, to be handed out, and how the stream fails behind it.
     sample: io::Cursor<Vec<u8>>,
@@ -72,8 +85,29 @@ struct Watched<R> {
 }
 
 impl<R> Watched<R> {
-    fn new(inner: R) -> Self {
-        Watched { inner, before: 0, is_judged: false, sample: io::Cursor::default(), failure: None }
+    fn new(inner: R, beginning: Option<Beginning>) -> Self {
+        Watched {
+            inner,
+            before: 0,
+            beginning,
+            is_judged: false,
+            sample: io::Cursor::default(),
+            failure: None,
+        }
+    }
+}
+
+impl<R> Watched<R> {
+    /// The encoding that lines look like, by the first that are not ASCII.
+    fn other_than_utf8(&self, sample: &[u8]) -> io::Result<Option<Encoding>> {
+        let other = encoding::other_than_utf8(sample, self.before);
+        // The more ASCII there is, the less is malformed; and what is judged is judged.
+        match (&other, &self.beginning) {
+            (Some(_), Some(beginning)) => Ok(beginning
+                .ascii_bytes()?
+                .and_then(|before| encoding::other_than_utf8(sample, before + self.before))),
+            _ => Ok(other),
+        }
     }
 }
 
@@ -99,7 +133,7 @@ impl<R: Read> Read for Watched<R> {
         let mut sample = buffer[ascii..read].to_vec();
         let more = SAMPLE_BYTES.saturating_sub(sample.len() as u64);
         self.failure = (&mut self.inner).take(more).read_to_end(&mut sample).err();
-        match encoding::other_than_utf8(&sample, self.before) {
+        match self.other_than_utf8(&sample)? {
             Some(other) => self.failure = Some(io::Error::new(io::ErrorKind::InvalidData, NotUtf8(other))),
             None => self.sample = io::Cursor::new(sample),
         }

@@ -84,7 +84,7 @@ pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions
     let charset = content_type.and_then(|content_type| http::media_type(content_type).1);
     let ((text, replaced), guessed) = encoding::decode_text(body, options.encoding, charset.as_deref());
     let extra = options.extra_field.as_deref().and_then(|name| headers.get(name)).map(str::to_owned);
-    Ok(Parsed { id: DocumentId::name(id.to_owned())?, text, replaced, extra, guessed })
+    Ok(Parsed { id: DocumentId::name(id.to_owned())?, text, replaced, extra, is_placed: false, guessed })
 }
 
 /// The documents of a web archive, one after the other; other records are passed over.

@@ -272,6 +272,7 @@ impl DedupArgs {
             again: self.again,
             resume: self.resume.clone(),
             pairs: false,
+            section: None,
             memory: self.memory,
             temporary: self.temporary.clone(),
         })

@@ -51,7 +51,6 @@ mod listing;
 mod names;
 mod nearness;
 mod options;
-mod part;
 mod parts;
 mod preference;
 mod reading;
@@ -125,6 +124,7 @@ fn make_shard_of<F: Fingerprint>(
     let sketcher = options.sketcher(options.question(InputKind::Documents))?;
     let sketcher = sketcher.as_ref();
     let profile = sketcher.map_or(&profile, Sketcher::profile);
-    let parts = Parts { folder, shard: Some(shard), inputs: &inputs, profile, sketcher, unfinished, watch };
+    let (shard, section_bytes) = (Some(shard), options.section);
+    let parts = Parts { folder, shard, inputs: &inputs, profile, sketcher, section_bytes, unfinished, watch };
     parts.visit::<F>(|_| Ok(()))
 }

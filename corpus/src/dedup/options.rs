@@ -61,6 +61,9 @@ pub struct Options {
     pub again: bool,
     /// A folder for the fingerprints of finished files, and those that are there are taken: a run that was cut off carries on.
     pub resume: Option<PathBuf>,
+    /// With `resume`, a larger file is several parts, of about so many bytes of it on disk, if it can be read from the middle;
+    /// 256 MiB by default.
+    pub section: Option<u64>,
     /// Whether all pairs are to be [visited](super::Found::visit_pairs): they take memory.
     pub pairs: bool,
     /// The most memory for fingerprints and ids, in bytes.

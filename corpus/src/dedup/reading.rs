@@ -109,7 +109,9 @@ impl Reading<'_> {
                 None => inputs.visit_documents(profile, watch, |item| push(corpus, &item)),
             };
         };
-        let parts = Parts { folder, shard: None, inputs, profile, sketcher, unfinished, watch };
+        let section_bytes = self.options.section;
+        let parts =
+            Parts { folder, shard: None, inputs, profile, sketcher, section_bytes, unfinished, watch };
         let (counts, tally) = parts.visit(|item| push(corpus, &item))?;
         watch.notice(&Notice::Parts { found: tally.found, made: tally.made });
         Ok(counts)

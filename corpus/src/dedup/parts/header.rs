@@ -1,0 +1,134 @@
+//! What a part consists of: a file of the fingerprints of some files, or of a section of one.
+//!
+//! The format is specified in `format-spec/part.md`.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use simstore::{Error, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::section::Section;
+
+pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION_WITH_SKETCHES: u32 = 3;
+pub(super) const VERSION_OF_SECTIONS: u32 = 4;
+/// The longest line: a longer one is neither written nor read.
+pub(super) const MAX_LINE_BYTES: usize = 1 << 26;
+/// What follows the frame: a frame of Zstandard that its readers skip, with 8 bytes in it.
+pub(super) const TRAILER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
+pub(super) const TRAILER_BYTES: u64 = 16;
+
+/// What a part holds: which files, and how they were read.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Header {
+    /// Version of the format.
+    pub(super) part: u32,
+    pub(super) bits: u32,
+    pub(super) profile: String,
+    /// Sketches of a document, and up to how many features these are kept too.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) sketches: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) few: Option<u32>,
+    pub(super) id_field: Option<String>,
+    pub(super) text_fields: Vec<String>,
+    pub(super) extra_field: Option<String>,
+    pub(super) format: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) delimiter: Option<char>,
+    pub(super) encoding: String,
+    pub(super) max_bytes: usize,
+    pub(super) skip_bad: bool,
+    pub(super) files: Vec<PartFile>,
+    /// From where to where the one file was read, in bytes or row groups, if not as a whole.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) section: Option<[u64; 2]>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PartFile {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    /// xxh3 of the first and the last 64 KiB, hexadecimal.
+    pub(super) check: String,
+}
+
+/// The second line.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Modified {
+    /// When each file was modified last, in nanoseconds since 1970.
+    pub(super) modified: Vec<Option<u64>>,
+}
+
+/// A document of a part; `null` stands for a malformed one.
+#[derive(Serialize, Deserialize)]
+pub(super) struct DocumentLine<'a> {
+    /// The place of its file in the header.
+    pub(super) file: usize,
+    /// Counted from the start of the section.
+    pub(super) line: u64,
+    /// `None` where it is made of path and line, and these are not known before all sections are.
+    #[serde(borrow)]
+    pub(super) id: Option<LineId<'a>>,
+    pub(super) fingerprint: Option<String>,
+    pub(super) features: Option<u32>,
+    /// All hexadecimal, 16 digits each: the sketches, the sum of the features, and the features where they are few.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) sketches: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) sum: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) members: Option<String>,
+    pub(super) text_bytes: u64,
+    pub(super) replaced: u64,
+    /// The checksum of the document as it stood in its file, hexadecimal.
+    pub(super) check: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) extra: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum LineId<'a> {
+    Number(u64),
+    #[serde(borrow)]
+    Name(Cow<'a, str>),
+}
+
+/// The last line: nothing is missing before it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct End {
+    pub(super) end: u64,
+    /// Of a section: its lines, or rows.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) lines: Option<u64>,
+    /// Whether nothing of the file comes after it, though there are more sections.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) rest: Option<bool>,
+}
+
+/// What is known of a section when it has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SectionEnd {
+    pub(super) lines: u64,
+    pub(super) is_rest: bool,
+}
+
+impl SectionEnd {
+    pub(super) fn of(section: &Section) -> SectionEnd {
+        SectionEnd { lines: section.reached.lines(), is_rest: section.reached.is_rest() }
+    }
+}
+
+impl Header {
+    /// A part is found by what it holds: of other files, or read in another way, it has another name.
+    pub(super) fn path(&self, folder: &Path) -> Result<PathBuf> {
+        Ok(folder.join(format!("{:016x}.part.zst", xxh3_64(&json(self)?))))
+    }
+}
+
+pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
+}

@@ -1,0 +1,264 @@
+//! Work that is kept: the fingerprints of finished files, so that a run can be carried on and shared between machines.
+
+mod header;
+mod placed;
+mod reader;
+mod shard;
+#[cfg(test)]
+mod tests;
+mod units;
+mod writer;
+
+use std::path::Path;
+
+use simstore::{Error, Fingerprint, Result};
+use simstore_text::{Profile, Sketcher};
+
+use self::header::{Header, SectionEnd};
+use self::placed::Placed;
+use self::reader::{First, Part};
+pub use self::shard::{Shard, Tally};
+use self::units::{Unit, units};
+use self::writer::Writer;
+use crate::output::Unfinished;
+use crate::visit::tell_notes;
+use crate::watch::{Notice, Step};
+use crate::{Counts, DocumentId, DocumentOptions, Inputs, Item, Watch};
+
+/// A folder of parts.
+pub(super) struct Parts<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) shard: Option<Shard>,
+    pub(super) inputs: &'a Inputs,
+    pub(super) profile: &'a Profile,
+    /// Makes sketches, if these are wanted.
+    pub(super) sketcher: Option<&'a Sketcher>,
+    /// Larger files are divided.
+    pub(super) section_bytes: Option<u64>,
+    pub(super) unfinished: &'a Unfinished,
+    pub(super) watch: &'a dyn Watch,
+}
+
+/// What has been read of the file that is divided.
+#[derive(Default)]
+struct Course {
+    /// Lines, if all before has been read.
+    lines: Option<u64>,
+    /// Whether there is nothing more of it.
+    is_over: bool,
+}
+
+impl Parts<'_> {
+    /// Visits the documents of all inputs in order: from parts where they are there, and else from the files, whose
+    /// parts are then kept. Of a shard, only its parts are made, and nothing is visited.
+    pub(super) fn visit<F: Fingerprint>(
+        &self,
+        mut visitor: impl FnMut(Item<F>) -> Result<()>,
+    ) -> Result<(Counts, Tally)> {
+        if let Some(input) = self.inputs.pipes().next() {
+            let message = "only files can be read in parts, and carried on with";
+            return Err(Error::BadArgument(format!("{}: {message}", input.display())));
+        }
+        std::fs::create_dir_all(self.folder).map_err(Error::io(self.folder, "write"))?;
+        // Also where all parts are there, each is asked for.
+        let step = Step::new(self.watch, "parts");
+        let (mut counts, mut tally) = (Counts::default(), Tally::default());
+        let (mut position, mut course) = (0, Course::default());
+        let mut listed = self.inputs.files();
+        let units = units(self.inputs, listed.by_ref(), self.section_bytes);
+        tell_notes(&listed.progress(), self.watch);
+        for (number, unit) in units.into_iter().enumerate() {
+            step.add(1)?;
+            let unit = match unit {
+                Ok(unit) => unit,
+                Err(error @ Error::BadInput { .. }) if self.inputs.skips_bad() => {
+                    self.watch.notice(&Notice::Malformed(&error));
+                    position += 1;
+                    counts.bad += 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if unit.section.as_ref().is_none_or(|section| section.from == 0) {
+                course = Course { lines: Some(0), is_over: false };
+            }
+            if course.is_over {
+                continue;
+            }
+            let header = self.header::<F>(&unit)?;
+            let path = header.path(self.folder)?;
+            let (of_part, end) = if let Some(part) = self.usable::<F>(&path, &header, &unit)? {
+                tally.found += 1;
+                if self.shard.is_some() {
+                    course.lines = None;
+                    continue;
+                }
+                let first = First { position, lines: course.lines.unwrap_or_default() };
+                read(part, first, &mut visitor)?
+            } else if self.shard.is_some_and(|shard| number % shard.of + 1 != shard.number) {
+                tally.left += 1;
+                course.lines = None;
+                continue;
+            } else {
+                tally.made += 1;
+                self.make(&path, &header, &unit, position, course.lines, &mut visitor)?
+            };
+            position += of_part.read + of_part.bad;
+            counts.add(of_part);
+            if let Some(end) = end {
+                course.lines = course.lines.map(|lines| lines + end.lines);
+                // Only if all before has been read, it is known that a section is one.
+                course.is_over = end.is_rest && course.lines.is_some();
+            }
+        }
+        Ok((counts, tally))
+    }
+
+    fn header<F: Fingerprint>(&self, unit: &Unit) -> Result<Header> {
+        // Whatever changes how documents are read makes another part: no option is left out.
+        let DocumentOptions { id_field, text_fields, extra_field, format, delimiter, encoding, max_bytes } =
+            self.inputs.options().clone();
+        Ok(Header {
+            part: match (&unit.section, self.sketcher) {
+                (Some(_), _) => header::VERSION_OF_SECTIONS,
+                (None, Some(_)) => header::VERSION_WITH_SKETCHES,
+                (None, None) => header::VERSION,
+            },
+            bits: F::BITS,
+            profile: self.profile.to_string(),
+            sketches: self.sketcher.map(Sketcher::sketches),
+            few: self.sketcher.map(Sketcher::few),
+            id_field,
+            text_fields,
+            extra_field,
+            format: format.map(|format| format.to_string()),
+            delimiter: delimiter.map(char::from),
+            encoding: encoding.to_string(),
+            max_bytes,
+            skip_bad: self.inputs.skips_bad(),
+            files: unit.part_files()?,
+            section: unit.section.as_ref().map(|section| [section.from, section.to]),
+        })
+    }
+
+    /// The part, if it is there, undamaged, and its files hold what they held.
+    fn usable<F: Fingerprint>(&self, path: &Path, header: &Header, unit: &Unit) -> Result<Option<Part>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let again = |reason: &str| {
+            let warning = format!("{}: {reason}; it is made again", path.display());
+            self.watch.notice(&Notice::Warning(&warning));
+        };
+        let part = match Part::open(path, header) {
+            Ok(part) => part,
+            Err(reason) => {
+                again(&reason);
+                return Ok(None);
+            }
+        };
+        // A copy has another time, and so has what was written to in its middle.
+        if part.modified == unit.modified() {
+            return Ok(Some(part));
+        }
+        let remark = format!("{}: of another time than its part: compared", unit.place());
+        self.watch.notice(&Notice::Remark(&remark));
+        if self.is_same::<F>(part, unit)? {
+            return Ok(Part::open(path, header).ok());
+        }
+        again("its files have changed since");
+        Ok(None)
+    }
+
+    /// Whether the documents of files are those of a part.
+    fn is_same<F: Fingerprint>(&self, part: Part, unit: &Unit) -> Result<bool> {
+        let step = Step::new(self.watch, "documents compared with their parts");
+        let ((inputs, section), options) = (unit.inputs(self.inputs), self.inputs.options());
+        let mut records = inputs.records();
+        let mut is_same = true;
+        let end = part.visit::<F>(First::default(), |item| {
+            step.add(1)?;
+            // After the first difference, the rest of the part is only passed over.
+            is_same = is_same
+                && match (item, records.next()) {
+                    (Some(item), Some(Ok(record))) => {
+                        record.checksum(options) == item.checksum && record.line() == item.line
+                    }
+                    (None, Some(record)) => record.and_then(|record| record.document(options)).is_err(),
+                    _ => false,
+                };
+            Ok(())
+        })?;
+        Ok(is_same && records.next().is_none() && end == section.as_ref().map(SectionEnd::of))
+    }
+
+    /// Makes a part. Of a section, `lines` are those of the file before it, if that is known.
+    fn make<F: Fingerprint>(
+        &self,
+        path: &Path,
+        header: &Header,
+        unit: &Unit,
+        first: u64,
+        lines: Option<u64>,
+        visitor: &mut impl FnMut(Item<F>) -> Result<()>,
+    ) -> Result<(Counts, Option<SectionEnd>)> {
+        let before = unit.modified();
+        let mut writer = Writer::create(path, header, &before, self.unfinished)?;
+        let (inputs, section) = unit.inputs(self.inputs);
+        let (paths, mut file) = (unit.paths(), 0);
+        let take = |mut item: Item<F>| {
+            writer.push_bad(item.position)?;
+            // Documents come in the order of their files; members of an archive are below its path.
+            file += paths[file..].iter().position(|path| item.path.starts_with(path)).unwrap_or_default();
+            writer.push_document(&item, file)?;
+            if self.shard.is_some() {
+                return Ok(());
+            }
+            item.position += first;
+            if section.is_some() {
+                item.line += lines.unwrap_or_default();
+                if item.is_placed {
+                    item.id = DocumentId::of_place(&item.path, item.line);
+                }
+            }
+            visitor(item)
+        };
+        let placed = Placed::new(self.watch, section.as_ref(), lines);
+        let watch: &dyn Watch = if section.is_some() { &placed } else { self.watch };
+        let visited = match self.sketcher {
+            Some(sketcher) => inputs.visit_sketched(sketcher, watch, take),
+            None => inputs.visit_documents(self.profile, watch, take),
+        };
+        let counts = visited.map_err(|error| placed.in_file(error))?;
+        writer.push_bad(counts.read + counts.bad)?;
+        if unit.modified() != before {
+            return Err(Error::Refused(format!(
+                "{}: changed while it was read, or files of its part did; run this again when they do not change",
+                unit.place()
+            )));
+        }
+        let end = section.as_ref().map(SectionEnd::of);
+        writer.finish(end)?;
+        Ok((counts, end))
+    }
+}
+
+/// Visits the documents of a part.
+fn read<F: Fingerprint>(
+    part: Part,
+    first: First,
+    visitor: &mut impl FnMut(Item<F>) -> Result<()>,
+) -> Result<(Counts, Option<SectionEnd>)> {
+    let mut counts = Counts::default();
+    let end = part.visit(first, |item| match item {
+        Some(item) => {
+            counts.count(&item);
+            visitor(item)
+        }
+        None => {
+            counts.bad += 1;
+            Ok(())
+        }
+    })?;
+    Ok((counts, end))
+}

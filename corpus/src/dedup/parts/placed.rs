@@ -1,0 +1,64 @@
+//! What is said of the lines of a section, said of those of its file.
+
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+
+use simstore::Error;
+
+use crate::section::Section;
+use crate::watch::Notice;
+use crate::{Progress, Watch};
+
+/// A watch that is told of malformed documents of a section where they stand in the file.
+pub(super) struct Placed<'a> {
+    watch: &'a dyn Watch,
+    section: Option<&'a Section>,
+    /// Lines before the section: counted when they are asked for, if they are not known.
+    lines: OnceLock<u64>,
+}
+
+impl<'a> Placed<'a> {
+    pub(super) fn new(watch: &'a dyn Watch, section: Option<&'a Section>, lines: Option<u64>) -> Self {
+        Placed { watch, section, lines: lines.map_or_else(OnceLock::new, OnceLock::from) }
+    }
+
+    /// The same error, of a line of the file.
+    pub(super) fn in_file(&self, error: Error) -> Error {
+        match (error, self.section) {
+            (Error::BadInput { path, line, reason }, Some(section)) if line > 0 => {
+                Error::BadInput { path, line: line + self.before(section), reason }
+            }
+            (error, _) => error,
+        }
+    }
+
+    fn before(&self, section: &Section) -> u64 {
+        // What cannot be read is told by whoever reads it next.
+        *self.lines.get_or_init(|| section.lines_before().unwrap_or_default())
+    }
+}
+
+impl Watch for Placed<'_> {
+    fn progress(&self, progress: &Progress) -> ControlFlow<()> {
+        self.watch.progress(progress)
+    }
+
+    fn done(&self, what: &'static str) {
+        self.watch.done(what);
+    }
+
+    fn notice(&self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Malformed(Error::BadInput { path, line, reason }) => {
+                let (path, reason) = (path.clone(), reason.clone());
+                let error = self.in_file(Error::BadInput { path, line: *line, reason });
+                self.watch.notice(&Notice::Malformed(&error));
+            }
+            other => self.watch.notice(other),
+        }
+    }
+
+    fn wants_totals(&self) -> bool {
+        self.watch.wants_totals()
+    }
+}

@@ -1,0 +1,223 @@
+//! Reading a part.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, Take};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use simstore::{Error, Fingerprint, Result};
+use simstore_text::Sketched;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::header::{
+    DocumentLine, End, Header, LineId, MAX_LINE_BYTES, Modified, SectionEnd, TRAILER, TRAILER_BYTES,
+};
+use crate::{DocumentId, Item};
+
+/// What is before a part: documents of all inputs, and lines of the file of a section.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct First {
+    pub(super) position: u64,
+    pub(super) lines: u64,
+}
+
+/// A part that is there.
+pub(super) struct Part {
+    path: PathBuf,
+    lines: Lines,
+    /// When each file was modified last, before it was read.
+    pub(super) modified: Vec<Option<u64>>,
+    documents: Documents,
+}
+
+/// How the documents of a part stand in it.
+struct Documents {
+    files: Vec<Arc<Path>>,
+    /// Sketches of a document.
+    sketches: Option<usize>,
+    few: u32,
+    is_section: bool,
+}
+
+/// Lines of bounded length.
+struct Lines {
+    reader: BufReader<zstd::Decoder<'static, BufReader<Take<File>>>>,
+    line: Vec<u8>,
+}
+
+impl Lines {
+    fn next(&mut self) -> Result<&[u8], String> {
+        self.line.clear();
+        let read = (&mut self.reader).take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut self.line);
+        read.map_err(|error| format!("cannot read: {error}"))?;
+        match self.line.split_last() {
+            Some((b'\n', line)) => Ok(line),
+            _ if self.line.len() > MAX_LINE_BYTES => {
+                Err(format!("a line is longer than {MAX_LINE_BYTES} bytes"))
+            }
+            _ => Err("the end is missing".to_owned()),
+        }
+    }
+}
+
+/// The frame of a part, if its checksum is right.
+fn frame(path: &Path) -> Result<Take<File>, String> {
+    let failed = |error: io::Error| format!("cannot read: {error}");
+    let mut file = File::open(path).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    let Some(frame_bytes) = bytes.checked_sub(TRAILER_BYTES) else {
+        return Err("damaged: it is too short".to_owned());
+    };
+    let (mut hash, mut buffer) = (Xxh3::new(), vec![0; 1 << 16]);
+    let mut frame = (&mut file).take(frame_bytes);
+    loop {
+        match frame.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => hash.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let mut trailer = [0; TRAILER_BYTES as usize];
+    file.read_exact(&mut trailer).map_err(failed)?;
+    if trailer[..8] != TRAILER || trailer[8..] != hash.digest().to_le_bytes() {
+        return Err("damaged: its checksum is wrong".to_owned());
+    }
+    file.rewind().map_err(failed)?;
+    Ok(file.take(frame_bytes))
+}
+
+impl Part {
+    /// Opens a part; a reason if it is damaged or another one.
+    pub(super) fn open(path: &Path, expected: &Header) -> Result<Part, String> {
+        let decoder = zstd::Decoder::new(frame(path)?).map_err(|error| format!("cannot read: {error}"))?;
+        let mut lines = Lines { reader: BufReader::new(decoder), line: Vec::new() };
+        let header: Header = serde_json::from_slice(lines.next()?)
+            .map_err(|error| format!("line 1: no header of a part: {error}"))?;
+        if header != *expected {
+            return Err("not the part that its name tells".to_owned());
+        }
+        let Modified { modified } =
+            serde_json::from_slice(lines.next()?).map_err(|error| format!("line 2: {error}"))?;
+        if modified.len() != header.files.len() {
+            return Err(format!("line 2: {} times of {} files", modified.len(), header.files.len()));
+        }
+        let files = header.files.iter().map(|file| Path::new(&file.path).into()).collect();
+        let (sketches, few) = (header.sketches, header.few.unwrap_or_default());
+        let is_section = header.section.is_some();
+        let documents = Documents { files, sketches, few, is_section };
+        Ok(Part { path: path.to_path_buf(), lines, modified, documents })
+    }
+
+    /// Visits the documents: `None` for a malformed one. Positions count from `first.position`, and lines of a section from
+    /// `first.lines`. Returns what is known of a section.
+    pub(super) fn visit<F: Fingerprint>(
+        mut self,
+        first: First,
+        mut visitor: impl FnMut(Option<Item<F>>) -> Result<()>,
+    ) -> Result<Option<SectionEnd>> {
+        for number in 0.. {
+            let parsed = |line| self.documents.parse(line, number, first);
+            let item = match self.lines.next().and_then(parsed) {
+                Ok(Parsed::End(end)) => return Ok(end),
+                Ok(Parsed::Bad) => None,
+                Ok(Parsed::Item(item)) => Some(item),
+                Err(reason) => {
+                    return Err(Error::Refused(format!(
+                        "{}: line {}: {reason}; remove this file, and it is made again",
+                        self.path.display(),
+                        number + 3
+                    )));
+                }
+            };
+            visitor(item)?;
+        }
+        Err(Error::Bug("a part without an end".to_owned()))
+    }
+}
+
+impl Documents {
+    fn parse<F: Fingerprint>(&self, line: &[u8], number: u64, first: First) -> Result<Parsed<F>, String> {
+        if line == b"null" {
+            return Ok(Parsed::Bad);
+        }
+        if let Ok(End { end, lines, rest }) = serde_json::from_slice(line) {
+            if end != number {
+                return Err(format!("the end of {end} documents after {number}"));
+            }
+            return match (lines, rest) {
+                (Some(lines), Some(is_rest)) if self.is_section => {
+                    Ok(Parsed::End(Some(SectionEnd { lines, is_rest })))
+                }
+                (None, None) if !self.is_section => Ok(Parsed::End(None)),
+                _ => Err("expected the lines of a section at its end, and only there".to_owned()),
+            };
+        }
+        let line: DocumentLine<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let sketched = match self.sketches {
+            Some(count) => line.sketched(count, self.few)?,
+            None => None,
+        };
+        let path = self.files.get(line.file).cloned().ok_or("no such file")?;
+        let number_in_file = match self.is_section {
+            true => line.line.checked_add(first.lines).ok_or("no such line")?,
+            false => line.line,
+        };
+        let fingerprint = line.fingerprint.as_deref().map(F::parse_hex).transpose();
+        Ok(Parsed::Item(Item {
+            is_placed: line.id.is_none(),
+            id: match line.id {
+                Some(LineId::Number(number)) => DocumentId::Number(number),
+                Some(LineId::Name(name)) => DocumentId::Name(name.into_owned()),
+                None if self.is_section => DocumentId::of_place(&path, number_in_file),
+                None => return Err("no id".to_owned()),
+            },
+            fingerprint: fingerprint.map_err(|error| error.to_string())?,
+            features: line.features,
+            sketched,
+            text_bytes: line.text_bytes,
+            replaced: line.replaced,
+            extra: line.extra,
+            checksum: u64::from_str_radix(&line.check, 16).map_err(|error| format!("check: {error}"))?,
+            position: first.position + number,
+            path,
+            line: number_in_file,
+            has_id: true,
+        }))
+    }
+}
+
+/// A line after the first two.
+enum Parsed<F> {
+    Item(Item<F>),
+    Bad,
+    End(Option<SectionEnd>),
+}
+
+fn parse_hex(digits: &str) -> Result<Box<[u64]>, String> {
+    let number = |digits: &[u8]| {
+        let digits = str::from_utf8(digits).ok()?;
+        u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)
+    };
+    let numbers: Option<Box<[u64]>> = digits.as_bytes().chunks(16).map(number).collect();
+    numbers.ok_or_else(|| "expected 16 hexadecimal digits for each number".to_owned())
+}
+
+impl DocumentLine<'_> {
+    /// The sketches of a document, where there have to be so many, and the features of those that have `few` at most.
+    fn sketched(&self, count: usize, few: u32) -> Result<Option<Box<Sketched>>, String> {
+        let Some(features) = self.features else { return Ok(None) };
+        let number = |digits: &Option<String>| parse_hex(digits.as_deref().unwrap_or_default());
+        let (sketches, sum) = (number(&self.sketches)?, number(&self.sum)?);
+        let members = self.members.as_deref().map(parse_hex).transpose()?;
+        let of_few = members
+            .as_ref()
+            .is_none_or(|members| members.len() == features as usize && members.is_sorted_by(|a, b| a < b));
+        if sketches.len() != count || sum.len() != 1 || (features <= few) != members.is_some() || !of_few {
+            return Err(format!(
+                "expected {count} sketches, a sum, and the features where they are {few} or fewer"
+            ));
+        }
+        Ok(Some(Box::new(Sketched { sketches, features, sum: sum[0], members })))
+    }
+}

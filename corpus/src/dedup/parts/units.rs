@@ -1,0 +1,123 @@
+//! What makes a part: a large file, a section of one, or small files together.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use simstore::{Error, Result};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::header::PartFile;
+use crate::section::Section;
+use crate::{InputFile, Inputs};
+
+/// Smaller files are taken together, up to this many: a folder of pages makes few parts.
+const LARGE_FILE_BYTES: u64 = 1 << 20;
+const PART_FILES: usize = 4096;
+/// Larger ones are divided into sections of about this size, if nothing else is asked for.
+const SECTION_BYTES: u64 = 256 << 20;
+/// Bytes at the start and at the end of a file by which it is known again.
+const CHECKED_BYTES: u64 = 1 << 16;
+
+/// What makes a part.
+pub(super) struct Unit {
+    pub(super) files: Vec<InputFile>,
+    /// What is read of the one file, if not all.
+    pub(super) section: Option<Section>,
+}
+
+/// All units, in order. What cannot be listed stands by itself.
+pub(super) fn units(
+    inputs: &Inputs,
+    files: impl Iterator<Item = Result<InputFile>>,
+    section_bytes: Option<u64>,
+) -> Vec<Result<Unit>> {
+    let is_small = |file: &InputFile| file.bytes.is_some_and(|bytes| bytes < LARGE_FILE_BYTES);
+    let mut units: Vec<Result<Unit>> = Vec::new();
+    for file in files {
+        let file = match file {
+            Ok(file) => file,
+            Err(error) => {
+                units.push(Err(error));
+                continue;
+            }
+        };
+        let sections = inputs.sections(&file, section_bytes.unwrap_or(SECTION_BYTES));
+        if sections.len() > 1 {
+            let unit = |section| Ok(Unit { files: vec![file.clone()], section: Some(section) });
+            units.extend(sections.into_iter().map(unit));
+            continue;
+        }
+        match units.last_mut() {
+            Some(Ok(Unit { files, section: None }))
+                if is_small(&file) && is_small(&files[0]) && files.len() < PART_FILES =>
+            {
+                files.push(file);
+            }
+            _ => units.push(Ok(Unit { files: vec![file], section: None })),
+        }
+    }
+    units
+}
+
+impl Unit {
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|file| file.path.clone()).collect()
+    }
+
+    /// The first file, for messages.
+    pub(super) fn place(&self) -> std::path::Display<'_> {
+        self.files[0].path.display()
+    }
+
+    /// When the files were modified last, in nanoseconds since 1970, where that is known.
+    pub(super) fn modified(&self) -> Vec<Option<u64>> {
+        let modified = |file: &InputFile| {
+            let time = file.path.metadata().ok()?.modified().ok()?;
+            u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+        };
+        self.files.iter().map(modified).collect()
+    }
+
+    /// By what the files are known again.
+    pub(super) fn part_files(&self) -> Result<Vec<PartFile>> {
+        let file = |file: &InputFile| {
+            Ok(PartFile {
+                path: file.path.to_string_lossy().replace(std::path::MAIN_SEPARATOR_STR, "/"),
+                bytes: file.bytes.unwrap_or_default(),
+                check: check(&file.path)?,
+            })
+        };
+        self.files.iter().map(file).collect()
+    }
+
+    /// What the documents are read of, once; of a section, `section` tells then how far it has been read.
+    pub(super) fn inputs(&self, inputs: &Inputs) -> (Inputs, Option<Section>) {
+        let section = self.section.as_ref().map(Section::unread);
+        match &section {
+            Some(unread) => (inputs.of_section(unread), section),
+            None => (inputs.of_files(self.paths()), None),
+        }
+    }
+}
+
+fn check(path: &Path) -> Result<String> {
+    let mut hash = Xxh3::new();
+    let mut update = || {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut buffer = Vec::new();
+        for start in [0, length.saturating_sub(CHECKED_BYTES)] {
+            buffer.clear();
+            file.seek(SeekFrom::Start(start))?;
+            (&mut file).take(CHECKED_BYTES).read_to_end(&mut buffer)?;
+            hash.update(&buffer);
+        }
+        Ok(())
+    };
+    update().map_err(|error: std::io::Error| {
+        Error::Refused(format!("{}: cannot read: {error}", path.display()))
+    })?;
+    Ok(format!("{:016x}", hash.digest()))
+}
