@@ -291,14 +291,19 @@ fn interrupted_it_leaves_nothing_half_written() {
 }
 
 #[test]
-fn memory_has_a_limit() {
+fn what_is_too_much_for_the_memory_goes_to_disk() {
     let folder = Folder::new();
     let lines: Vec<String> = (0..100_000).map(|i| format!("{i:016x}\tdocument {i}\n")).collect();
     folder.write("a.tsv", lines.concat());
-    folder.write("kept", "as before");
     let args = ["dedup", "a.tsv", "-d", "0", "--output", "kept"];
-    folder.run(&[&args[..], &["--memory", "4M"]].concat()).fails(1, "more than the 4.0 MiB of --memory");
-    assert_eq!(folder.read("kept"), "as before");
-    folder.run(&[&args[..], &["--memory", "64M"]].concat()).ok();
-    assert_eq!(folder.read("kept"), lines.concat());
+    for (memory, is_too_much) in [("4M", true), ("64M", false)] {
+        folder.write("kept", "as before");
+        let run = folder.run(&[&args[..], &["--memory", memory, "--temporary", "."]].concat());
+        let said =
+            "documents take more memory to compare than the 4.0 MiB of --memory: they are put on disk, in";
+        assert_eq!(run.stderr.contains(said), is_too_much, "{}", run.stderr);
+        run.ok();
+        assert_eq!(folder.read("kept"), lines.concat());
+        assert_eq!(folder.names(), ["a.tsv", "kept"]);
+    }
 }

@@ -112,7 +112,8 @@ fn files_documents_and_fingerprints_give_the_same() {
         let of_files = found(dedup::find(inputs(&path).into(), &options, Files::default(), &()));
         let fingerprints: Vec<(DocumentId, u128)> = of_files
             .kept()
-            .map(|kept| (kept.id.into(), u128::from_str_radix(&kept.fingerprint.unwrap(), 16).unwrap()))
+            .map(Result::unwrap)
+            .map(|kept| (kept.id, u128::from_str_radix(&kept.fingerprint.unwrap(), 16).unwrap()))
             .collect();
         let expected = clusters(&of_files);
         assert_eq!((of_files.bits(), expected.len()), (bits, 3));

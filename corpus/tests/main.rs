@@ -3,6 +3,7 @@
 mod add;
 mod archives;
 mod bad_input;
+mod beyond_memory;
 mod build;
 mod dedup;
 mod documents;

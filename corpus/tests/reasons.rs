@@ -24,7 +24,7 @@ fn reasons(source: Source<'_>, options: &Options, how: &str) -> (Vec<usize>, Rea
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => panic!("{before:?}"),
     };
-    let kept = found.kept().map(|kept| kept.document).collect();
+    let kept = found.kept().map(|kept| kept.unwrap().document).collect();
     for cluster in found.clusters() {
         let cluster = cluster.unwrap();
         let stands = cluster.document.unwrap();

@@ -17,8 +17,7 @@ use super::corpus::Corpus;
 use super::written::Clustered;
 use crate::naming::Naming;
 use crate::output::{SetAside, place_of};
-use crate::watch::each;
-use crate::{Notice, Watch};
+use crate::{IdRef, Notice, Watch};
 
 /// The mark of the last run, and of each of its files, followed by a number.
 const RUN_MARK: &str = "dedup";
@@ -155,10 +154,11 @@ impl<F: Fingerprint> Against<F> {
     ) -> Result<()> {
         let mut naming =
             self.snapshot.as_ref().map_or((Naming::Undecided, Some(0)), |store| Naming::of_store(store));
-        let clustered = Clustered::new(corpus.len(), clusters);
-        each(watch, "ids", clustered.kept(), |document| match corpus.fingerprint(document) {
-            Some(_) => self.assign(&mut naming, corpus, document).map(|_| ()),
-            None => Ok(()),
+        let (clustered, mut next) = (Clustered::new(clusters), 0);
+        corpus.scan(watch, "ids", |document| {
+            let is_added =
+                clustered.of(document.number, &mut next).is_kept && document.fingerprint().is_some();
+            if is_added { self.assign(&mut naming, document.id()).map(|_| ()) } else { Ok(()) }
         })
     }
 
@@ -166,10 +166,9 @@ impl<F: Fingerprint> Against<F> {
     fn assign(
         &self,
         (naming, next_id): &mut (Naming, Option<u64>),
-        corpus: &Corpus<F>,
-        document: usize,
+        id: IdRef<'_>,
     ) -> Result<(u64, Option<String>)> {
-        let assigned = naming.assign(corpus.names.id(document).into(), *next_id);
+        let assigned = naming.assign(id.into(), *next_id);
         let (id, name) = assigned.map_err(|reason| {
             Error::Refused(format!("{}: nothing was added: {reason}", self.path.display()))
         })?;
@@ -189,13 +188,15 @@ impl<F: Fingerprint> Against<F> {
         let Some(store) = self.store.as_ref().or(made) else { return Ok(None) };
         let mut naming = Naming::of_store(&store.snapshot());
         let mut load = store.load()?;
-        for document in Clustered::new(corpus.len(), clusters).kept() {
-            let Some(fingerprint) = corpus.fingerprint(document) else { continue };
-            match self.assign(&mut naming, corpus, document)? {
-                (id, None) => load.insert(fingerprint, id)?,
-                (id, Some(name)) => load.insert_named(fingerprint, id, &name)?,
+        let (clustered, mut next) = (Clustered::new(clusters), 0);
+        corpus.visit(|document| {
+            let is_kept = clustered.of(document.number, &mut next).is_kept;
+            let Some(fingerprint) = document.fingerprint().filter(|_| is_kept) else { return Ok(()) };
+            match self.assign(&mut naming, document.id())? {
+                (id, None) => load.insert(fingerprint, id),
+                (id, Some(name)) => load.insert_named(fingerprint, id, &name),
             }
-        }
+        })?;
         Ok(Some(load))
     }
 }

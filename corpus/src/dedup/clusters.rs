@@ -39,7 +39,7 @@ impl<F: Fingerprint> Cluster<F> {
     /// The fingerprint of what stands for the cluster.
     pub(super) fn centre(&self, corpus: &Corpus<F>) -> F {
         match &self.representative {
-            Representative::Document(document) => corpus.fingerprints[*document],
+            Representative::Document(document) => corpus.fingerprint(*document),
             Representative::Stored(stored) => stored.found.fingerprint,
         }
     }
@@ -68,7 +68,7 @@ impl<F: Fingerprint> Cluster<F> {
     pub(super) fn spread(&self, corpus: &Corpus<F>) -> Option<u32> {
         /// So many are compared in some tenths of a second.
         const MOST_COMPARED: usize = 1 << 15;
-        let mut distinct: Vec<F> = self.members.iter().map(|&member| corpus.fingerprints[member]).collect();
+        let mut distinct: Vec<F> = self.members.iter().map(|&member| corpus.fingerprint(member)).collect();
         distinct.par_sort_unstable();
         distinct.dedup();
         if distinct.len() > MOST_COMPARED {

@@ -15,7 +15,7 @@ use super::job::check_unchanged;
 use super::listing::Listing;
 use super::nearness::Nearness;
 use super::options::{ClusterBy, Options, Question};
-use super::preference::{Keep, Preference};
+use super::preference::Keep;
 use super::similar::{Similar, Wanted};
 use super::similarity::Texts;
 use super::sketches::Sketches;
@@ -59,8 +59,6 @@ impl<F: Fingerprint> Comparing<'_, F> {
 
     fn compare(mut self) -> Result<(Nearness<F>, Vec<Cluster<F>>)> {
         let (corpus, watch) = (self.corpus, self.watch);
-        let preference =
-            Preference { keep: &self.options.keep, values: &corpus.values, names: &corpus.names };
         let cluster_by = self.options.cluster_by(self.question);
         let distance = match (self.question, &corpus.sketches) {
             (Question::Similarity(least), Some(sketches)) => {
@@ -72,6 +70,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
                     (found, Some(estimated))
                 };
                 let out: HashSet<usize> = found.iter().flat_map(|cluster| cluster.members.clone()).collect();
+                let preference = corpus.preference(&self.options.keep);
                 let read = |documents: Vec<usize>| self.features(documents.into_iter());
                 let (mut similar, clusters) =
                     Similar::find(wanted, sketches, &out, &preference, read, watch)?;
@@ -98,6 +97,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
             }
             None => None,
         };
+        let preference = corpus.preference(&self.options.keep);
         let mut clusters = match cluster_by {
             ClusterBy::Components => clusters::components(&groups, &preference, texts.as_ref(), self.watch)?,
             ClusterBy::Stars => clusters::stars(&groups, &preference, texts.as_ref(), self.watch)?,

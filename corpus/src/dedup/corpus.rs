@@ -1,86 +1,300 @@
-//! All documents of a corpus in memory: their fingerprints, and what they are called.
+//! All documents of a corpus: their fingerprints, and what they are called. In memory, or on disk if that is too much.
 
+use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use simstore::{Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::listing::changed;
-use super::names::Names;
-use super::preference::{Keep, Values};
+use super::on_disk::{OnDisk, Spilling, visit_between};
+use super::preference::{Keep, Preference, Values};
+use super::repeated;
 use super::sketches::Sketches;
-use crate::{DocumentId, DocumentOptions, Item, Record};
+use super::stretch::Stretch;
+use crate::numbers::{bytes, count_of};
+use crate::spill::{Budget, Temporary};
+use crate::watch::Step;
+use crate::{DocumentOptions, IdRef, Item, Notice, Record, Watch};
 
-/// All that was read, in order of input. Takes the bytes of a fingerprint for each document, and what the ids
-/// need: nothing where they are positions.
+/// Bytes of a stretch that is put on disk: a share of the budget, at least and at most so much.
+const SHARE_OF_A_STRETCH: u64 = 16;
+const SMALL_STRETCH: u64 = 1 << 16;
+const LARGE_STRETCH: u64 = 32 << 20;
+/// Bytes that a document takes that is told of, besides its id and what else is known of it: here, among the groups, and while
+/// clusters are made of these.
+const BYTES_OF_ONE_TOLD: u64 = 160;
+
+/// Documents that are counted together: to count each takes time.
+const COUNTED: usize = 64;
+
+/// All that was read, in order of input. In memory it takes the bytes of a fingerprint for each document, and what the ids need:
+/// nothing where they are positions. On disk it takes that there; in memory, only what documents are told of that are near others.
 #[derive(Debug)]
 pub(super) struct Corpus<F> {
-    /// Zero for a document without text.
-    pub(super) fingerprints: Vec<F>,
-    /// The documents without text, ascending.
-    empty: Vec<usize>,
-    pub(super) names: Names,
-    /// What decides which document of a cluster is kept.
-    pub(super) values: Values,
-    /// Half of the checksum of each document as it stood in its file, if that is to be known.
-    checksums: Option<Vec<u32>>,
+    /// All, or those that are not on disk yet.
+    stretch: Stretch<F>,
+    place: Place<F>,
+    /// Documents without text.
+    empty: usize,
+    /// Documents without the field that decides which is kept.
+    missing: usize,
+    /// Whether the ids of all are numbers, and are their positions.
+    are_numbers: bool,
+    are_positions: bool,
+    /// Documents that have an id which another has.
+    same_id: usize,
     /// Where texts are compared by similarity.
     pub(super) sketches: Option<Sketches>,
+}
+
+/// Where documents are.
+#[derive(Debug)]
+enum Place<F> {
+    Memory,
+    /// The first ones are on disk.
+    Spilling(Box<Spilling<F>>),
+    Disk(Box<Spilled<F>>),
+}
+
+/// A corpus on disk.
+#[derive(Debug)]
+pub(super) struct Spilled<F> {
+    on_disk: OnDisk<F>,
+    /// What may be used of memory and of the disk.
+    pub(super) room: Room,
+    told: OnceLock<Told<F>>,
+}
+
+/// The documents that are told of, ascending.
+#[derive(Debug)]
+struct Told<F> {
+    documents: Vec<usize>,
+    stretch: Stretch<F>,
+}
+
+/// What a run may use of memory and of the disk.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    pub(super) budget: Budget,
+    pub(super) temporary: Arc<Temporary>,
 }
 
 impl<F: Fingerprint> Corpus<F> {
     /// A corpus of nothing yet. Documents that are read again, or known again, need checksums.
     pub(super) fn new(keep: &Keep, with_checksums: bool, sketches: Option<Sketches>) -> Self {
         Corpus {
-            fingerprints: Vec::new(),
-            empty: Vec::new(),
-            names: Names::default(),
-            values: Values::new(keep),
-            checksums: with_checksums.then(Vec::new),
+            stretch: Stretch::new(Values::new(keep), with_checksums),
+            place: Place::Memory,
+            empty: 0,
+            missing: 0,
+            are_numbers: true,
+            are_positions: true,
+            same_id: 0,
             sketches,
         }
     }
 
     /// Adds a document.
     pub(super) fn push(&mut self, item: &Item<F>) {
-        self.names.push(item.position..item.position + 1, &item.id, &item.path, item.line);
-        self.values.push(item.text_bytes, item.extra.as_deref());
-        self.checksums.iter_mut().for_each(|all| all.push(item.checksum as u32));
-        if item.fingerprint.is_none() {
-            self.empty.push(self.fingerprints.len());
-        }
-        self.fingerprints.push(item.fingerprint.unwrap_or_default());
+        self.stretch.push(item);
+        self.empty += usize::from(item.fingerprint.is_none());
+        let is_missing = matches!(self.stretch.values, Values::Fields(_))
+            && item.extra.as_deref().unwrap_or_default().is_empty();
+        self.missing += usize::from(is_missing);
         self.sketches.iter_mut().for_each(|sketches| sketches.push(item.sketched.as_deref()));
     }
 
     /// Adds fingerprints of a file, whose ids count up from the position of the first.
     pub(super) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
-        let positions = position..position + fingerprints.len() as u64;
-        self.names.push(positions, &DocumentId::Number(position), path, line);
-        self.fingerprints.extend_from_slice(fingerprints);
+        self.stretch.push_block(fingerprints, position, path, line);
     }
 
-    /// The memory that it takes to compare all that has been read, and to hold what it is called. A fingerprint stands
-    /// in the corpus, among the sorted ones and in the space of the join; with its place among the clusters, that
-    /// is three and a half times its size.
+    /// The memory that it takes to compare all that is in memory, and to hold what it is called. A fingerprint stands in the corpus,
+    /// among the sorted ones and in the space of the join; with its place among the clusters, that is three and a half times its
+    /// size.
     pub(super) fn memory(&self) -> u64 {
-        let fingerprints = self.fingerprints.len() as u64 * F::BYTES as u64;
+        let fingerprints = self.stretch.len() as u64 * F::BYTES as u64;
         // With sketches, fingerprints are only kept.
         let fingerprints = if self.sketches.is_some() { fingerprints } else { fingerprints * 7 / 2 };
-        let checksums = self.checksums.as_ref().map_or(0, |all| all.len() * size_of::<u32>()) as u64;
         let sketches = self.sketches.as_ref().map_or(0, Sketches::memory);
-        fingerprints + checksums + sketches + self.names.memory() + self.values.memory()
+        fingerprints + sketches + self.stretch.memory_of_names()
+    }
+
+    /// Puts documents on disk if to compare all in memory would take more than the budget; sketches stay in memory.
+    pub(super) fn keep_within(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
+        let budget = room.budget;
+        if self.sketches.is_some() {
+            return match budget.is_given && self.memory() > budget.of {
+                true => Err(too_much(self.len(), self.memory(), budget.of)),
+                false => Ok(()),
+            };
+        }
+        let most = (budget.bytes / SHARE_OF_A_STRETCH).clamp(SMALL_STRETCH, LARGE_STRETCH);
+        let is_too_much = self.memory() > budget.bytes;
+        match &mut self.place {
+            Place::Spilling(spilling) if self.stretch.memory() > most => {
+                spilling.push(&self.stretch)?;
+                self.see_ids();
+                self.stretch = self.stretch.like();
+                Ok(())
+            }
+            Place::Memory if is_too_much => {
+                watch.notice(&Notice::Remark(&format!(
+                    "{} take more memory to compare than the {} {}: they are put on disk, in {}",
+                    count_of(self.len() as u64, "document"),
+                    bytes(budget.of),
+                    if budget.is_given { "of option `memory`" } else { "that there are" },
+                    room.temporary.folder()?.display()
+                )));
+                self.place = Place::Spilling(Box::new(self.spill(most, &room.temporary)?));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts on disk what is in memory, in stretches of so many bytes: all of one is taken into memory when it is read.
+    fn spill(&mut self, most: u64, temporary: &Arc<Temporary>) -> Result<Spilling<F>> {
+        let mut spilling = Spilling::new(temporary)?;
+        let mut next = self.stretch.like();
+        for at in 0..self.stretch.len() {
+            next.push_of(&self.stretch, at);
+            if next.memory() > most {
+                spilling.push(&next)?;
+                next = next.like();
+            }
+        }
+        self.see_ids();
+        self.stretch = next;
+        Ok(spilling)
+    }
+
+    /// Sees of which kind the ids are of those in memory.
+    fn see_ids(&mut self) {
+        self.are_numbers &= self.stretch.names.are_numbers();
+        self.are_positions &= self.stretch.names.are_positions();
+    }
+
+    /// To be called when all have been added.
+    pub(super) fn finish(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
+        self.keep_within(room, watch)?;
+        self.see_ids();
+        if let Place::Spilling(mut spilling) = std::mem::replace(&mut self.place, Place::Memory) {
+            spilling.push(&self.stretch)?;
+            self.stretch = self.stretch.like();
+            let on_disk = spilling.finish()?;
+            let spilled = Spilled { on_disk, room: room.clone(), told: OnceLock::new() };
+            self.place = Place::Disk(Box::new(spilled));
+        }
+        if !self.are_positions {
+            let memory = if self.spilled().is_some() { room.budget.bytes / 2 } else { u64::MAX };
+            self.same_id = repeated::count(self, &room.temporary, memory)?;
+        }
+        Ok(())
+    }
+
+    /// The corpus on disk, if it is there.
+    pub(super) fn spilled(&self) -> Option<&Spilled<F>> {
+        match &self.place {
+            Place::Disk(spilled) => Some(spilled),
+            Place::Memory | Place::Spilling(_) => None,
+        }
+    }
+
+    /// Takes documents into memory that are told of, which ascend: only of these may be asked what follows here, if the corpus is on
+    /// disk. Once.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if these are more than the budget, and those of reading.
+    pub(super) fn recall(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<()> {
+        let Some(Spilled { on_disk, room, told }) = self.spilled() else { return Ok(()) };
+        let of_each = BYTES_OF_ONE_TOLD + on_disk.bytes_of_others() / (on_disk.len() as u64).max(1);
+        let needed = documents.len() as u64 * of_each;
+        if needed > room.budget.bytes {
+            return Err(Error::Refused(format!(
+                "{} are near others, which takes about {}, more than {}: give option `memory` {} or more",
+                count_of(documents.len() as u64, "document"),
+                bytes(needed),
+                bytes(room.budget.of),
+                bytes(room.budget.of + needed - room.budget.bytes)
+            )));
+        }
+        let mut stretch = self.stretch.like();
+        let mut wanted = documents.iter().copied().peekable();
+        let step = Step::new(watch, "documents taken from disk");
+        for read in on_disk.stretches()? {
+            let (first, read) = read?;
+            while let Some(document) = wanted.next_if(|&document| document < first + read.len()) {
+                stretch.push_of(&read, document - first);
+            }
+            step.add(read.len() as u64)?;
+        }
+        // Nobody recalls twice.
+        let _ = told.set(Told { documents, stretch });
+        Ok(())
+    }
+
+    /// Where a document is in memory.
+    fn at(&self, document: usize) -> (&Stretch<F>, usize) {
+        match self.spilled().and_then(|spilled| spilled.told.get()) {
+            Some(told) => (&told.stretch, told.documents.partition_point(|&other| other < document)),
+            None => (&self.stretch, document),
+        }
     }
 
     /// Number of documents.
     pub(super) fn len(&self) -> usize {
-        self.fingerprints.len()
+        self.stretch.len()
+            + match &self.place {
+                Place::Memory => 0,
+                Place::Spilling(spilling) => spilling.len(),
+                Place::Disk(spilled) => spilled.on_disk.len(),
+            }
     }
 
-    /// The fingerprint, if the document has one.
-    pub(super) fn fingerprint(&self, document: usize) -> Option<F> {
-        self.empty.binary_search(&document).is_err().then(|| self.fingerprints[document])
+    /// Number of documents without text.
+    pub(super) fn empty(&self) -> usize {
+        self.empty
+    }
+
+    /// How many documents have no value of the field that decides which is kept.
+    pub(super) fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// How many documents have an id that another has.
+    pub(super) fn same_id(&self) -> usize {
+        self.same_id
+    }
+
+    /// Whether all ids are numbers.
+    pub(super) fn are_numbers(&self) -> bool {
+        self.are_numbers
+    }
+
+    /// The fingerprint; zero for a document without text.
+    pub(super) fn fingerprint(&self, document: usize) -> F {
+        let (stretch, at) = self.at(document);
+        stretch.fingerprints[at]
+    }
+
+    /// What a document is called.
+    pub(super) fn id(&self, document: usize) -> IdRef<'_> {
+        let (stretch, at) = self.at(document);
+        stretch.id(at)
+    }
+
+    /// Where a document stands: `FILE:LINE`.
+    pub(super) fn place(&self, document: usize) -> String {
+        let (stretch, at) = self.at(document);
+        stretch.place(at)
+    }
+
+    /// A document's position in the input: malformed records have one too.
+    pub(super) fn position(&self, document: usize) -> u64 {
+        let (stretch, at) = self.at(document);
+        stretch.names.position(at)
     }
 
     /// Fails unless a record that was read again is what a document was made of.
@@ -90,37 +304,183 @@ impl<F: Fingerprint> Corpus<F> {
         record: &Record,
         options: &DocumentOptions,
     ) -> Result<()> {
-        match &self.checksums {
-            Some(all) if all[document] != record.checksum(options) as u32 => {
-                Err(changed(&self.names.place(document)))
+        let (stretch, at) = self.at(document);
+        stretch.check_unchanged(at, record, options)
+    }
+
+    /// The order in which documents are preferred.
+    pub(super) fn preference<'a>(&'a self, keep: &'a Keep) -> Preference<'a> {
+        let told = self.spilled().and_then(|spilled| spilled.told.get());
+        let stretch = told.map_or(&self.stretch, |told| &told.stretch);
+        let told = told.map(|told| &told.documents[..]);
+        Preference { keep, values: &stretch.values, names: &stretch.names, told }
+    }
+
+    /// All documents, in memory or from disk, some that follow one another at a time.
+    pub(super) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_, F>>> + '_> {
+        let Some(spilled) = self.spilled() else {
+            let piece = Piece { first: 0, stretch: Held::Lent(&self.stretch) };
+            return Box::new(std::iter::once(Ok(piece)));
+        };
+        match spilled.on_disk.stretches() {
+            Ok(stretches) => Box::new(stretches.map(|read| {
+                let (first, stretch) = read?;
+                Ok(Piece { first, stretch: Held::Read(Box::new(stretch)) })
+            })),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    }
+
+    /// Visits all documents in order, in a step of its own.
+    pub(super) fn scan(
+        &self,
+        watch: &dyn Watch,
+        what: &'static str,
+        mut visitor: impl FnMut(Document<'_, F>) -> Result<()>,
+    ) -> Result<()> {
+        let step = Step::new(watch, what);
+        step.add(0)?;
+        self.visit(|document| {
+            let number = document.number;
+            visitor(document)?;
+            if (number + 1).is_multiple_of(COUNTED) { step.add(COUNTED as u64) } else { Ok(()) }
+        })
+    }
+
+    /// Visits all documents in order.
+    pub(super) fn visit(&self, mut visitor: impl FnMut(Document<'_, F>) -> Result<()>) -> Result<()> {
+        for piece in self.pieces() {
+            let piece = piece?;
+            (0..piece.len()).try_for_each(|at| visitor(piece.document(at)))?;
+        }
+        Ok(())
+    }
+
+    /// What is made of some of the documents, in order.
+    pub(super) fn filter_map<T>(
+        &self,
+        mut make: impl FnMut(Document<'_, F>) -> Option<T>,
+    ) -> impl Iterator<Item = Result<T>> {
+        let (mut pieces, mut piece, mut at) = (self.pieces(), None, 0);
+        std::iter::from_fn(move || {
+            loop {
+                let Some(here) = &piece else {
+                    match pieces.next()? {
+                        Ok(next) => (piece, at) = (Some(next), 0),
+                        Err(error) => return Some(Err(error)),
+                    }
+                    continue;
+                };
+                if at == here.len() {
+                    piece = None;
+                    continue;
+                }
+                at += 1;
+                if let Some(made) = make(here.document(at - 1)) {
+                    return Some(Ok(made));
+                }
             }
-            _ => Ok(()),
+        })
+    }
+
+    /// Visits the fingerprints of all documents that have one, in order, some that follow one another at a time, each time with the
+    /// number of the first document.
+    pub(super) fn visit_fingerprints(&self, visitor: impl FnMut(usize, &[F]) -> Result<()>) -> Result<()> {
+        match self.spilled() {
+            Some(spilled) => spilled.on_disk.visit_fingerprints(visitor),
+            None => visit_between(&self.stretch.fingerprints, &self.stretch.empty, visitor),
         }
     }
 
     /// Tells this corpus from any other.
-    pub(super) fn checksum(&self) -> u64 {
+    pub(super) fn checksum(&self) -> Result<u64> {
         let mut hash = Xxh3::new();
-        for (document, fingerprint) in self.fingerprints.iter().enumerate() {
-            let id = self.names.text(document);
-            let checksum = self.checksums.as_ref().map_or(0, |all| all[document]).into();
-            let lengths = [self.names.position(document), id.len() as u64, checksum];
+        self.visit(|document| {
+            let id = document.id().text();
+            let fingerprint = document.stretch.fingerprints[document.at];
+            let checksum = document.stretch.checksums.as_ref().map_or(0, |all| all[document.at]).into();
+            let lengths = [document.position(), id.len() as u64, checksum];
             for number in [fingerprint.low_u64(), fingerprint.high_u64()].into_iter().chain(lengths) {
                 hash.update(&number.to_le_bytes());
             }
             hash.update(id.as_bytes());
+            Ok(())
+        })?;
+        Ok(hash.digest())
+    }
+}
+
+/// Documents that follow one another.
+pub(super) struct Piece<'a, F> {
+    /// The number of the first.
+    first: usize,
+    stretch: Held<'a, F>,
+}
+
+enum Held<'a, F> {
+    Lent(&'a Stretch<F>),
+    Read(Box<Stretch<F>>),
+}
+
+impl<F> Deref for Piece<'_, F> {
+    type Target = Stretch<F>;
+
+    fn deref(&self) -> &Stretch<F> {
+        match &self.stretch {
+            Held::Lent(stretch) => stretch,
+            Held::Read(stretch) => stretch,
         }
-        hash.digest()
+    }
+}
+
+impl<F: Fingerprint> Piece<'_, F> {
+    /// One of them, by its place.
+    pub(super) fn document(&self, at: usize) -> Document<'_, F> {
+        Document { number: self.first + at, stretch: self, at }
+    }
+}
+
+/// A document, where all are visited.
+pub(super) struct Document<'a, F> {
+    /// Which one, from 0.
+    pub(super) number: usize,
+    stretch: &'a Stretch<F>,
+    at: usize,
+}
+
+impl<'a, F: Fingerprint> Document<'a, F> {
+    /// What it is called.
+    pub(super) fn id(&self) -> IdRef<'a> {
+        self.stretch.id(self.at)
     }
 
-    /// All fingerprints.
-    pub(super) fn all(&self) -> Vec<F> {
-        let (mut all, mut start) = (Vec::with_capacity(self.len() - self.empty.len()), 0);
-        for &empty in &self.empty {
-            all.extend_from_slice(&self.fingerprints[start..empty]);
-            start = empty + 1;
-        }
-        all.extend_from_slice(&self.fingerprints[start..]);
-        all
+    /// Where it stands: `FILE:LINE`.
+    pub(super) fn place(&self) -> String {
+        self.stretch.place(self.at)
     }
+
+    /// Its position in the input.
+    pub(super) fn position(&self) -> u64 {
+        self.stretch.names.position(self.at)
+    }
+
+    /// Its fingerprint, if it has one.
+    pub(super) fn fingerprint(&self) -> Option<F> {
+        self.stretch.fingerprint(self.at)
+    }
+
+    /// Fails unless a record that was read again is what it was made of.
+    pub(super) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
+        self.stretch.check_unchanged(self.at, record, options)
+    }
+}
+
+fn too_much(documents: usize, memory: u64, limit: u64) -> Error {
+    Error::Refused(format!(
+        "{} take {}, more than the {} of option `memory`: give it more, or compare fingerprints (option `distance`), which may \
+         be more than the memory",
+        count_of(documents as u64, "document"),
+        bytes(memory),
+        bytes(limit)
+    ))
 }

@@ -56,7 +56,7 @@ impl FeatureSets {
         step.add(0)?;
         for (position, record) in (0..).zip(records) {
             let Some(&next) = wanted.peek() else { break };
-            if corpus.names.position(next) == position {
+            if corpus.position(next) == position {
                 let record = record?;
                 corpus.check_unchanged(next, &record, options)?;
                 batch.push((next, record));
@@ -70,7 +70,7 @@ impl FeatureSets {
         sets.append(&mut batch, options, profile)?;
         match wanted.peek() {
             None => Ok(sets),
-            Some(&document) => Err(changed(&corpus.names.place(document))),
+            Some(&document) => Err(changed(&corpus.place(document))),
         }
     }
 

@@ -233,7 +233,7 @@ impl Outputs {
         documents: Option<&Documents<'_>>,
         watch: &dyn Watch,
     ) -> Result<Vec<Complete>> {
-        let clustered = Clustered::new(found.corpus.len(), found.clusters);
+        let clustered = Clustered::new(found.clusters);
         let json = self.files.json;
         let rows_of = |path: &Option<PathBuf>, output: Option<Output>, columns: &[Column]| {
             path.as_deref()
@@ -244,7 +244,7 @@ impl Outputs {
         let mut complete = Vec::new();
         if let Some(mut rows) = rows_of(&self.files.keep_list, self.keep_list.take(), &found.list_columns())?
         {
-            found.write_list(&mut rows, clustered.kept(), watch)?;
+            found.write_kept(&mut rows, &clustered, watch)?;
             complete.push(rows.complete()?);
         }
         let columns = if self.files.reasons { found.reason_columns() } else { found.list_columns() };

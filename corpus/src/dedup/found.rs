@@ -11,6 +11,7 @@ use super::nearness::How;
 use super::options::Question;
 use super::rows::{Near, Other};
 use super::totals::Totals;
+use super::written::Clustered;
 use crate::{Counts, DocumentId, IdRef, InputKind, Watch};
 
 /// What [`find`](super::find) has come to.
@@ -116,11 +117,11 @@ pub struct NearPair<'a> {
 
 /// A document of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept<'a> {
+pub struct Kept {
     /// Which document, from 0: malformed ones do not count.
     pub document: usize,
     /// What it is called.
-    pub id: IdRef<'a>,
+    pub id: DocumentId,
     /// Where it stands: `FILE:LINE`.
     pub place: String,
     /// Its fingerprint, hexadecimal; `None` without text.
@@ -173,16 +174,11 @@ impl Found {
     }
 
     /// What is kept, in order of input.
-    pub fn kept(&self) -> Box<dyn Iterator<Item = Kept<'_>> + '_> {
-        of_any!(&self.0, job => {
-            let kept: Vec<usize> = job.clustered().kept().collect();
-            Box::new(kept.into_iter().map(|document| Kept {
-                document,
-                id: job.corpus.names.id(document),
-                place: job.corpus.names.place(document),
-                fingerprint: job.corpus.fingerprint(document).map(Fingerprint::to_hex),
-            }))
-        })
+    ///
+    /// # Errors
+    /// Items are errors where documents are on disk, for they were too much for the memory, and cannot be read.
+    pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Kept>> + '_> {
+        of_any!(&self.0, job => Box::new(kept_of(job)))
     }
 
     /// Visits the pairs of near documents by input order, then those of documents with something stored; where texts are
@@ -198,14 +194,14 @@ impl Found {
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
         of_any!(&self.0, job => {
-            let (names, results) = (&job.corpus.names, job.results());
+            let (corpus, results) = (&job.corpus, job.results());
             results.visit_pairs(watch, |Near { document, other, how }| {
                 let (other, other_id, store) = match other {
-                    Other::Document(other) => (Some(other), names.id(other), None),
+                    Other::Document(other) => (Some(other), corpus.id(other), None),
                     Other::Stored(id, store) => (None, id, results.store(store)),
                 };
                 let How { distance, similarity } = how;
-                visitor(&NearPair { document, id: names.id(document), other, other_id, store, distance, similarity })
+                visitor(&NearPair { document, id: corpus.id(document), other, other_id, store, distance, similarity })
             })
         })
     }
@@ -230,6 +226,18 @@ impl Found {
     }
 }
 
+fn kept_of<F: Fingerprint>(job: &Job<F>) -> impl Iterator<Item = Result<Kept>> + '_ {
+    let (clustered, mut next) = (Clustered::new(&job.clusters), 0);
+    job.corpus.filter_map(move |document| {
+        clustered.of(document.number, &mut next).is_kept.then(|| Kept {
+            document: document.number,
+            id: document.id().into(),
+            place: document.place(),
+            fingerprint: document.fingerprint().map(Fingerprint::to_hex),
+        })
+    })
+}
+
 fn cluster_of<'a, F: Fingerprint>(
     job: &'a Job<F>,
     number: usize,
@@ -241,9 +249,9 @@ fn cluster_of<'a, F: Fingerprint>(
         let How { distance, similarity } = results.how(cluster, at);
         Member {
             document,
-            id: job.corpus.names.id(document),
+            id: job.corpus.id(document),
             place: results.place(document),
-            fingerprint: job.corpus.fingerprints[document].to_hex(),
+            fingerprint: job.corpus.fingerprint(document).to_hex(),
             distance,
             similarity,
             is_kept: cluster.keeps(document),

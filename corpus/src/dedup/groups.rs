@@ -43,7 +43,11 @@ impl<F: Fingerprint> Groups<F> {
     ) -> Result<Self> {
         let step = Step::new(watch, "pairs found");
         step.add(0)?;
-        let mut sorted = corpus.all();
+        let mut sorted = Vec::with_capacity(corpus.len() - corpus.empty());
+        corpus.visit_fingerprints(|_, some| {
+            sorted.extend_from_slice(some);
+            step.add(0)
+        })?;
         join::sort(&mut sorted);
         // All but one of each are moved to the end.
         let mut repeated: Vec<F> = Vec::new();
@@ -127,7 +131,10 @@ impl<F: Fingerprint> Groups<F> {
             .collect();
         stored.sort_unstable_by_key(|(group, near)| (*group, near.order()));
         let (count, _) = (distinct.len(), drop(distinct));
-        let (documents, starts) = documents_of(&values, corpus);
+        let (documents, starts) = documents_of(&values, corpus)?;
+        let mut told = documents.clone();
+        told.par_sort_unstable();
+        corpus.recall(told, watch)?;
         Ok(Groups { documents, starts, firsts, pairs, stored, distinct: count })
     }
 
@@ -213,8 +220,11 @@ pub(super) fn visit_in_order<T: Copy>(
     Ok(())
 }
 
+/// Fingerprints that are looked up by one thread, at least.
+const MIN_LOOKED_UP: usize = 1 << 12;
+
 /// The documents of each of some ascending fingerprints, and where those of each start, and the end.
-fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> (Vec<usize>, Vec<usize>) {
+fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> Result<(Vec<usize>, Vec<usize>)> {
     // Most documents have no such fingerprint: a bit for each of many hashes tells so at once.
     let bits = (values.len() * 16).max(64).ilog2();
     let hash = |value: F| {
@@ -223,11 +233,15 @@ fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> (Vec<usize>
     };
     let mut hashes: BitVec = BitVec::repeat(false, 1 << bits);
     values.iter().for_each(|&value| hashes.set(hash(value), true));
-    let mut found: Vec<(usize, usize)> = (corpus.fingerprints.par_iter().enumerate())
-        .filter(|&(_, &value)| hashes[hash(value)])
-        .filter_map(|(document, value)| Some((values.binary_search(value).ok()?, document)))
-        .filter(|&(_, document)| corpus.fingerprint(document).is_some())
-        .collect();
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    corpus.visit_fingerprints(|first, some| {
+        found.par_extend(
+            (some.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())
+                .filter(|&(_, &value)| hashes[hash(value)])
+                .filter_map(|(at, value)| Some((values.binary_search(value).ok()?, first + at))),
+        );
+        Ok(())
+    })?;
     found.par_sort_unstable();
     let mut starts: Vec<usize> = Vec::with_capacity(values.len() + 1);
     for (at, &(group, _)) in found.iter().enumerate() {
@@ -236,7 +250,7 @@ fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> (Vec<usize>
         }
     }
     starts.push(found.len());
-    (found.into_iter().map(|(_, document)| document).collect(), starts)
+    Ok((found.into_iter().map(|(_, document)| document).collect(), starts))
 }
 
 #[cfg(test)]

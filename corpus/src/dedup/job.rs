@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::against::{self, Against, Run};
 use super::clusters::Cluster;
 use super::comparing::Comparing;
-use super::corpus::Corpus;
+use super::corpus::{Corpus, Room};
 use super::files::{Files, Outputs};
 use super::found::AddedBefore;
 use super::listing::Listing;
@@ -20,10 +20,10 @@ use super::rows::Results;
 use super::similar::choice;
 use super::sketches::Sketches;
 use super::source::Source;
-use super::written::{Clustered, Documents};
+use super::written::Documents;
 use crate::numbers::count_of;
 use crate::output::{Complete, SetAside, place_of};
-use crate::spill::Temporary;
+use crate::spill::{Budget, Temporary};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 
@@ -107,7 +107,11 @@ pub(super) fn find<F: Fingerprint>(
     let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
     let twice = compares_texts || files.write_documents();
     let with_checksums = kind == InputKind::Documents && (options.add || twice);
-    let temporary = Temporary::new(options.temporary.as_deref(), &files.unfinished, watch)?;
+    let room = Room {
+        budget: Budget::new(options.memory),
+        temporary: Temporary::new(options.temporary.as_deref(), &files.unfinished, watch)?,
+    };
+    let temporary = &room.temporary;
     // Opened first, so that a folder that is not there costs no work.
     let outputs = Outputs::create(files)?;
     if let (Source::Files(inputs), true, Some(_)) = (&source, twice, &listing) {
@@ -137,14 +141,14 @@ pub(super) fn find<F: Fingerprint>(
         sketcher: sketcher.as_ref(),
         profile_of_texts: profile_of_texts.as_ref(),
         unfinished: &outputs.files().unfinished,
-        temporary: &temporary,
+        room: &room,
         watch,
     };
     let Read { corpus, counts, inputs, features } = reading.read(source, corpus)?;
     if let Some(field) = options.keep.field() {
         check_field(field, &corpus, inputs.as_ref(), watch)?;
     }
-    let run = run_of(options, &corpus, question, &profile);
+    let run = run_of(options, &corpus, question, &profile)?;
     if let Some(last) =
         last_run.filter(|last| last.run == run && !options.again && !outputs.files().is_empty())
     {
@@ -170,7 +174,7 @@ pub(super) fn find<F: Fingerprint>(
         profile_of_texts: profile_of_texts.as_ref(),
         stores: &against,
         settings,
-        temporary: &temporary,
+        temporary,
         watch,
     };
     let (nearness, clusters) = comparing.run()?;
@@ -257,11 +261,6 @@ impl<F: Fingerprint> Job<F> {
         }
         against.settle(made.as_ref())
     }
-
-    /// The documents that are kept.
-    pub(super) fn clustered(&self) -> Clustered {
-        Clustered::new(self.corpus.len(), &self.clusters)
-    }
 }
 
 /// Fails if what is read twice is not what it was.
@@ -298,7 +297,7 @@ fn check_field<F: Fingerprint>(
     inputs: Option<&Inputs>,
     watch: &dyn Watch,
 ) -> Result<()> {
-    let missing = corpus.values.missing();
+    let missing = corpus.missing();
     if missing == 0 {
         return Ok(());
     }
@@ -325,9 +324,9 @@ fn run_of<F: Fingerprint>(
     corpus: &Corpus<F>,
     question: Question,
     profile: &Profile,
-) -> String {
+) -> Result<String> {
     if !options.add {
-        return String::new();
+        return Ok(String::new());
     }
     let near = match question {
         Question::Distance(distance) => distance.to_string(),
@@ -339,7 +338,7 @@ fn run_of<F: Fingerprint>(
     for store in options.against.iter().skip(1) {
         how += &format!(" {}", place_of(store).display());
     }
-    format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()))
+    Ok(format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()?)))
 }
 
 /// Fails unless the outputs that are asked for are there, from a run that was the same.

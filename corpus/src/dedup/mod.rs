@@ -50,15 +50,18 @@ mod job;
 mod listing;
 mod names;
 mod nearness;
+mod on_disk;
 mod options;
 mod parts;
 mod preference;
 mod reading;
+mod repeated;
 mod rows;
 mod similar;
 mod similarity;
 mod sketches;
 mod source;
+mod stretch;
 mod totals;
 mod written;
 

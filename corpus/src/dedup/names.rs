@@ -1,30 +1,25 @@
 //! What the documents of a corpus are called, and where they stand.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use bitvec::vec::BitVec;
-use rayon::prelude::*;
-use xxhash_rust::xxh3::xxh3_64;
+use simstore::Result;
 
+use crate::spill::{SpillReader, SpillWriter};
 use crate::{DocumentId, IdRef};
 
-/// Ids, positions and places of documents, in order of input.
+/// Ids, positions and places of documents, in order of input: of all, of some that follow one another, or of any.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     count: usize,
     ids: Ids,
-    /// For each malformed record that was skipped, the number of documents before it.
-    skipped: Vec<usize>,
+    /// Where malformed records were skipped, positions do not follow one another.
+    positions: Runs,
+    lines: Runs,
     /// The first document of each file.
     files: Vec<(usize, Arc<Path>)>,
-    /// The documents whose line does not follow that of the one before, with their lines.
-    lines: Vec<(usize, u64)>,
-    /// Documents that have an id which another has: see [`Names::find_repeated`].
-    repeated: usize,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +29,31 @@ enum Ids {
     Positions,
     Numbers(Vec<u64>),
     /// Each with whether it is a number.
-    Texts(Strings, BitVec),
+    Texts(Strings, BitVec<u64>),
+}
+
+/// Numbers of which most are one more than the one before: those that are not, each with its place.
+#[derive(Debug, Default)]
+struct Runs(Vec<(u64, u64)>);
+
+impl Runs {
+    /// The number at a place, which is not before the first.
+    fn get(&self, at: usize) -> u64 {
+        let (from, first) = self.0[self.0.partition_point(|&(from, _)| from <= at as u64) - 1];
+        first.wrapping_add(at as u64 - from)
+    }
+
+    /// Adds the number of the next place.
+    fn push(&mut self, at: usize, number: u64) {
+        let next = self.0.last().map(|&(from, first)| first.wrapping_add(at as u64 - from));
+        if next != Some(number) {
+            self.0.push((at as u64, number));
+        }
+    }
+
+    fn memory(&self) -> u64 {
+        (self.0.len() * size_of::<(u64, u64)>()) as u64
+    }
 }
 
 /// Texts, one after the other.
@@ -54,15 +73,28 @@ impl Strings {
         (self.text.len() + self.ends.len() * size_of::<usize>()) as u64
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     pub(super) fn get(&self, at: usize) -> &str {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.text[start..self.ends[at]]
     }
+
+    pub(super) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+        file.push_text(&self.text)?;
+        file.push_records(self.ends.iter().map(|&end| end as u64))
+    }
+
+    pub(super) fn read(file: &mut SpillReader, count: usize) -> Result<Strings> {
+        let text = file.text()?;
+        let ends: Vec<usize> = file.records::<u64>()?.into_iter().map(|end| end as usize).collect();
+        let is_sound = ends.is_sorted() && ends.iter().all(|&end| text.is_char_boundary(end));
+        if ends.len() == count && is_sound { Ok(Strings { text, ends }) } else { Err(file.changed()) }
+    }
 }
+
+/// Kinds of ids on disk.
+const POSITIONS: u64 = 0;
+const NUMBERS: u64 = 1;
+const TEXTS: u64 = 2;
 
 impl Names {
     /// Adds documents at these positions, with ids that count up from `first`, on the lines from `line` on of a file.
@@ -73,9 +105,6 @@ impl Names {
         }
         if matches!((&self.ids, first), (Ids::Numbers(_), DocumentId::Name(_))) {
             self.widen();
-        }
-        for _ in self.count + self.skipped.len()..positions.start as usize {
-            self.skipped.push(self.count);
         }
         // The last of 2^64 numbers has none after it.
         let numbers = |first: u64| (0..more).map(move |i| first.wrapping_add(i));
@@ -95,19 +124,18 @@ impl Names {
             (Ids::Numbers(_), DocumentId::Name(_)) => unreachable!("widened above"),
         }
         let is_other = |last: &Arc<Path>| !Arc::ptr_eq(last, path) && last != path;
-        let is_next_file = self.files.last().is_none_or(|(_, last)| is_other(last));
-        if is_next_file {
+        if self.files.last().is_none_or(|(_, last)| is_other(last)) {
             self.files.push((self.count, Arc::clone(path)));
         }
-        if is_next_file || self.next_line() != Some(line) {
-            self.lines.push((self.count, line));
-        }
+        self.positions.push(self.count, positions.start);
+        self.lines.push(self.count, line);
         self.count += more as usize;
     }
 
-    /// The line after that of the last document.
-    fn next_line(&self) -> Option<u64> {
-        self.lines.last().map(|&(from, line)| line + (self.count - from) as u64)
+    /// Adds a document of others.
+    pub(super) fn push_of(&mut self, other: &Names, at: usize) {
+        let position = other.position(at);
+        self.push(position..position + 1, &other.id(at).into(), other.file(at), other.lines.get(at));
     }
 
     /// Holds the same ids so that more are possible.
@@ -131,53 +159,23 @@ impl Names {
             Ids::Numbers(numbers) => (numbers.len() * size_of::<u64>()) as u64,
             Ids::Texts(texts, is_number) => texts.memory() + is_number.len() as u64 / 8,
         };
-        ids + (self.lines.len() * size_of::<(usize, u64)>()) as u64
-    }
-
-    /// Finds out how many documents have an id that another has, when all are there.
-    pub(super) fn find_repeated(&mut self) {
-        let mut hashes: Vec<u64> = match &self.ids {
-            Ids::Positions => return,
-            Ids::Numbers(numbers) => numbers.clone(),
-            Ids::Texts(texts, _) => (0..texts.len()).into_par_iter().map(|at| hash(texts.get(at))).collect(),
-        };
-        hashes.par_sort_unstable();
-        let repeated: BTreeSet<u64> =
-            hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
-        drop(hashes);
-        self.repeated = match &self.ids {
-            Ids::Positions => 0,
-            Ids::Numbers(numbers) => numbers.par_iter().filter(|number| repeated.contains(number)).count(),
-            Ids::Texts(texts, _) => {
-                // Other texts may have the same hash.
-                let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-                let all = (0..texts.len()).map(|at| texts.get(at));
-                for text in all.filter(|text| repeated.contains(&hash(text))) {
-                    *counts.entry(text).or_default() += 1;
-                }
-                counts.into_values().filter(|&count| count > 1).sum()
-            }
-        };
-    }
-
-    /// How many documents have an id that another has.
-    pub(super) fn repeated(&self) -> usize {
-        self.repeated
+        let files = (self.files.len() * size_of::<(usize, Arc<Path>)>()) as u64;
+        ids + self.positions.memory() + self.lines.memory() + files
     }
 
     /// A document's position in the input: malformed records have one too.
     pub(super) fn position(&self, document: usize) -> u64 {
-        (document + self.skipped.partition_point(|&before| before <= document)) as u64
+        self.positions.get(document)
+    }
+
+    fn file(&self, document: usize) -> &Arc<Path> {
+        // The first document has a file.
+        &self.files[self.files.partition_point(|&(first, _)| first <= document) - 1].1
     }
 
     /// Where a document stands: `FILE:LINE`.
     pub(super) fn place(&self, document: usize) -> String {
-        let file = self.files.partition_point(|&(first, _)| first <= document);
-        let lines = self.lines.partition_point(|&(first, _)| first <= document);
-        // The first document has a file and a line.
-        let (_, path) = &self.files[file - 1];
-        let (first, line) = self.lines[lines - 1];
-        format!("{}:{}", path.display(), line + (document - first) as u64)
+        format!("{}:{}", self.file(document).display(), self.lines.get(document))
     }
 
     pub(super) fn id(&self, document: usize) -> IdRef<'_> {
@@ -194,9 +192,9 @@ impl Names {
         }
     }
 
-    /// A document's id as text.
-    pub(super) fn text(&self, document: usize) -> Cow<'_, str> {
-        self.id(document).text()
+    /// Whether each id is the document's position: so none repeats.
+    pub(super) fn are_positions(&self) -> bool {
+        matches!(self.ids, Ids::Positions)
     }
 
     /// Whether all ids are numbers.
@@ -206,15 +204,64 @@ impl Names {
             Ids::Texts(_, is_number) => is_number.all(),
         }
     }
-}
 
-fn hash(text: &str) -> u64 {
-    xxh3_64(text.as_bytes())
+    /// Writes all, to be read by [`Names::read`].
+    pub(super) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+        let kind = match self.ids {
+            Ids::Positions => POSITIONS,
+            Ids::Numbers(_) => NUMBERS,
+            Ids::Texts(..) => TEXTS,
+        };
+        file.push_records([kind].into_iter())?;
+        match &self.ids {
+            Ids::Positions => {}
+            Ids::Numbers(numbers) => file.push_records(numbers.iter().copied())?,
+            Ids::Texts(texts, is_number) => {
+                texts.write(file)?;
+                file.push_records(is_number.as_raw_slice().iter().copied())?;
+            }
+        }
+        file.push_records(self.positions.0.iter().copied())?;
+        file.push_records(self.lines.0.iter().copied())?;
+        file.push_records(self.files.iter().map(|&(first, _)| first as u64))?;
+        // Only shown from now on.
+        self.files.iter().try_for_each(|(_, path)| file.push_text(&path.to_string_lossy()))
+    }
+
+    /// Reads those of so many documents.
+    pub(super) fn read(file: &mut SpillReader, count: usize) -> Result<Names> {
+        let ids = match file.records::<u64>()?[..] {
+            [POSITIONS] => Ids::Positions,
+            [NUMBERS] => Ids::Numbers(file.records()?),
+            [TEXTS] => {
+                let texts = Strings::read(file, count)?;
+                let mut is_number = BitVec::from_vec(file.records()?);
+                is_number.resize(count, false);
+                Ids::Texts(texts, is_number)
+            }
+            _ => return Err(file.changed()),
+        };
+        let (positions, lines) = (Runs(file.records()?), Runs(file.records()?));
+        let firsts: Vec<u64> = file.records()?;
+        let path = |first: u64| Ok((first as usize, Arc::from(Path::new(&file.text()?))));
+        let files: Vec<(usize, Arc<Path>)> = firsts.into_iter().map(path).collect::<Result<_>>()?;
+        let starts = |first: Option<u64>| count == 0 || first == Some(0);
+        let is_sound = starts(positions.0.first().map(|&(from, _)| from))
+            && starts(lines.0.first().map(|&(from, _)| from))
+            && starts(files.first().map(|&(from, _)| from as u64))
+            && !matches!(&ids, Ids::Numbers(numbers) if numbers.len() != count);
+        if !is_sound {
+            return Err(file.changed());
+        }
+        Ok(Names { count, ids, positions, lines, files })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Unfinished;
+    use crate::spill::Temporary;
 
     fn number(number: u64) -> DocumentId {
         DocumentId::Number(number)
@@ -238,6 +285,8 @@ mod tests {
             &[(0..2, number(0)), (2..3, name("a"))],
             &[(0..1, number(u64::MAX)), (1..2, name("a")), (2..3, number(u64::MAX))],
         ];
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = Temporary::new(Some(folder.path()), &Unfinished::default(), &()).unwrap();
         for case in cases {
             let mut names = Names::default();
             let mut expected = Vec::new();
@@ -251,34 +300,24 @@ mod tests {
                     expected.push((position, id));
                 }
             }
-            for (document, (position, id)) in expected.iter().enumerate() {
-                assert_eq!(names.position(document), *position, "{case:?}");
-                assert_eq!(names.text(document), id.to_string(), "{case:?}");
-                assert_eq!(names.place(document), format!("a:{}", position + 1), "{case:?}");
-                let is_number = matches!(names.id(document), IdRef::Number(_));
-                assert_eq!(is_number, matches!(id, DocumentId::Number(_)), "{case:?}");
-            }
+            let check = |names: &Names, expected: &[(u64, DocumentId)]| {
+                for (document, (position, id)) in expected.iter().enumerate() {
+                    assert_eq!(names.position(document), *position, "{case:?}");
+                    assert_eq!(names.id(document).text(), id.to_string(), "{case:?}");
+                    assert_eq!(names.place(document), format!("a:{}", position + 1), "{case:?}");
+                    let is_number = matches!(names.id(document), IdRef::Number(_));
+                    assert_eq!(is_number, matches!(id, DocumentId::Number(_)), "{case:?}");
+                }
+            };
+            check(&names, &expected);
+            // Also when they come back from disk, and where only some are taken.
+            let mut file = temporary.create("names").unwrap();
+            names.write(&mut file).unwrap();
+            let read = Names::read(&mut file.finish().unwrap().read().unwrap(), expected.len()).unwrap();
+            check(&read, &expected);
+            let mut some = Names::default();
+            (0..expected.len()).step_by(2).for_each(|document| some.push_of(&read, document));
+            check(&some, &expected.iter().step_by(2).cloned().collect::<Vec<_>>());
         }
-    }
-
-    #[test]
-    fn repeated_ids_are_counted_and_told_apart_by_place() {
-        let mut names = Names::default();
-        let repeated = |names: &mut Names| {
-            names.find_repeated();
-            names.repeated()
-        };
-        names.push(0..3, &number(0), &file("a"), 1);
-        assert_eq!(repeated(&mut names), 0);
-        names.push(3..4, &number(1), &file("a"), 9);
-        assert_eq!(repeated(&mut names), 2);
-        names.push(4..6, &number(1), &file("b"), 1);
-        assert_eq!(repeated(&mut names), 5);
-        // As in every table, a number and a name that look alike are one id.
-        names.push(6..7, &name("0"), &file("b"), 3);
-        names.push(7..8, &name("x"), &file("b"), 4);
-        assert_eq!(repeated(&mut names), 7);
-        let places: Vec<String> = (0..8).map(|document| names.place(document)).collect();
-        assert_eq!(places, ["a:1", "a:2", "a:3", "a:9", "b:1", "b:2", "b:3", "b:4"]);
     }
 }

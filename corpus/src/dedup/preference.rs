@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use simstore::Error;
+use simstore::{Error, Result};
 
 use super::names::{Names, Strings};
+use crate::spill::{SpillReader, SpillWriter};
 
 /// Which document of a cluster is kept; where the rule does not tell, the first in order of input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Keep {
 impl FromStr for Keep {
     type Err = Error;
 
-    fn from_str(rule: &str) -> Result<Self, Error> {
+    fn from_str(rule: &str) -> Result<Self> {
         match rule {
             "first" => Ok(Keep::First),
             "longest" => Ok(Keep::Longest),
@@ -53,7 +54,7 @@ impl FromStr for Keep {
     }
 }
 
-/// What the rule looks at, of all documents.
+/// What the rule looks at, of documents.
 #[derive(Debug)]
 pub(super) enum Values {
     None,
@@ -63,12 +64,26 @@ pub(super) enum Values {
     Fields(Strings),
 }
 
+/// Kinds of values on disk.
+const NONE: u64 = 0;
+const LENGTHS: u64 = 1;
+const FIELDS: u64 = 2;
+
 impl Values {
     pub(super) fn new(keep: &Keep) -> Values {
         match keep {
             Keep::First | Keep::SmallestId | Keep::None => Values::None,
             Keep::Longest => Values::Lengths(Vec::new()),
             Keep::Newest(_) => Values::Fields(Strings::default()),
+        }
+    }
+
+    /// None yet, of the same kind.
+    pub(super) fn like(&self) -> Values {
+        match self {
+            Values::None => Values::None,
+            Values::Lengths(_) => Values::Lengths(Vec::new()),
+            Values::Fields(_) => Values::Fields(Strings::default()),
         }
     }
 
@@ -80,20 +95,49 @@ impl Values {
         }
     }
 
-    /// How many documents have no value of the field.
-    pub(super) fn missing(&self) -> usize {
-        match self {
-            Values::None | Values::Lengths(_) => 0,
-            Values::Fields(fields) => (0..fields.len()).filter(|&at| fields.get(at).is_empty()).count(),
-        }
-    }
-
     /// Adds those of a document.
     pub(super) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
         match self {
             Values::None => {}
             Values::Lengths(lengths) => lengths.push(text_bytes),
             Values::Fields(fields) => fields.push(field.unwrap_or_default()),
+        }
+    }
+
+    /// Adds that of one of other documents, which are of the same kind.
+    pub(super) fn push_of(&mut self, other: &Values, at: usize) {
+        match other {
+            Values::None => {}
+            Values::Lengths(lengths) => self.push(lengths[at], None),
+            Values::Fields(fields) => self.push(0, Some(fields.get(at))),
+        }
+    }
+
+    /// Writes all, to be read by [`Values::read`].
+    pub(super) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+        match self {
+            Values::None => file.push_records([NONE].into_iter()),
+            Values::Lengths(lengths) => {
+                file.push_records([LENGTHS].into_iter())?;
+                file.push_records(lengths.iter().copied())
+            }
+            Values::Fields(fields) => {
+                file.push_records([FIELDS].into_iter())?;
+                fields.write(file)
+            }
+        }
+    }
+
+    /// Reads those of so many documents.
+    pub(super) fn read(file: &mut SpillReader, count: usize) -> Result<Values> {
+        match file.records::<u64>()?[..] {
+            [NONE] => Ok(Values::None),
+            [LENGTHS] => match file.records()? {
+                lengths if lengths.len() == count => Ok(Values::Lengths(lengths)),
+                _ => Err(file.changed()),
+            },
+            [FIELDS] => Ok(Values::Fields(Strings::read(file, count)?)),
+            _ => Err(file.changed()),
         }
     }
 }
@@ -104,15 +148,21 @@ pub(super) struct Preference<'a> {
     pub(super) keep: &'a Keep,
     pub(super) values: &'a Values,
     pub(super) names: &'a Names,
+    /// The documents that these are of, ascending, if not all.
+    pub(super) told: Option<&'a [usize]>,
 }
 
 impl Preference<'_> {
     /// Less is preferred.
     pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
+        let at = |document: usize| match self.told {
+            Some(told) => told.partition_point(|&other| other < document),
+            None => document,
+        };
         let by_rule = match self.values {
-            Values::Lengths(lengths) => lengths[b].cmp(&lengths[a]),
-            Values::Fields(fields) => compare_moments(fields.get(b), fields.get(a)),
-            Values::None if *self.keep == Keep::SmallestId => self.names.id(a).cmp(&self.names.id(b)),
+            Values::Lengths(lengths) => lengths[at(b)].cmp(&lengths[at(a)]),
+            Values::Fields(fields) => compare_moments(fields.get(at(b)), fields.get(at(a))),
+            Values::None if *self.keep == Keep::SmallestId => self.names.id(at(a)).cmp(&self.names.id(at(b))),
             Values::None => Ordering::Equal,
         };
         by_rule.then(a.cmp(&b))

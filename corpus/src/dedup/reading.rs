@@ -1,20 +1,16 @@
 //! Reading what is compared.
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result, threads};
 use simstore_text::{Profile, Sketcher};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::corpus::Corpus;
+use super::corpus::{Corpus, Room};
 use super::feature_sets::FeatureSets;
 use super::options::Options;
 use super::parts::Parts;
 use super::source::{Source, Text};
-use crate::numbers::{bytes, count_of};
 use crate::output::Unfinished;
-use crate::spill::Temporary;
 use crate::watch::Step;
 use crate::{Block, Counts, InputKind, Inputs, Item, Notice, Piece, Watch};
 
@@ -42,24 +38,28 @@ pub(super) struct Reading<'a> {
     /// The profile of the features by which texts are compared, if they are.
     pub(super) profile_of_texts: Option<&'a Profile>,
     pub(super) unfinished: &'a Unfinished,
-    pub(super) temporary: &'a Arc<Temporary>,
+    pub(super) room: &'a Room,
     pub(super) watch: &'a dyn Watch,
 }
 
 impl Reading<'_> {
     /// Reads all.
     pub(super) fn read<F: Fingerprint>(&self, source: Source<'_>, mut corpus: Corpus<F>) -> Result<Read<F>> {
-        let limit = self.options.memory;
         let push = |corpus: &mut Corpus<F>, item: &Item<F>| {
             corpus.push(item);
-            if corpus.len().is_multiple_of(MEMORY_CHECKED) { check_memory(corpus, limit) } else { Ok(()) }
+            if corpus.len().is_multiple_of(MEMORY_CHECKED) {
+                corpus.keep_within(self.room, self.watch)
+            } else {
+                Ok(())
+            }
         };
         let mut features = None;
         let (counts, inputs) = match source {
             Source::Files(inputs) => (self.read_files(&inputs, &mut corpus, push)?, Some(inputs)),
             Source::Documents(documents) => {
                 self.profile.check_bits(F::BITS)?;
-                features = self.profile_of_texts.map(|_| FeatureSets::new(self.temporary)).transpose()?;
+                features =
+                    self.profile_of_texts.map(|_| FeatureSets::new(&self.room.temporary)).transpose()?;
                 (self.read_documents(documents, features.as_mut(), |item| push(&mut corpus, &item))?, None)
             }
             Source::Fingerprints(fingerprints) => {
@@ -81,8 +81,7 @@ impl Reading<'_> {
                 (counts, None)
             }
         };
-        check_memory(&corpus, limit)?;
-        corpus.names.find_repeated();
+        corpus.finish(self.room, self.watch)?;
         Ok(Read { corpus, counts, inputs, features })
     }
 
@@ -97,7 +96,7 @@ impl Reading<'_> {
                 Piece::Item(item) => push(corpus, &item),
                 Piece::Block(Block { fingerprints, position, path, line }) => {
                     corpus.push_block(fingerprints, position, path, line);
-                    check_memory(corpus, self.options.memory)
+                    corpus.keep_within(self.room, self.watch)
                 }
             });
         }
@@ -167,15 +166,4 @@ impl Reading<'_> {
             }
         }
     }
-}
-
-fn check_memory<F: Fingerprint>(corpus: &Corpus<F>, limit: Option<u64>) -> Result<()> {
-    let Some(limit) = limit.filter(|&limit| corpus.memory() > limit) else { return Ok(()) };
-    Err(Error::Refused(format!(
-        "{} take {}, more than the {} of option `memory`: give it more, or fingerprint the corpus first and compare \
-         fingerprints without ids, which take the least",
-        count_of(corpus.len() as u64, "document"),
-        bytes(corpus.memory()),
-        bytes(limit)
-    )))
 }

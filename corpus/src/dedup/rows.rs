@@ -76,31 +76,31 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     }
 
     fn ids(&self) -> Kind {
-        Kind::Ids { are_numbers: self.corpus.names.are_numbers() }
+        Kind::Ids { are_numbers: self.corpus.are_numbers() }
     }
 
     /// Ids of documents and of what is stored.
     fn mixed_ids(&self) -> Kind {
-        let are_numbers = self.corpus.names.are_numbers()
+        let are_numbers = self.corpus.are_numbers()
             && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0);
         Kind::Ids { are_numbers }
     }
 
     /// How many of the documents that are kept have a fingerprint.
     pub(super) fn to_add(&self) -> u64 {
-        let kept = Clustered::new(self.corpus.len(), self.clusters);
-        kept.kept().filter(|&document| self.corpus.fingerprint(document).is_some()).count() as u64
+        // What is removed is near something, and so has one.
+        let removed: usize = self.clusters.iter().map(|cluster| cluster.removed().count()).sum();
+        (self.corpus.len() - self.corpus.empty() - removed) as u64
     }
 
     /// Where a document stands, in case its id does not tell which one it is.
     pub(super) fn place(&self, document: usize) -> Option<String> {
-        let names = &self.corpus.names;
-        (names.repeated() > 0).then(|| names.place(document))
+        (self.corpus.same_id() > 0).then(|| self.corpus.place(document))
     }
 
     /// Columns for places, if there are any.
     fn place_columns(&self, names: &[&'static str]) -> Vec<Column> {
-        if self.corpus.names.repeated() == 0 {
+        if self.corpus.same_id() == 0 {
             return Vec::new();
         }
         names.iter().map(|&name| (name, Kind::Text)).collect()
@@ -110,6 +110,21 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [vec![("id", self.ids())], self.place_columns(&["place"])].concat()
     }
 
+    /// Writes a list of what is kept.
+    pub(super) fn write_kept(&self, rows: &mut Rows, clustered: &Clustered, watch: &dyn Watch) -> Result<()> {
+        let (mut next, with_places) = (0, self.corpus.same_id() > 0);
+        self.corpus.scan(watch, "rows written", |document| {
+            if !clustered.of(document.number, &mut next).is_kept {
+                return Ok(());
+            }
+            let place = with_places.then(|| document.place());
+            let mut cells = vec![Cell::Id(document.id())];
+            cells.extend(place.as_deref().map(Cell::Text));
+            rows.push(&cells)
+        })
+    }
+
+    /// Writes a list of documents that are in clusters.
     pub(super) fn write_list(
         &self,
         rows: &mut Rows,
@@ -118,7 +133,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     ) -> Result<()> {
         each(watch, "rows written", documents, |document| {
             let place = self.place(document);
-            let mut cells = vec![Cell::Id(self.corpus.names.id(document))];
+            let mut cells = vec![Cell::Id(self.corpus.id(document))];
             cells.extend(place.as_deref().map(Cell::Text));
             rows.push(&cells)
         })
@@ -160,15 +175,14 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     }
 
     pub(super) fn write_pairs(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
-        let names = &self.corpus.names;
         self.visit_pairs(watch, |Near { document, other, how }| {
             let place = self.place(document);
             let (id, other_place, store) = match other {
-                Other::Document(other) => (names.id(other), self.place(other), None),
+                Other::Document(other) => (self.corpus.id(other), self.place(other), None),
                 Other::Stored(id, store) => (id, place.is_some().then(String::new), Some(store)),
             };
             let path = self.path_of(store);
-            let mut cells = vec![Cell::Id(names.id(document)), Cell::Id(id)];
+            let mut cells = vec![Cell::Id(self.corpus.id(document)), Cell::Id(id)];
             cells.extend(how.cells());
             cells.extend(self.stored_cells(store, &path));
             cells.extend([&place, &other_place].into_iter().flatten().map(|place| Cell::Text(place)));
@@ -189,7 +203,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     /// What that is called which stands for a cluster, and the store that had it before.
     pub(super) fn representative(&self, cluster: &Cluster<F>) -> Result<(DocumentId, Option<usize>)> {
         Ok(match &cluster.representative {
-            Representative::Document(document) => (self.corpus.names.id(*document).into(), None),
+            Representative::Document(document) => (self.corpus.id(*document).into(), None),
             Representative::Stored(stored) => (self.stored_id(stored)?, Some(stored.store)),
         })
     }
@@ -213,7 +227,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         let distance = match self.nearness {
             Nearness::Similarity(_) => None,
             Nearness::Distance { .. } => {
-                let fingerprint = self.corpus.fingerprints[cluster.members[at]];
+                let fingerprint = self.corpus.fingerprint(cluster.members[at]);
                 Some(fingerprint.distance(cluster.centre(self.corpus)))
             }
         };
@@ -240,13 +254,13 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             let (of, store, of_place, how) = if cluster.is_representative(member) {
                 let Some(nearest) = self.nearest_member(cluster, at) else { return Ok(()) };
                 let other = cluster.members[nearest];
-                (self.corpus.names.id(other).into(), None, self.place(other), self.how(cluster, nearest))
+                (self.corpus.id(other).into(), None, self.place(other), self.how(cluster, nearest))
             } else {
                 let (of, store) = self.representative(cluster)?;
                 (of, store, self.place_of_representative(cluster), self.how(cluster, at))
             };
             let (place, path) = (self.place(member), self.path_of(store));
-            let mut cells = vec![Cell::Id(self.corpus.names.id(member)), Cell::Id((&of).into())];
+            let mut cells = vec![Cell::Id(self.corpus.id(member)), Cell::Id((&of).into())];
             cells.extend(how.cells());
             cells.extend(self.stored_cells(store, &path));
             if let Some(place) = &place {
@@ -280,7 +294,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             let path = self.path_of(store);
             for (at, &member) in cluster.members.iter().enumerate() {
                 let place = self.place(member);
-                let mut cells = vec![Cell::Id(self.corpus.names.id(member)), Cell::Count(number)];
+                let mut cells = vec![Cell::Id(self.corpus.id(member)), Cell::Count(number)];
                 cells.push(Cell::Id((&representative).into()));
                 cells.extend(self.how(cluster, at).cells());
                 cells.extend(self.stored_cells(store, &path));

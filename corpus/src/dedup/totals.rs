@@ -57,6 +57,9 @@ pub struct Totals {
     pub bad: u64,
     /// Bytes of all texts.
     pub text_bytes: u64,
+    /// Bytes that were written to temporary files, if documents were too much for the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<u64>,
 }
 
 /// A large cluster.
@@ -110,12 +113,13 @@ impl Totals {
                 .collect(),
             compared: compared.map(|(compared, _)| compared),
             unlike: compared.map(|(_, unlike)| unlike),
-            same_id: job.corpus.names.repeated(),
+            same_id: job.corpus.same_id(),
             empty: counts.empty,
             short: counts.short,
             replaced: counts.replaced,
             bad: counts.bad,
             text_bytes: counts.text_bytes,
+            spilled: job.corpus.spilled().map(|spilled| spilled.room.temporary.written()),
         }
     }
 }

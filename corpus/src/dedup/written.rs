@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bitvec::vec::BitVec;
+use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result};
 
 use super::clusters::Cluster;
@@ -10,40 +10,49 @@ use super::corpus::Corpus;
 use super::files::check_format;
 use super::listing::changed;
 use crate::output::{Complete, Output};
-use crate::watch::{Step, each};
+use crate::watch::Step;
 use crate::{Annotation, DocumentFormat, DocumentWriter, Inputs, Watch};
 
-/// What each document is in.
+/// Which documents are in clusters: 16 bytes for each of them.
 #[derive(Debug)]
-pub(super) struct Clustered {
-    /// The number of the cluster, from 1; 0 for a document that is in none.
-    clusters: Vec<u32>,
+pub(super) struct Clustered(Vec<(usize, InCluster)>);
+
+/// What becomes of a document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InCluster {
+    /// The number of its cluster, from 1; 0 for a document that is in none.
+    pub(super) cluster: u32,
     /// Whether it is left when duplicates are taken out.
-    kept: BitVec,
+    pub(super) is_kept: bool,
 }
 
 impl Clustered {
-    pub(super) fn new<F: Fingerprint>(documents: usize, clusters: &[Cluster<F>]) -> Self {
-        let mut clustered = Clustered { clusters: vec![0; documents], kept: BitVec::repeat(true, documents) };
+    pub(super) fn new<F: Fingerprint>(clusters: &[Cluster<F>]) -> Self {
+        let mut all: Vec<(usize, InCluster)> = Vec::new();
         for (number, cluster) in (1..).zip(clusters) {
-            cluster.members.iter().for_each(|&member| clustered.clusters[member] = number);
-            cluster.removed().for_each(|member| clustered.kept.set(member, false));
+            let of = |member| InCluster { cluster: number, is_kept: cluster.keeps(member) };
+            all.extend(cluster.members.iter().map(|&member| (member, of(member))));
         }
-        clustered
+        all.par_sort_unstable_by_key(|&(document, _)| document);
+        Clustered(all)
     }
 
-    /// The documents that are left, ascending.
-    pub(super) fn kept(&self) -> impl Iterator<Item = usize> + '_ {
-        self.kept.iter_ones()
+    /// What becomes of a document, when they are asked for in order: `next` is 0 for the first.
+    pub(super) fn of(&self, document: usize, next: &mut usize) -> InCluster {
+        match self.0.get(*next) {
+            Some(&(other, of)) if other == document => {
+                *next += 1;
+                of
+            }
+            _ => InCluster { cluster: 0, is_kept: true },
+        }
     }
 
     /// The documents that are taken out, ascending.
     pub(super) fn removed(&self) -> impl Iterator<Item = usize> + '_ {
-        self.kept.iter_zeros()
+        self.0.iter().filter(|(_, of)| !of.is_kept).map(|&(document, _)| document)
     }
-}
 
-impl Clustered {
     /// Writes the fingerprints that are left.
     pub(super) fn write_kept_fingerprints<F: Fingerprint>(
         &self,
@@ -51,9 +60,13 @@ impl Clustered {
         corpus: &Corpus<F>,
         watch: &dyn Watch,
     ) -> Result<Complete> {
-        each(watch, "fingerprints written", self.kept(), |document| {
-            let hex = corpus.fingerprints[document].to_hex();
-            output.line(format_args!("{hex}\t{}", corpus.names.text(document)))
+        let mut next = 0;
+        corpus.scan(watch, "fingerprints written", |document| {
+            if !self.of(document.number, &mut next).is_kept {
+                return Ok(());
+            }
+            let hex = document.fingerprint().unwrap_or_default().to_hex();
+            output.line(format_args!("{hex}\t{}", document.id().text()))
         })?;
         output.complete()
     }
@@ -65,10 +78,12 @@ impl Clustered {
         corpus: &Corpus<F>,
         watch: &dyn Watch,
     ) -> Result<Complete> {
-        each(watch, "fingerprints written", self.clusters.iter().enumerate(), |(document, &cluster)| {
-            let (hex, id) = (corpus.fingerprints[document].to_hex(), corpus.names.text(document));
+        let mut next = 0;
+        corpus.scan(watch, "fingerprints written", |document| {
+            let InCluster { cluster, .. } = self.of(document.number, &mut next);
+            let hex = document.fingerprint().unwrap_or_default().to_hex();
             let cluster = if cluster == 0 { String::new() } else { cluster.to_string() };
-            output.line(format_args!("{hex}\t{id}\t{cluster}"))
+            output.line(format_args!("{hex}\t{}\t{cluster}", document.id().text()))
         })?;
         output.complete()
     }
@@ -89,7 +104,8 @@ impl Documents<'_> {
         corpus: &Corpus<F>,
         clustered: &Clustered,
     ) -> Result<Complete> {
-        self.write(path, output, corpus, clustered.kept().map(|document| (document, None)))
+        let mut next = 0;
+        self.write(path, output, corpus, |document| clustered.of(document, &mut next).is_kept.then_some(None))
     }
 
     /// Writes all documents with their clusters.
@@ -101,17 +117,20 @@ impl Documents<'_> {
         clustered: &Clustered,
         field: &str,
     ) -> Result<Complete> {
-        let annotation =
-            |&cluster: &u32| Some(Annotation { field, cluster: (cluster > 0).then_some(cluster.into()) });
-        self.write(path, output, corpus, clustered.clusters.iter().map(annotation).enumerate())
+        let mut next = 0;
+        self.write(path, output, corpus, |document| {
+            let InCluster { cluster, .. } = clustered.of(document, &mut next);
+            Some(Some(Annotation { field, cluster: (cluster > 0).then_some(cluster.into()) }))
+        })
     }
 
+    /// Writes the documents that are wanted, each as it stands, or with an annotation.
     fn write<'f, F: Fingerprint>(
         &self,
         path: &Path,
         output: Output,
         corpus: &Corpus<F>,
-        documents: impl Iterator<Item = (usize, Option<Annotation<'f>>)>,
+        mut wanted: impl FnMut(usize) -> Option<Option<Annotation<'f>>>,
     ) -> Result<Complete> {
         let mut writer = DocumentWriter::new(output).with_path(path);
         let (records, options) = (self.inputs.records(), self.inputs.options());
@@ -120,17 +139,18 @@ impl Documents<'_> {
         step.add(0)?;
         let mut records = (0..).zip(records);
         let mut is_first = true;
-        for (document, annotation) in documents {
-            let position = corpus.names.position(document);
+        corpus.visit(|document| {
+            let Some(annotation) = wanted(document.number) else { return Ok(()) };
+            let position = document.position();
             let Some((_, record)) = records.find(|(at, _)| *at == position) else {
-                return Err(changed(&corpus.names.place(document)));
+                return Err(changed(&document.place()));
             };
             let record = record?;
             // What is in an archive is known only now.
             if std::mem::take(&mut is_first) {
                 check_format(path, Some(Some(record.format())))?;
             }
-            corpus.check_unchanged(document, &record, options)?;
+            document.check_unchanged(&record, options)?;
             writer.write(&record, annotation.as_ref()).map_err(|error| match error {
                 // The inputs are as they are.
                 Error::BadArgument(reason) => Error::Refused(reason),
@@ -141,8 +161,8 @@ impl Documents<'_> {
             {
                 output.end_member()?;
             }
-            step.add(1)?;
-        }
+            step.add(1)
+        })?;
         writer.finish()?.complete()
     }
 }

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use simstore::{Error, Result};
 
 use super::folder::Temporary;
+use super::sorter::Fixed;
 
 /// Bytes that are written or read at once.
 const BUFFER: usize = 1 << 18;
+/// Bytes of the longest record: a pair of the widest numbers.
+pub(super) const MAX_RECORD: usize = 32;
 
 /// A temporary file that is being written.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub(crate) struct SpillFile {
 pub(crate) struct SpillReader {
     path: PathBuf,
     reader: BufReader<File>,
+    /// Bytes that are still to come.
+    left: u64,
     /// A file that is removed when it has been read.
     _file: Option<SpillFile>,
 }
@@ -54,6 +59,29 @@ impl SpillWriter {
         self.file.bytes += bytes.len() as u64;
         self.file.temporary.wrote(bytes.len() as u64);
         Ok(())
+    }
+
+    /// Adds records, and before them how many there are.
+    ///
+    /// # Errors
+    /// As [`SpillWriter::push`].
+    pub(crate) fn push_records<R: Fixed>(&mut self, records: impl ExactSizeIterator<Item = R>) -> Result<()> {
+        self.push(&(records.len() as u64).to_le_bytes())?;
+        let mut bytes = [0; MAX_RECORD];
+        for record in records {
+            record.write(&mut bytes);
+            self.push(&bytes[..R::BYTES])?;
+        }
+        Ok(())
+    }
+
+    /// Adds a text, and before it how long it is.
+    ///
+    /// # Errors
+    /// As [`SpillWriter::push`].
+    pub(crate) fn push_text(&mut self, text: &str) -> Result<()> {
+        self.push(&(text.len() as u64).to_le_bytes())?;
+        self.push(text.as_bytes())
     }
 
     /// Writes the rest.
@@ -92,6 +120,7 @@ impl SpillFile {
         Ok(SpillReader {
             path: self.path.clone(),
             reader: BufReader::with_capacity(buffer, file),
+            left: self.bytes,
             _file: None,
         })
     }
@@ -123,7 +152,7 @@ impl SpillReader {
         match self.fill_some(bytes)? {
             read if read == bytes.len() => Ok(true),
             0 => Ok(false),
-            _ => Err(Error::io(&self.path, "read")(ErrorKind::UnexpectedEof.into())),
+            _ => Err(self.changed()),
         }
     }
 
@@ -141,6 +170,51 @@ impl SpillReader {
                 Err(error) => return Err(Error::io(&self.path, "read")(error)),
             }
         }
+        self.left = self.left.saturating_sub(filled as u64);
         Ok(filled)
+    }
+
+    /// The records that were added together.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if they cannot be read, or others have changed the file.
+    pub(crate) fn records<R: Fixed>(&mut self) -> Result<Vec<R>> {
+        let count = self.length(R::BYTES)?;
+        let mut records = Vec::with_capacity(count);
+        let mut bytes = [0; MAX_RECORD];
+        for _ in 0..count {
+            self.all(&mut bytes[..R::BYTES])?;
+            records.push(R::read(&bytes));
+        }
+        Ok(records)
+    }
+
+    /// A text that was added.
+    ///
+    /// # Errors
+    /// As [`SpillReader::records`].
+    pub(crate) fn text(&mut self) -> Result<String> {
+        let mut bytes = vec![0; self.length(1)?];
+        self.all(&mut bytes)?;
+        String::from_utf8(bytes).map_err(|_| self.changed())
+    }
+
+    fn length(&mut self, of_each: usize) -> Result<usize> {
+        let mut bytes = [0; 8];
+        self.all(&mut bytes)?;
+        let count = u64::from_le_bytes(bytes);
+        match usize::try_from(count) {
+            Ok(length) if count.saturating_mul(of_each as u64) <= self.left => Ok(length),
+            _ => Err(self.changed()),
+        }
+    }
+
+    fn all(&mut self, bytes: &mut [u8]) -> Result<()> {
+        if self.fill_some(bytes)? == bytes.len() { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// The error of a file that is not as it was written.
+    pub(crate) fn changed(&self) -> Error {
+        Error::io(&self.path, "read")(ErrorKind::InvalidData.into())
     }
 }

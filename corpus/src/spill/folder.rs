@@ -136,6 +136,7 @@ impl Temporary {
     }
 
     /// So many bytes are going to be there at most.
+    #[allow(dead_code, reason = "the join will tell")]
     pub(crate) fn expect(&self, bytes: u64) {
         self.needed.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -151,6 +152,7 @@ impl Temporary {
     }
 
     /// How many bytes were there at most.
+    #[allow(dead_code, reason = "the join will tell")]
     pub(crate) fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
     }

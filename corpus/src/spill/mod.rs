@@ -1,8 +1,6 @@
 //! What is too much for the memory, on disk: a folder of temporary files that goes with the run, files that are written once and
 //! read in order, sorting beyond memory; and how much memory there is.
 
-#![allow(dead_code, unused_imports)]
-
 mod budget;
 mod file;
 mod folder;

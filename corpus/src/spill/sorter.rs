@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rayon::slice::ParallelSliceMut;
 use simstore::{Result, threads};
 
-use super::file::{SpillFile, SpillReader};
+use super::file::{MAX_RECORD, SpillFile, SpillReader};
 use super::folder::Temporary;
 
 /// A record that takes the same number of bytes each time.
@@ -129,10 +129,10 @@ impl<R: Fixed> Sorter<R> {
 
     fn write(&self, records: impl Iterator<Item = Result<R>>) -> Result<SpillFile> {
         let mut file = self.temporary.create("sorted")?;
-        let mut bytes = vec![0; R::BYTES];
+        let mut bytes = [0; MAX_RECORD];
         for record in records {
             record?.write(&mut bytes);
-            file.push(&bytes)?;
+            file.push(&bytes[..R::BYTES])?;
         }
         file.finish()
     }
@@ -213,8 +213,7 @@ impl<R: Fixed> Iterator for Merge<R> {
 
 /// The next record of a run.
 fn next<R: Fixed>(run: &mut SpillReader) -> Result<Option<R>> {
-    // The longest record is a pair of the widest numbers.
-    let mut bytes = [0; 32];
+    let mut bytes = [0; MAX_RECORD];
     let bytes = &mut bytes[..R::BYTES];
     Ok(run.fill(bytes)?.then(|| R::read(bytes)))
 }

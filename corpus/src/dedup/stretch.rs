@@ -1,0 +1,117 @@
+//! Documents in memory: all of a corpus, some that follow one another, or those that are told of.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use simstore::{Fingerprint, Result};
+
+use super::listing::changed;
+use super::names::Names;
+use super::preference::Values;
+use crate::{DocumentId, DocumentOptions, IdRef, Item, Record};
+
+/// Documents, numbered from 0 by their places here: their fingerprints, what they are called, and what decides which is kept.
+#[derive(Debug)]
+pub(super) struct Stretch<F> {
+    /// Zero for a document without text.
+    pub(super) fingerprints: Vec<F>,
+    /// The documents without text, ascending.
+    pub(super) empty: Vec<usize>,
+    pub(super) names: Names,
+    /// What decides which document of a cluster is kept.
+    pub(super) values: Values,
+    /// Half of the checksum of each document as it stood in its file, if that is to be known.
+    pub(super) checksums: Option<Vec<u32>>,
+}
+
+impl<F: Fingerprint> Stretch<F> {
+    pub(super) fn new(values: Values, with_checksums: bool) -> Self {
+        Stretch {
+            fingerprints: Vec::new(),
+            empty: Vec::new(),
+            names: Names::default(),
+            values,
+            checksums: with_checksums.then(Vec::new),
+        }
+    }
+
+    /// Of no documents yet, of which the same is kept.
+    pub(super) fn like(&self) -> Self {
+        Stretch::new(self.values.like(), self.checksums.is_some())
+    }
+
+    /// Adds a document.
+    pub(super) fn push(&mut self, item: &Item<F>) {
+        self.names.push(item.position..item.position + 1, &item.id, &item.path, item.line);
+        self.values.push(item.text_bytes, item.extra.as_deref());
+        self.checksums.iter_mut().for_each(|all| all.push(item.checksum as u32));
+        if item.fingerprint.is_none() {
+            self.empty.push(self.fingerprints.len());
+        }
+        self.fingerprints.push(item.fingerprint.unwrap_or_default());
+    }
+
+    /// Adds fingerprints of a file, whose ids count up from the position of the first.
+    pub(super) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
+        let positions = position..position + fingerprints.len() as u64;
+        self.names.push(positions, &DocumentId::Number(position), path, line);
+        self.fingerprints.extend_from_slice(fingerprints);
+    }
+
+    /// Adds a document of others, of which the same is kept.
+    pub(super) fn push_of(&mut self, other: &Stretch<F>, at: usize) {
+        self.names.push_of(&other.names, at);
+        self.values.push_of(&other.values, at);
+        if let (Some(all), Some(others)) = (&mut self.checksums, &other.checksums) {
+            all.push(others[at]);
+        }
+        if other.fingerprint(at).is_none() {
+            self.empty.push(self.fingerprints.len());
+        }
+        self.fingerprints.push(other.fingerprints[at]);
+    }
+
+    /// Number of documents.
+    pub(super) fn len(&self) -> usize {
+        self.fingerprints.len()
+    }
+
+    /// Bytes that they take, besides their fingerprints.
+    pub(super) fn memory_of_names(&self) -> u64 {
+        let checksums = self.checksums.as_ref().map_or(0, |all| all.len() * size_of::<u32>()) as u64;
+        let empty = (self.empty.len() * size_of::<usize>()) as u64;
+        empty + checksums + self.names.memory() + self.values.memory()
+    }
+
+    /// Bytes that they take.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory_of_names() + self.len() as u64 * F::BYTES as u64
+    }
+
+    /// The fingerprint, if the document has one.
+    pub(super) fn fingerprint(&self, at: usize) -> Option<F> {
+        self.empty.binary_search(&at).is_err().then(|| self.fingerprints[at])
+    }
+
+    pub(super) fn id(&self, at: usize) -> IdRef<'_> {
+        self.names.id(at)
+    }
+
+    /// Where a document stands: `FILE:LINE`.
+    pub(super) fn place(&self, at: usize) -> String {
+        self.names.place(at)
+    }
+
+    /// Fails unless a record that was read again is what a document was made of.
+    pub(super) fn check_unchanged(
+        &self,
+        at: usize,
+        record: &Record,
+        options: &DocumentOptions,
+    ) -> Result<()> {
+        match &self.checksums {
+            Some(all) if all[at] != record.checksum(options) as u32 => Err(changed(&self.place(at))),
+            _ => Ok(()),
+        }
+    }
+}
