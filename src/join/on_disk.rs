@@ -420,6 +420,14 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
         self.files.iter().map(|file| file.count::<F>() as u64).sum()
     }
 
+    /// Visits all of them, ascending, some at a time.
+    ///
+    /// # Errors
+    /// That of the visitor, and [`Error::Io`] if a file cannot be read.
+    pub fn visit(&self, mut visitor: impl FnMut(&[F]) -> Result<()>) -> Result<()> {
+        self.files.iter().try_for_each(|file| file.visit(&mut visitor))
+    }
+
     /// What has been moved so far.
     pub fn moved(&self) -> Moved {
         self.place.moved()

@@ -135,6 +135,12 @@ impl Temporary {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Others have written so many bytes there, and removed them again; so many were there at most.
+    pub(crate) fn moved(&self, written: u64, most: u64) {
+        self.written.fetch_add(written, Ordering::Relaxed);
+        self.most.fetch_max(self.held() + most, Ordering::Relaxed);
+    }
+
     /// So many bytes are going to be there at most.
     #[allow(dead_code, reason = "the join will tell")]
     pub(crate) fn expect(&self, bytes: u64) {

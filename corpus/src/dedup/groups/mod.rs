@@ -1,18 +1,41 @@
 //! The fingerprints of a corpus: equal ones grouped, near groups joined.
 
-use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
-
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
-use simstore::batch::{BatchMatch, BatchMethod};
-use simstore::join::{self, Components, Pair};
+use simstore::join::Pair;
 use simstore::{Fingerprint, Result};
 
 use super::against::{Against, Stored};
 use super::corpus::Corpus;
 use crate::Watch;
 use crate::watch::Step;
+
+mod in_memory;
+mod on_disk;
+mod stored;
+
+/// What is looked for.
+#[derive(Clone, Copy)]
+struct LookedFor<'a, F: Fingerprint> {
+    distance: u32,
+    /// Whether all pairs are to be known.
+    with_pairs: bool,
+    stores: &'a [Against<F>],
+}
+
+/// The fingerprints of which there is something to tell: those of several documents, and those that are near others.
+struct Near<F> {
+    /// The fingerprints, ascending.
+    values: Vec<F>,
+    /// Of each, the place of the first of its cluster.
+    firsts: Vec<usize>,
+    /// Near ones, by their places, if they are asked for.
+    pairs: Vec<Pair>,
+    /// What is near in stores: the place, and what is; by place, then the nearest first.
+    stored: Vec<(usize, Stored<F>)>,
+    /// Number of distinct fingerprints.
+    distinct: usize,
+}
 
 /// Which documents are near which: the groups of equal fingerprints that have several documents, or a near group, or
 /// something near in a store.
@@ -41,101 +64,20 @@ impl<F: Fingerprint> Groups<F> {
         stores: &[Against<F>],
         watch: &dyn Watch,
     ) -> Result<Self> {
+        let looked_for = LookedFor { distance, with_pairs, stores };
         let step = Step::new(watch, "pairs found");
         step.add(0)?;
-        let mut sorted = Vec::with_capacity(corpus.len() - corpus.empty());
-        corpus.visit_fingerprints(|_, some| {
-            sorted.extend_from_slice(some);
-            step.add(0)
-        })?;
-        join::sort(&mut sorted);
-        // All but one of each are moved to the end.
-        let mut repeated: Vec<F> = Vec::new();
-        let distinct = {
-            let mut last = 0;
-            for at in 1..sorted.len() {
-                if sorted[at] == sorted[last] {
-                    if repeated.last() != Some(&sorted[at]) {
-                        repeated.push(sorted[at]);
-                    }
-                } else {
-                    last += 1;
-                    sorted[last] = sorted[at];
-                }
-            }
-            sorted.truncate(last + 1);
-            sorted
+        let Near { values, firsts, pairs, stored, distinct } = match corpus.spilled() {
+            None => in_memory::near(corpus, looked_for, &step)?,
+            Some(spilled) => on_disk::near(corpus, &spilled.room, looked_for, &step)?,
         };
-        let near = Mutex::new((Components::new(distinct.len()), Vec::new()));
-        join::visit_pairs(&distinct, distance, |batch| {
-            if step.add(batch.len() as u64).is_err() {
-                return ControlFlow::Break(());
-            }
-            // A thread that has panicked while it held the lock ends the command anyway.
-            let (components, pairs) = &mut *near.lock().unwrap_or_else(PoisonError::into_inner);
-            batch.iter().for_each(|pair| components.connect(pair.a, pair.b));
-            if with_pairs {
-                pairs.extend_from_slice(batch);
-            }
-            ControlFlow::Continue(())
-        })?;
         step.add(0)?;
-        let (mut components, mut pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
-
-        let stored = Mutex::new(Vec::new());
-        for (at, store) in stores.iter().enumerate() {
-            let Some(store) = store.snapshot() else { continue };
-            store.batch_visit(&distinct, distance, BatchMethod::Auto, |some| {
-                let found = some.iter().map(|near| (at, *near));
-                stored.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
-                if step.add(0).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-        }
-        let mut stored: Vec<(usize, BatchMatch<F>)> =
-            stored.into_inner().unwrap_or_else(PoisonError::into_inner);
-        step.add(0)?;
-        // Near the same one of a store is connected too.
-        let key = |(store, near): &(usize, BatchMatch<F>)| (*store, near.found.fingerprint, near.found.id);
-        stored.sort_unstable_by_key(|near| (key(near), near.1.query));
-        // What is in several segments.
-        stored.dedup();
-        for near in stored.chunk_by(|a, b| key(a) == key(b)) {
-            near.iter().for_each(|(_, other)| components.connect(near[0].1.query, other.query));
-        }
-
-        // From here on only the few of which there is something to tell.
-        let mut told: BitVec = BitVec::repeat(false, distinct.len());
-        for place in 0..distinct.len() {
-            let first = components.first(place);
-            if first != place {
-                told.set(place, true);
-                told.set(first, true);
-            }
-        }
-        repeated
-            .iter()
-            .filter_map(|value| distinct.binary_search(value).ok())
-            .for_each(|at| told.set(at, true));
-        stored.iter().for_each(|(_, near)| told.set(near.query, true));
-        let places: Vec<usize> = told.iter_ones().collect();
-        let values: Vec<F> = places.iter().map(|&place| distinct[place]).collect();
-        // Each of them is among the places.
-        let group_of = |place: usize| places.partition_point(|&other| other < place);
-        let firsts = places.iter().map(|&place| group_of(components.first(place))).collect();
-        for pair in &mut pairs {
-            (pair.a, pair.b) = (group_of(pair.a), group_of(pair.b));
-        }
-        let mut stored: Vec<(usize, Stored<F>)> = stored
-            .into_iter()
-            .map(|(store, near)| (group_of(near.query), Stored { store, found: near.found }))
-            .collect();
-        stored.sort_unstable_by_key(|(group, near)| (*group, near.order()));
-        let (count, _) = (distinct.len(), drop(distinct));
+        drop(step);
         let (documents, starts) = documents_of(&values, corpus)?;
         let mut told = documents.clone();
         told.par_sort_unstable();
         corpus.recall(told, watch)?;
-        Ok(Groups { documents, starts, firsts, pairs, stored, distinct: count })
+        Ok(Groups { documents, starts, firsts, pairs, stored, distinct })
     }
 
     /// Number of distinct fingerprints.
