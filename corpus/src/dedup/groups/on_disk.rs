@@ -37,8 +37,8 @@ pub(super) fn near<F: Fingerprint>(
     let count = (corpus.len() - corpus.empty()) as u64;
     // Those of the first table, and those of another one.
     room.temporary.expect(room.temporary.held() + 2 * count * F::BYTES as u64);
-    let mut join =
-        JoinOnDisk::<F>::create(&fs, &folder, count, distance, memory / SHARES * (SHARES - 1)).map_err(explain)?;
+    let mut join = JoinOnDisk::<F>::create(&fs, &folder, count, distance, memory / SHARES * (SHARES - 1))
+        .map_err(explain)?;
     corpus.visit_fingerprints(|_, some| {
         step.add(0)?;
         join.push(some).map_err(explain)
