@@ -33,7 +33,8 @@ fn main() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let mut join = JoinOnDisk::<u64>::create(&fs, folder.path(), count, distance, memory).expect("a join");
+    let parts = JoinOnDisk::<u64>::choose_parts(count, distance, memory).expect("a distance");
+    let mut join = JoinOnDisk::create(&fs, folder.path(), parts, memory).expect("a join");
     let mut state = 1;
     let mut some = Vec::new();
     for start in (0..count).step_by(1 << 16) {

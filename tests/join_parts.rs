@@ -242,7 +242,8 @@ fn joined_on(
     distance: u32,
     memory: u64,
 ) -> Result<OnDisk<u64>, Error> {
-    let mut join = JoinOnDisk::<u64>::create(fs, folder, values.len() as u64, distance, memory)?;
+    let parts = JoinOnDisk::<u64>::choose_parts(values.len() as u64, distance, memory)?;
+    let mut join = JoinOnDisk::create(fs, folder, parts, memory)?;
     values.chunks(1000).try_for_each(|some| join.push(some))?;
     let (mut distinct, mut repeated) = (Vec::new(), Vec::new());
     let mut join = join.collapse(|some, several| {

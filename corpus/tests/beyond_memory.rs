@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use simstore::{Error, Result};
 use simstore_corpus::dedup::{self, Answer, Files, Found, Keep, Options, Source, Totals};
-use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Notice, Watch};
+use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Notice, Progress, Watch};
 
 use crate::{Folder, Random};
 
@@ -214,4 +215,80 @@ fn what_is_too_much_in_any_case_is_refused() {
     let Error::Refused(message) = refused else { panic!("{refused:?}") };
     assert!(message.contains("20,000 documents are near others"), "{message}");
     assert!(message.contains("option `memory`"), "{message}");
+}
+
+/// Stops a run when so many tables of the join have been kept.
+struct StopsAfter<'a> {
+    folder: &'a Path,
+    tables: usize,
+    told: Told,
+}
+
+impl Watch for StopsAfter<'_> {
+    fn progress(&self, _: &Progress) -> ControlFlow<()> {
+        match joined_tables(self.folder).len() < self.tables {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    }
+    fn notice(&self, notice: &Notice<'_>) {
+        self.told.notice(notice);
+    }
+}
+
+fn joined_tables(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.to_string_lossy().ends_with(".joined.zst")).collect()
+}
+
+#[test]
+fn tables_that_are_joined_are_not_joined_again() {
+    for with_pairs in [false, true] {
+        let folder = Folder::new();
+        let input = folder.file("a.jsonl", documents(|_, i| Some(format!("\"d{i}\""))));
+        let resume = folder.0.path().join("parts");
+        let options = Options {
+            distance: Some(2),
+            pairs: with_pairs,
+            resume: Some(resume.clone()),
+            memory: Some(LITTLE),
+            temporary: Some(folder.0.path().to_path_buf()),
+            ..Options::default()
+        };
+        let inputs =
+            || Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap().skip_bad(true);
+        let run = |watch: &dyn Watch| dedup::find(inputs().into(), &options, Files::default(), watch);
+        let clusters = |answer: Answer| -> Vec<String> {
+            found(answer).clusters().map(|cluster| format!("{:?}", cluster.unwrap())).collect()
+        };
+        let was_there = |told: &Told, count: usize| {
+            let expected = format!("of 3 tables of the join, {count} had been joined before");
+            let told = told.0.lock().unwrap();
+            assert!(told.contains(&expected), "{told:?}");
+        };
+        fs::create_dir(&resume).unwrap();
+        let stops = StopsAfter { folder: &resume, tables: 2, told: Told::default() };
+        assert!(matches!(run(&stops), Err(Error::Cancelled)));
+        assert_eq!(joined_tables(&resume).len(), 2);
+        let told = Told::default();
+        let expected = clusters(run(&told).unwrap());
+        was_there(&told, 2);
+        assert!(expected.len() > 10);
+        // One is damaged, another is gone.
+        let tables = joined_tables(&resume);
+        assert_eq!(tables.len(), 3);
+        let mut bytes = fs::read(&tables[0]).unwrap();
+        bytes[20] ^= 1;
+        fs::write(&tables[0], bytes).unwrap();
+        fs::remove_file(&tables[1]).unwrap();
+        let told = Told::default();
+        assert!(clusters(run(&told).unwrap()) == expected);
+        was_there(&told, 1);
+        // What is in them is taken: of other fingerprints they are others.
+        let told = Told::default();
+        assert!(clusters(run(&told).unwrap()) == expected);
+        was_there(&told, 3);
+        let without = Options { memory: None, resume: None, ..options.clone() };
+        assert!(clusters(dedup::find(inputs().into(), &without, Files::default(), &()).unwrap()) == expected);
+    }
 }

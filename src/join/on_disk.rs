@@ -32,7 +32,8 @@ use crate::threads::{self, Process};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-/// let mut join = JoinOnDisk::<u64>::create(&fs, folder.path(), 4, 3, 1 << 20)?;
+/// let parts = JoinOnDisk::<u64>::choose_parts(4, 3, 1 << 20)?;
+/// let mut join = JoinOnDisk::create(&fs, folder.path(), parts, 1 << 20)?;
 /// join.push(&[0b0111, u64::MAX, 0b0000, 0b0111])?;
 /// let mut distinct = Vec::new();
 /// let mut join = join.collapse(|some, repeated| {
@@ -281,16 +282,29 @@ impl<F: Fingerprint> Routed<F> {
 }
 
 impl<F: Fingerprint> JoinOnDisk<F> {
-    /// A join of about `count` fingerprints within `distance` bits, whose files go to a folder that is there, and that is this
-    /// join's own. It takes about `memory` bytes; a few MiB at least.
+    /// The most parts that a table can have: so many files are open at a time.
+    pub const MAX_PARTS: usize = MAX_FILES;
+
+    /// Parts for about `count` fingerprints and so much memory, in bytes; [`JoinOnDisk::MAX_PARTS`] at most.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], [`Error::Thread`] if no thread can be
-    /// started.
-    pub fn create(fs: &Arc<dyn Fs>, folder: &Path, count: u64, distance: u32, memory: u64) -> Result<Self> {
+    /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`].
+    pub fn choose_parts(count: u64, distance: u32, memory: u64) -> Result<Parts<F>> {
+        Parts::with_parts(distance, parts_for::<F>(count, memory))
+    }
+
+    /// A join by these parts, whose files go to a folder that is there, and that is this join's own. It takes about `memory` bytes,
+    /// whatever is pushed; a few MiB at least. A part that is too large for the memory is divided further.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if there are more than [`JoinOnDisk::MAX_PARTS`], [`Error::Thread`] if no thread can be started.
+    pub fn create(fs: &Arc<dyn Fs>, folder: &Path, parts: Parts<F>, memory: u64) -> Result<Self> {
+        if parts.parts() > Self::MAX_PARTS {
+            let (parts, most) = (parts.parts(), Self::MAX_PARTS);
+            return Err(Error::BadArgument(format!("{parts} parts: expected up to {most} on disk")));
+        }
         threads::ensure_pool()?;
         let place = Place { fs: fs.clone(), folder: folder.to_path_buf(), moved: Arc::default() };
-        let parts = Parts::<F>::with_parts(distance, parts_for::<F>(count, memory))?;
         let routed = Routed::new(parts.table(0), &place, memory / 8);
         Ok(JoinOnDisk { place, parts, memory, routed })
     }

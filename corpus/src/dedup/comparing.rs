@@ -10,7 +10,7 @@ use super::against::{Against, Stored};
 use super::clusters::{self, Cluster, Representative};
 use super::corpus::Corpus;
 use super::feature_sets::FeatureSets;
-use super::groups::Groups;
+use super::groups::{Groups, Resume};
 use super::job::check_unchanged;
 use super::listing::Listing;
 use super::nearness::Nearness;
@@ -19,6 +19,7 @@ use super::preference::Keep;
 use super::similar::{Similar, Wanted};
 use super::similarity::Texts;
 use super::sketches::Sketches;
+use crate::output::Unfinished;
 use crate::spill::Temporary;
 use crate::watch::Step;
 use crate::{Inputs, Watch};
@@ -45,6 +46,7 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
     /// How similar documents are found in each, if they are stores of such.
     pub(super) settings: Vec<SimilarSettings>,
     pub(super) temporary: &'a Arc<Temporary>,
+    pub(super) unfinished: &'a Unfinished,
     pub(super) watch: &'a dyn Watch,
 }
 
@@ -86,7 +88,9 @@ impl<F: Fingerprint> Comparing<'_, F> {
         };
         let verify = self.options.verify_text;
         let with_pairs = self.pairs || verify.is_some() || cluster_by == ClusterBy::Stars;
-        let groups = Groups::new(corpus, distance, with_pairs, self.stores, self.watch)?;
+        let unfinished = self.unfinished;
+        let resume = self.options.resume.as_deref().map(|folder| Resume { folder, unfinished });
+        let groups = Groups::new(corpus, distance, with_pairs, self.stores, resume, self.watch)?;
         // Before work that would be in vain.
         check_unchanged(self.listing, self.inputs)?;
         let texts = match verify {

@@ -175,6 +175,7 @@ pub(super) fn find<F: Fingerprint>(
         stores: &against,
         settings,
         temporary,
+        unfinished: &outputs.files().unfinished,
         watch,
     };
     let (nearness, clusters) = comparing.run()?;

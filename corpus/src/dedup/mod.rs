@@ -57,6 +57,7 @@ mod preference;
 mod reading;
 mod repeated;
 mod rows;
+mod sealed;
 mod similar;
 mod similarity;
 mod sketches;

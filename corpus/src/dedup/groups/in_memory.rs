@@ -13,7 +13,7 @@ use crate::watch::Step;
 
 pub(super) fn near<F: Fingerprint>(
     corpus: &Corpus<F>,
-    LookedFor { distance, with_pairs, stores }: LookedFor<'_, F>,
+    LookedFor { distance, with_pairs, stores, .. }: LookedFor<'_, F>,
     step: &Step<'_>,
 ) -> Result<Near<F>> {
     let mut sorted = Vec::with_capacity(corpus.len() - corpus.empty());

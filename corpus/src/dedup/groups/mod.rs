@@ -1,5 +1,7 @@
 //! The fingerprints of a corpus: equal ones grouped, near groups joined.
 
+use std::path::Path;
+
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
 use simstore::join::Pair;
@@ -8,9 +10,11 @@ use simstore::{Fingerprint, Result};
 use super::against::{Against, Stored};
 use super::corpus::Corpus;
 use crate::Watch;
+use crate::output::Unfinished;
 use crate::watch::Step;
 
 mod in_memory;
+mod joined;
 mod on_disk;
 mod stored;
 
@@ -21,6 +25,14 @@ struct LookedFor<'a, F: Fingerprint> {
     /// Whether all pairs are to be known.
     with_pairs: bool,
     stores: &'a [Against<F>],
+    resume: Option<Resume<'a>>,
+}
+
+/// Where what has been joined is kept, so that a run carries on.
+#[derive(Clone, Copy)]
+pub(super) struct Resume<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) unfinished: &'a Unfinished,
 }
 
 /// The fingerprints of which there is something to tell: those of several documents, and those that are near others.
@@ -62,14 +74,15 @@ impl<F: Fingerprint> Groups<F> {
         distance: u32,
         with_pairs: bool,
         stores: &[Against<F>],
+        resume: Option<Resume<'_>>,
         watch: &dyn Watch,
     ) -> Result<Self> {
-        let looked_for = LookedFor { distance, with_pairs, stores };
+        let looked_for = LookedFor { distance, with_pairs, stores, resume };
         let step = Step::new(watch, "pairs found");
         step.add(0)?;
         let Near { values, firsts, pairs, stored, distinct } = match corpus.spilled() {
             None => in_memory::near(corpus, looked_for, &step)?,
-            Some(spilled) => on_disk::near(corpus, &spilled.room, looked_for, &step)?,
+            Some(spilled) => on_disk::near(corpus, &spilled.room, looked_for, watch, &step)?,
         };
         step.add(0)?;
         drop(step);
@@ -216,7 +229,7 @@ mod tests {
         for (position, &fingerprint) in (0..).zip(&fingerprints) {
             corpus.push(&Item::new(position, fingerprint));
         }
-        let groups = Groups::new(&corpus, 2, true, &[], &()).unwrap();
+        let groups = Groups::new(&corpus, 2, true, &[], None, &()).unwrap();
         let mut expected = Vec::new();
         for (a, x) in fingerprints.iter().enumerate() {
             for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {

@@ -9,10 +9,12 @@ use simstore::join::{Components, DistinctOnDisk, Forest, JoinOnDisk, NearPair, P
 use simstore::{Error, Fingerprint, Result};
 
 use super::super::corpus::{Corpus, Room};
+use super::joined::Joined;
 use super::stored::NearStored;
-use super::{LookedFor, Near, stored};
-use crate::numbers::bytes;
+use super::{LookedFor, Near, Resume, stored};
+use crate::numbers::{bytes, count_of};
 use crate::watch::Step;
+use crate::{Notice, Watch};
 
 /// One of so many shares of the memory is for the queries of a batch, or what is found; the others are for the join.
 const SHARES: u64 = 4;
@@ -26,7 +28,8 @@ struct Found<F> {
 pub(super) fn near<F: Fingerprint>(
     corpus: &Corpus<F>,
     room: &Room,
-    LookedFor { distance, with_pairs, stores }: LookedFor<'_, F>,
+    LookedFor { distance, with_pairs, stores, resume }: LookedFor<'_, F>,
+    watch: &dyn Watch,
     step: &Step<'_>,
 ) -> Result<Near<F>> {
     let explain = |error| room.temporary.explain(error);
@@ -37,8 +40,17 @@ pub(super) fn near<F: Fingerprint>(
     let count = (corpus.len() - corpus.empty()) as u64;
     // Those of the first table, and those of another one.
     room.temporary.expect(room.temporary.held() + 2 * count * F::BYTES as u64);
-    let mut join = JoinOnDisk::<F>::create(&fs, &folder, count, distance, memory / SHARES * (SHARES - 1))
-        .map_err(explain)?;
+    let of_join = memory / SHARES * (SHARES - 1);
+    let parts = JoinOnDisk::choose_parts(count, distance, of_join)?;
+    let (joined, parts) = match resume {
+        None => (None, parts),
+        Some(Resume { folder, unfinished }) => {
+            let joined = Joined::new(folder, unfinished, corpus, count, distance, with_pairs, step)?;
+            let (joined, parts) = joined.with_parts(parts, JoinOnDisk::<F>::MAX_PARTS)?;
+            (Some(joined), parts)
+        }
+    };
+    let mut join = JoinOnDisk::create(&fs, &folder, parts, of_join).map_err(explain)?;
     corpus.visit_fingerprints(|_, some| {
         step.add(0)?;
         join.push(some).map_err(explain)
@@ -52,7 +64,8 @@ pub(super) fn near<F: Fingerprint>(
         })
         .map_err(explain)?;
     let mut stored = look_up(&distinct, distance, stores, memory / SHARES, step).map_err(explain)?;
-    let found = join_tables(&mut distinct, with_pairs, room, step).map_err(explain)?;
+    let joining = Joining { with_pairs, joined, room, watch, step };
+    let found = joining.all(&mut distinct).map_err(explain)?;
     let moved = distinct.moved();
     room.temporary.moved(moved.written, moved.most);
     let count = distinct.count() as usize;
@@ -110,24 +123,80 @@ fn look_up<F: Fingerprint>(
 }
 
 /// Joins one table after the other.
-fn join_tables<F: Fingerprint>(
-    distinct: &mut DistinctOnDisk<F>,
+struct Joining<'a> {
     with_pairs: bool,
-    room: &Room,
-    step: &Step<'_>,
-) -> Result<Found<F>> {
-    let found = Mutex::new(Found { forest: Forest::new(), pairs: Vec::new() });
-    let failed = Mutex::new(None);
-    for table in 0..distinct.parts().tables() {
+    /// Where what tables have found is kept.
+    joined: Option<Joined<'a>>,
+    room: &'a Room,
+    watch: &'a dyn Watch,
+    step: &'a Step<'a>,
+}
+
+impl Joining<'_> {
+    fn all<F: Fingerprint>(&self, distinct: &mut DistinctOnDisk<F>) -> Result<Found<F>> {
+        let mut all = Found { forest: Forest::new(), pairs: Vec::new() };
+        let mut found_there = 0;
+        for table in 0..distinct.parts().tables() {
+            if self.read(table, &mut all)? {
+                found_there += 1;
+                continue;
+            }
+            let Found { forest, mut pairs } = self.table(table, distinct)?;
+            let edges = forest.into_edges();
+            if let Some(joined) = &self.joined {
+                if self.with_pairs {
+                    pairs.par_sort_unstable();
+                    joined.write(table, &pairs)?;
+                } else {
+                    let edge = |&(a, b): &(F, F)| NearPair { a, b, distance: 0 };
+                    joined.write(table, &edges.iter().map(edge).collect::<Vec<_>>())?;
+                }
+            }
+            edges.into_iter().for_each(|(first, other)| all.forest.connect(first, other));
+            all.pairs.append(&mut pairs);
+        }
+        if self.joined.is_some() {
+            let tables = distinct.parts().tables();
+            self.watch.notice(&Notice::Remark(&format!(
+                "of {} of the join, {found_there} had been joined before",
+                count_of(tables as u64, "table")
+            )));
+        }
+        Ok(all)
+    }
+
+    /// Takes what a table has found before, if it is there.
+    fn read<F: Fingerprint>(&self, table: usize, all: &mut Found<F>) -> Result<bool> {
+        let Some(joined) = &self.joined else { return Ok(false) };
+        let read = joined.read(table, |pair| {
+            all.forest.connect(pair.a, pair.b);
+            if self.with_pairs {
+                all.pairs.push(pair);
+            }
+            self.step.add(1)?;
+            all.check(self.room)
+        })?;
+        match read {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(reason)) => {
+                self.watch.notice(&Notice::Warning(&format!("{reason}; the table is joined again")));
+                Ok(false)
+            }
+        }
+    }
+
+    fn table<F: Fingerprint>(&self, table: usize, distinct: &mut DistinctOnDisk<F>) -> Result<Found<F>> {
+        let found = Mutex::new(Found { forest: Forest::new(), pairs: Vec::new() });
+        let failed = Mutex::new(None);
         let joined = distinct.join(table, |some| {
             // A thread that has panicked while it held a lock ends the command anyway.
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             found.forest.connect_pairs(some);
-            if with_pairs {
+            if self.with_pairs {
                 found.pairs.extend_from_slice(some);
             }
-            let memory = found.forest.memory() + (found.pairs.len() * size_of::<NearPair<F>>()) as u64;
-            match step.add(some.len() as u64).and_then(|()| check(memory, room)) {
+            match self.step.add(some.len() as u64).and_then(|()| found.check(self.room)) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -140,8 +209,14 @@ fn join_tables<F: Fingerprint>(
             return Err(error);
         }
         joined?;
+        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
-    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl<F: Fingerprint> Found<F> {
+    fn check(&self, room: &Room) -> Result<()> {
+        check(self.forest.memory() + (self.pairs.len() * size_of::<NearPair<F>>()) as u64, room)
+    }
 }
 
 /// Refuses what leaves too little memory for the join.

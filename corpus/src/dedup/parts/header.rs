@@ -6,19 +6,14 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use simstore::{Error, Result};
-use xxhash_rust::xxh3::xxh3_64;
+use simstore::Result;
 
+use super::super::sealed::path_of;
 use crate::section::Section;
 
 pub(super) const VERSION: u32 = 2;
 pub(super) const VERSION_WITH_SKETCHES: u32 = 3;
 pub(super) const VERSION_OF_SECTIONS: u32 = 4;
-/// The longest line: a longer one is neither written nor read.
-pub(super) const MAX_LINE_BYTES: usize = 1 << 26;
-/// What follows the frame: a frame of Zstandard that its readers skip, with 8 bytes in it.
-pub(super) const TRAILER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
-pub(super) const TRAILER_BYTES: u64 = 16;
 
 /// What a part holds: which files, and how they were read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,10 +120,6 @@ impl SectionEnd {
 impl Header {
     /// A part is found by what it holds: of other files, or read in another way, it has another name.
     pub(super) fn path(&self, folder: &Path) -> Result<PathBuf> {
-        Ok(folder.join(format!("{:016x}.part.zst", xxh3_64(&json(self)?))))
+        path_of(folder, self, "part.zst")
     }
-}
-
-pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
 }

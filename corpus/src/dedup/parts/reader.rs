@@ -1,17 +1,13 @@
 //! Reading a part.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Sketched;
-use xxhash_rust::xxh3::Xxh3;
 
-use super::header::{
-    DocumentLine, End, Header, LineId, MAX_LINE_BYTES, Modified, SectionEnd, TRAILER, TRAILER_BYTES,
-};
+use super::super::sealed::SealedLines;
+use super::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
 use crate::{DocumentId, Item};
 
 /// What is before a part: documents of all inputs, and lines of the file of a section.
@@ -24,7 +20,7 @@ pub(super) struct First {
 /// A part that is there.
 pub(super) struct Part {
     path: PathBuf,
-    lines: Lines,
+    lines: SealedLines,
     /// When each file was modified last, before it was read.
     pub(super) modified: Vec<Option<u64>>,
     documents: Documents,
@@ -39,59 +35,10 @@ struct Documents {
     is_section: bool,
 }
 
-/// Lines of bounded length.
-struct Lines {
-    reader: BufReader<zstd::Decoder<'static, BufReader<Take<File>>>>,
-    line: Vec<u8>,
-}
-
-impl Lines {
-    fn next(&mut self) -> Result<&[u8], String> {
-        self.line.clear();
-        let read = (&mut self.reader).take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut self.line);
-        read.map_err(|error| format!("cannot read: {error}"))?;
-        match self.line.split_last() {
-            Some((b'\n', line)) => Ok(line),
-            _ if self.line.len() > MAX_LINE_BYTES => {
-                Err(format!("a line is longer than {MAX_LINE_BYTES} bytes"))
-            }
-            _ => Err("the end is missing".to_owned()),
-        }
-    }
-}
-
-/// The frame of a part, if its checksum is right.
-fn frame(path: &Path) -> Result<Take<File>, String> {
-    let failed = |error: io::Error| format!("cannot read: {error}");
-    let mut file = File::open(path).map_err(failed)?;
-    let bytes = file.metadata().map_err(failed)?.len();
-    let Some(frame_bytes) = bytes.checked_sub(TRAILER_BYTES) else {
-        return Err("damaged: it is too short".to_owned());
-    };
-    let (mut hash, mut buffer) = (Xxh3::new(), vec![0; 1 << 16]);
-    let mut frame = (&mut file).take(frame_bytes);
-    loop {
-        match frame.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => hash.update(&buffer[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
-    let mut trailer = [0; TRAILER_BYTES as usize];
-    file.read_exact(&mut trailer).map_err(failed)?;
-    if trailer[..8] != TRAILER || trailer[8..] != hash.digest().to_le_bytes() {
-        return Err("damaged: its checksum is wrong".to_owned());
-    }
-    file.rewind().map_err(failed)?;
-    Ok(file.take(frame_bytes))
-}
-
 impl Part {
     /// Opens a part; a reason if it is damaged or another one.
     pub(super) fn open(path: &Path, expected: &Header) -> Result<Part, String> {
-        let decoder = zstd::Decoder::new(frame(path)?).map_err(|error| format!("cannot read: {error}"))?;
-        let mut lines = Lines { reader: BufReader::new(decoder), line: Vec::new() };
+        let mut lines = SealedLines::open(path)?;
         let header: Header = serde_json::from_slice(lines.next()?)
             .map_err(|error| format!("line 1: no header of a part: {error}"))?;
         if header != *expected {

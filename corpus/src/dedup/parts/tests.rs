@@ -455,7 +455,7 @@ fn parts_of_whole_files_keep_their_names() {
     };
     let name = |section| header(section).path(Path::new("")).unwrap();
     assert_ne!(name(None), name(Some([0, 7])));
-    let text = String::from_utf8(super::header::json(&header(None)).unwrap()).unwrap();
+    let text = String::from_utf8(crate::dedup::sealed::json(&header(None)).unwrap()).unwrap();
     assert!(!text.contains("section"), "{text}");
     assert!(matches!("0/3".parse::<Shard>(), Err(Error::BadArgument(_))));
 }

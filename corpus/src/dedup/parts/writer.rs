@@ -1,40 +1,20 @@
 //! Writing a part.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result};
-use xxhash_rust::xxh3::Xxh3;
 
-use super::header::{DocumentLine, End, Header, LineId, MAX_LINE_BYTES, Modified, SectionEnd, TRAILER, json};
-use crate::output::{Output, Unfinished};
+use super::super::sealed::{MAX_LINE_BYTES, SealedWriter, json};
+use super::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
+use crate::output::Unfinished;
 use crate::{DocumentId, Item};
 
 /// A part that is being written.
 pub(super) struct Writer {
-    path: PathBuf,
-    frame: zstd::Encoder<'static, Hashed>,
+    lines: SealedWriter,
     /// Lines of documents so far.
     count: u64,
     is_section: bool,
-}
-
-/// An output, and the checksum of what it got.
-struct Hashed {
-    output: Output,
-    hash: Xxh3,
-}
-
-impl Write for Hashed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = Write::write(&mut self.output, bytes)?;
-        self.hash.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Write::flush(&mut self.output)
-    }
 }
 
 impl Writer {
@@ -44,24 +24,16 @@ impl Writer {
         modified: &[Option<u64>],
         unfinished: &Unfinished,
     ) -> Result<Writer> {
-        let output = Hashed { output: Output::create_as_it_is(path, unfinished)?, hash: Xxh3::new() };
-        let frame = zstd::Encoder::new(output, 1).map_err(Error::io(path, "write"))?;
-        let is_section = header.section.is_some();
-        let mut writer = Writer { path: path.to_path_buf(), frame, count: 0, is_section };
-        writer.push(&json(header)?)?;
-        writer.push(&json(&Modified { modified: modified.to_vec() })?)?;
-        Ok(writer)
-    }
-
-    fn push(&mut self, line: &[u8]) -> Result<()> {
-        let written = self.frame.write_all(line).and_then(|()| self.frame.write_all(b"\n"));
-        written.map_err(Error::io(&self.path, "write"))
+        let mut lines = SealedWriter::create(path, unfinished)?;
+        lines.push(&json(header)?)?;
+        lines.push(&json(&Modified { modified: modified.to_vec() })?)?;
+        Ok(Writer { lines, count: 0, is_section: header.section.is_some() })
     }
 
     /// Writes malformed documents up to a position, counted from 0 in the part.
     pub(super) fn push_bad(&mut self, up_to: u64) -> Result<()> {
         while self.count < up_to {
-            self.push(b"null")?;
+            self.lines.push(b"null")?;
             self.count += 1;
         }
         Ok(())
@@ -95,7 +67,7 @@ impl Writer {
                 item.line
             )));
         }
-        self.push(&line)?;
+        self.lines.push(&line)?;
         self.count += 1;
         Ok(())
     }
@@ -104,11 +76,8 @@ impl Writer {
     pub(super) fn finish(mut self, section: Option<SectionEnd>) -> Result<()> {
         let (lines, rest) = (section.map(|end| end.lines), section.map(|end| end.is_rest));
         let end = json(&End { end: self.count, lines, rest })?;
-        self.push(&end)?;
-        let Hashed { mut output, hash } = self.frame.finish().map_err(Error::io(&self.path, "write"))?;
-        output.push(&TRAILER)?;
-        output.push(&hash.digest().to_le_bytes())?;
-        output.finish()
+        self.lines.push(&end)?;
+        self.lines.finish()
     }
 }
 

@@ -1,0 +1,128 @@
+//! Files of lines that are kept for later runs: a frame of Zstandard, and a checksum behind it, as `format-spec/part.md` says.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, Take, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use simstore::{Error, Result};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::output::{Output, Unfinished};
+
+/// The longest line: a longer one is neither written nor read.
+pub(super) const MAX_LINE_BYTES: usize = 1 << 26;
+/// What follows the frame: a frame of Zstandard that its readers skip, with 8 bytes in it.
+const TRAILER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
+const TRAILER_BYTES: u64 = 16;
+
+/// A line.
+pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
+}
+
+/// The place of a file that is found by what its first line says: with another one it has another name.
+pub(super) fn path_of(folder: &Path, header: &impl Serialize, ending: &str) -> Result<PathBuf> {
+    Ok(folder.join(format!("{:016x}.{ending}", xxh3_64(&json(header)?))))
+}
+
+/// A file that is being written.
+pub(super) struct SealedWriter {
+    path: PathBuf,
+    frame: zstd::Encoder<'static, Hashed>,
+}
+
+/// An output, and the checksum of what it got.
+struct Hashed {
+    output: Output,
+    hash: Xxh3,
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = Write::write(&mut self.output, bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Write::flush(&mut self.output)
+    }
+}
+
+impl SealedWriter {
+    pub(super) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+        let output = Hashed { output: Output::create_as_it_is(path, unfinished)?, hash: Xxh3::new() };
+        let frame = zstd::Encoder::new(output, 1).map_err(Error::io(path, "write"))?;
+        Ok(SealedWriter { path: path.to_path_buf(), frame })
+    }
+
+    /// Adds a line.
+    pub(super) fn push(&mut self, line: &[u8]) -> Result<()> {
+        let written = self.frame.write_all(line).and_then(|()| self.frame.write_all(b"\n"));
+        written.map_err(Error::io(&self.path, "write"))
+    }
+
+    /// Gives the file its name.
+    pub(super) fn finish(self) -> Result<()> {
+        let Hashed { mut output, hash } = self.frame.finish().map_err(Error::io(&self.path, "write"))?;
+        output.push(&TRAILER)?;
+        output.push(&hash.digest().to_le_bytes())?;
+        output.finish()
+    }
+}
+
+/// The lines of a file that is there, whose checksum is right.
+pub(super) struct SealedLines {
+    reader: BufReader<zstd::Decoder<'static, BufReader<Take<File>>>>,
+    line: Vec<u8>,
+}
+
+impl SealedLines {
+    /// Fails with a reason.
+    pub(super) fn open(path: &Path) -> Result<Self, String> {
+        let decoder = zstd::Decoder::new(frame(path)?).map_err(|error| format!("cannot read: {error}"))?;
+        Ok(SealedLines { reader: BufReader::new(decoder), line: Vec::new() })
+    }
+
+    /// The next line; after the last one a reason.
+    pub(super) fn next(&mut self) -> Result<&[u8], String> {
+        self.line.clear();
+        let read = (&mut self.reader).take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut self.line);
+        read.map_err(|error| format!("cannot read: {error}"))?;
+        match self.line.split_last() {
+            Some((b'\n', line)) => Ok(line),
+            _ if self.line.len() > MAX_LINE_BYTES => {
+                Err(format!("a line is longer than {MAX_LINE_BYTES} bytes"))
+            }
+            _ => Err("the end is missing".to_owned()),
+        }
+    }
+}
+
+/// The frame of a file, if its checksum is right.
+fn frame(path: &Path) -> Result<Take<File>, String> {
+    let failed = |error: io::Error| format!("cannot read: {error}");
+    let mut file = File::open(path).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    let Some(frame_bytes) = bytes.checked_sub(TRAILER_BYTES) else {
+        return Err("damaged: it is too short".to_owned());
+    };
+    let (mut hash, mut buffer) = (Xxh3::new(), vec![0; 1 << 16]);
+    let mut frame = (&mut file).take(frame_bytes);
+    loop {
+        match frame.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => hash.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let mut trailer = [0; TRAILER_BYTES as usize];
+    file.read_exact(&mut trailer).map_err(failed)?;
+    if trailer[..8] != TRAILER || trailer[8..] != hash.digest().to_le_bytes() {
+        return Err("damaged: its checksum is wrong".to_owned());
+    }
+    file.rewind().map_err(failed)?;
+    Ok(file.take(frame_bytes))
+}
