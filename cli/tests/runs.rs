@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
 use crate::{Folder, sample};
 
 /// Files of documents, some of which are in several.
@@ -224,10 +226,17 @@ fn a_dry_run_reads_and_writes_nothing_much() {
     corpus(&folder);
     let said = folder.run(&["dedup", "corpus", "--dry-run", "--output", "kept.jsonl"]).ok();
     assert!(said.starts_with("8 files, "), "{said}");
-    assert!(said.contains("memory: about"), "{said}");
+    assert!(said.contains("memory: about") && said.contains("documents stay in memory"), "{said}");
     let object = &folder.run(&["dedup", &sample("en.jsonl"), "--dry-run", "--json"]).json()[0];
     assert_eq!(object["documents"], 77);
     assert_eq!(object["formats"]["jsonl"]["files"], 1);
+    assert_eq!((&object["spills"], &object["disk_of_temporary"]), (&json!(false), &json!(0)));
+    let little = ["dedup", &sample("en.jsonl"), "-d", "3", "--dry-run", "--memory", "1K"];
+    let said = folder.run(&little).ok();
+    assert!(
+        said.contains("--memory allows 1.0 KiB, too little: documents are put on disk, with about"),
+        "{said}"
+    );
     assert_eq!(folder.names(), ["corpus"]);
 }
 
@@ -302,6 +311,7 @@ fn what_is_too_much_for_the_memory_goes_to_disk() {
         let said =
             "documents take more memory to compare than the 4.0 MiB of --memory: they are put on disk, in";
         assert_eq!(run.stderr.contains(said), is_too_much, "{}", run.stderr);
+        assert_eq!(run.stderr.contains("written to temporary files"), is_too_much, "{}", run.stderr);
         run.ok();
         assert_eq!(folder.read("kept"), lines.concat());
         assert_eq!(folder.names(), ["a.tsv", "kept"]);

@@ -7,17 +7,17 @@ use crate::inputs::count_of;
 use crate::numbers::{bytes, grouped};
 use crate::output::Output;
 
-pub(super) fn print(estimate: &Estimate, json: bool) -> Outcome {
+pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> Outcome {
     let mut output = Output::stdout();
     if json {
         output.json(estimate)?;
     } else {
-        print_lines(&mut output, estimate)?;
+        print_lines(&mut output, estimate, memory_is_given)?;
     }
     output.finish()
 }
 
-fn print_lines(output: &mut Output, estimate: &Estimate) -> Outcome {
+fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) -> Outcome {
     output.line(format_args!("{}, {}", count_of(estimate.files as u64, "file"), bytes(estimate.bytes)))?;
     for (format, files) in &estimate.formats {
         let count = count_of(files.files as u64, "file");
@@ -36,10 +36,24 @@ fn print_lines(output: &mut Output, estimate: &Estimate) -> Outcome {
         Estimate::SAMPLED_FILES
     ))?;
     output.line(format_args!(
-        "memory: about {}, of which {} for fingerprints and ids; more with --pairs, or where much is near something",
+        "memory: about {}; {} for fingerprints and ids, if all are there; more with --pairs, or where much is near something",
         bytes(estimate.memory),
         bytes(estimate.memory_of_documents)
     ))?;
+    if let Some(budget) = estimate.budget {
+        let given = if memory_is_given { "--memory allows" } else { "there are" };
+        let spills = match (estimate.spills, estimate.search.is_some()) {
+            (true, _) => format!(
+                "too little: documents are put on disk, with about {} of temporary files (--temporary)",
+                bytes(estimate.disk_of_temporary)
+            ),
+            (false, true) if estimate.memory_of_documents > budget => {
+                "too little; by similarity all are in memory".to_owned()
+            }
+            (false, _) => "documents stay in memory".to_owned(),
+        };
+        output.line(format_args!("        {given} {}, {spills}", bytes(budget)))?;
+    }
     if let Some(search) = &estimate.search {
         let Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
         output.line(format_args!(

@@ -114,10 +114,10 @@ pub(crate) struct DedupArgs {
         ]
     )]
     shard: Option<Shard>,
-    /// Stop with a message before documents take more memory than this, like 8G
+    /// The memory to take, like 8G [default: what there is]. Fingerprints beyond it go to disk; by similarity, it is an error
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// The folder for temporary files [default: the system's]
+    /// The folder for what is put on disk meanwhile [default: the system's]
     #[arg(long, value_name = "FOLDER")]
     temporary: Option<PathBuf>,
     /// Only tell what would be read, how it would be searched, and what that would take
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
             return Err(Failure::Usage(message.to_owned()));
         }
         let estimate = dedup::estimate(&inputs, &options, progress).map_err(Failure::usage)?;
-        return estimate::print(&estimate, args.json);
+        return estimate::print(&estimate, args.memory.is_some(), args.json);
     }
     if let Some(shard) = args.shard {
         return make_shard(&inputs, shard, &options, progress);

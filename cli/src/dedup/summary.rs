@@ -74,6 +74,9 @@ impl Summary {
                 grouped(unlike)
             ));
         }
+        if let Some(spilled) = totals.spilled {
+            progress.say(&format!("{} written to temporary files: too much for the memory", bytes(spilled)));
+        }
         for Largest { size, farthest, least_similar } in &totals.largest {
             let apart = match (least_similar, farthest) {
                 (Some(similarity), _) => {

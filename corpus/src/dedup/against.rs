@@ -17,6 +17,7 @@ use super::corpus::Corpus;
 use super::written::Clustered;
 use crate::naming::Naming;
 use crate::output::{SetAside, place_of};
+use crate::spill::Budget;
 use crate::{IdRef, Notice, Watch};
 
 /// The mark of the last run, and of each of its files, followed by a number.
@@ -66,9 +67,10 @@ pub(super) struct Against<F: Fingerprint> {
 }
 
 impl<F: Fingerprint> Against<F> {
-    pub(super) fn open(path: &Path, add: bool, watch: &dyn Watch) -> Result<Self> {
+    /// What comes into it is sorted in a share of the memory.
+    pub(super) fn open(path: &Path, add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
         let exists = is_store(path);
-        let store = if add && exists { Some(Store::<F>::open(path, StoreOptions::default())?) } else { None };
+        let store = if add && exists { Some(Store::<F>::open(path, options(budget))?) } else { None };
         if let Some(torn_end) = store.as_ref().and_then(Store::torn_end) {
             watch.notice(&Notice::Warning(&torn_end.to_string()));
         }
@@ -123,7 +125,12 @@ impl<F: Fingerprint> Against<F> {
     }
 
     /// The store to add to; it is made if there is none.
-    pub(super) fn open_store(&self, distance: u32, profile: &str) -> Result<Option<Store<F>>> {
+    pub(super) fn open_store(
+        &self,
+        distance: u32,
+        profile: &str,
+        budget: Budget,
+    ) -> Result<Option<Store<F>>> {
         match self.store {
             Some(_) => Ok(None),
             None => Ok(Some(Store::open(
@@ -131,7 +138,7 @@ impl<F: Fingerprint> Against<F> {
                 StoreOptions {
                     distance: Some(distance),
                     profile: Some(profile.to_string()),
-                    ..StoreOptions::default()
+                    ..options(budget)
                 },
             )?)),
         }
@@ -199,6 +206,12 @@ impl<F: Fingerprint> Against<F> {
         })?;
         Ok(Some(load))
     }
+}
+
+/// How a store is opened that is added to: sorting takes a quarter of the memory, beside what was found.
+fn options(budget: Budget) -> StoreOptions {
+    let memory = (budget.bytes < u64::MAX).then_some(budget.bytes / 4);
+    StoreOptions { memory, ..StoreOptions::default() }
 }
 
 /// The profile that all stores have, but those whose fingerprints may be of any.

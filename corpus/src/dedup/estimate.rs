@@ -8,6 +8,7 @@ use simstore_text::{Profile, SketchSearch};
 
 use super::options::{Options, Question, for_documents};
 use super::similar::choice::{self, Choice};
+use crate::spill::Budget;
 use crate::watch::Step;
 use crate::{DocumentId, InputFile, InputKind, Inputs, Notice, Watch};
 
@@ -21,6 +22,10 @@ const MEMORY_OF_A_FINGERPRINT: f64 = 3.5;
 const MEMORY_OF_SKETCHES: f64 = 144.0;
 /// Bytes of memory for an id that is no position, besides its own text.
 const MEMORY_OF_AN_ID: f64 = 12.0;
+/// The same on disk, if they are too much for the memory: of a fingerprint, in its own bytes, in the corpus and twice in the join;
+/// and of anything else, a checksum and the length of an id.
+const DISK_OF_A_FINGERPRINT: f64 = 3.0;
+const DISK_OF_ANYTHING_ELSE: f64 = 16.0;
 /// Bytes of a document in a part.
 const DISK_OF_A_DOCUMENT: f64 = 32.0;
 /// The same with sketches.
@@ -45,13 +50,19 @@ pub struct Estimate {
     pub documents: u64,
     /// Bytes of all texts.
     pub text_bytes: u64,
-    /// Bytes of memory for the whole process, at its peak.
+    /// Bytes of memory for the whole process, at its peak. What is put on disk for that takes no more than the budget.
     pub memory: u64,
     /// Of that, for fingerprints and ids.
     pub memory_of_documents: u64,
     /// How similar texts would be found, where these are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// The memory that the run may take: [`Options::memory`], or what there is; `None` where the system does not tell.
+    pub budget: Option<u64>,
+    /// Whether documents are put on disk, for that is less than they take.
+    pub spills: bool,
+    /// Bytes of temporary files at most, if they are. The texts that are compared are put aside besides.
+    pub disk_of_temporary: u64,
     /// Bytes of the parts of [`Options::resume`].
     pub disk_of_parts: u64,
     /// At most, for the input without its duplicates.
@@ -235,6 +246,9 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
         Question::Distance(_) => (None, F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT),
     };
     let memory_of_documents = (count * memory_of_one + sample.id_bytes * scale) as u64;
+    let budget = Budget::new(options.memory);
+    let spills = search.is_none() && memory_of_documents > budget.bytes;
+    let on_disk = count * (F::BYTES as f64 * DISK_OF_A_FINGERPRINT + DISK_OF_ANYTHING_ELSE);
     let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, &profile, &step)?;
     Ok(Estimate {
         files: files.len(),
@@ -243,9 +257,12 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
         pipes: files.iter().filter(|file| file.bytes.is_none()).count(),
         documents: count as u64,
         text_bytes: (sample.text_bytes * scale) as u64,
-        memory: memory_of_documents + memory_of_reading,
+        memory: memory_of_documents.min(if spills { budget.bytes } else { u64::MAX }) + memory_of_reading,
         memory_of_documents,
         search,
+        budget: (budget.of < u64::MAX).then_some(budget.of),
+        spills,
+        disk_of_temporary: if spills { (on_disk + sample.id_bytes * scale) as u64 } else { 0 },
         disk_of_parts: (count * if search.is_some() { DISK_OF_SKETCHES } else { DISK_OF_A_DOCUMENT }) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
     })

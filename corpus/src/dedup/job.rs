@@ -45,6 +45,7 @@ pub(super) struct Job<F: Fingerprint> {
     pub(super) against: Vec<Against<F>>,
     /// Whether what is kept is added to the first of them.
     pub(super) add: bool,
+    budget: Budget,
     /// Tells the run from others, where it adds.
     run: String,
     outputs: Outputs,
@@ -68,9 +69,10 @@ pub(super) fn find<F: Fingerprint>(
         other => other,
     };
     source.check(options, &files)?;
+    let budget = Budget::new(options.memory);
     let stores = options.against.iter().enumerate();
     let against: Vec<Against<F>> = stores
-        .map(|(at, store)| Against::open(store, options.add && at == 0, watch))
+        .map(|(at, store)| Against::open(store, options.add && at == 0, budget, watch))
         .collect::<Result<_>>()?;
     let stored = against::profile_of(&against)?;
     let settings = against::settings_of(&against)?;
@@ -107,10 +109,8 @@ pub(super) fn find<F: Fingerprint>(
     let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
     let twice = compares_texts || files.write_documents();
     let with_checksums = kind == InputKind::Documents && (options.add || twice);
-    let room = Room {
-        budget: Budget::new(options.memory),
-        temporary: Temporary::new(options.temporary.as_deref(), &files.unfinished, watch)?,
-    };
+    let room =
+        Room { budget, temporary: Temporary::new(options.temporary.as_deref(), &files.unfinished, watch)? };
     let temporary = &room.temporary;
     // Opened first, so that a folder that is not there costs no work.
     let outputs = Outputs::create(files)?;
@@ -192,6 +192,7 @@ pub(super) fn find<F: Fingerprint>(
         clusters,
         against,
         add: options.add,
+        budget,
         run,
         outputs,
         complete: None,
@@ -246,7 +247,7 @@ impl<F: Fingerprint> Job<F> {
         let Question::Distance(distance) = self.question else {
             return Err(Error::Bug("a store of similar texts".to_owned()));
         };
-        let made = against.open_store(distance, &self.profile)?;
+        let made = against.open_store(distance, &self.profile, self.budget)?;
         let load = against.load(made.as_ref(), &self.corpus, &self.clusters)?;
         let suffix = against::suffix(&self.run);
         let aside: Vec<Option<SetAside>> =
