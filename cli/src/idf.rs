@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use simstore::Error;
 use simstore_corpus::InputKind;
-use simstore_corpus::idf::document_frequencies;
+use simstore_corpus::idf::{Options, document_frequencies};
 
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, count_of};
-use crate::output::Output;
+use crate::numbers::parse_bytes;
+use crate::output::{Output, UNFINISHED};
 use crate::progress::Progress;
 
 const EXAMPLES: &str = "\
@@ -28,7 +30,7 @@ Examples:
 /// Print the inverse document frequency of each feature of a corpus: lines FEATURE<TAB>IDF
 ///
 /// With `--idf`, the table weights features, where the profile says `weights=idf`, or chooses keywords; a store keeps
-/// its checksum. Of Chinese texts, every word that may be a keyword counts. Takes memory for all different features.
+/// its checksum. Of Chinese texts, every word that may be a keyword counts.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct IdfArgs {
@@ -38,6 +40,12 @@ pub(crate) struct IdfArgs {
     /// Leave out features of fewer documents: most features are rare, and a text can do without a weight of their own
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     min_documents: u64,
+    /// The memory to take, like 8G [default: what there is]. Counts beyond it go to disk
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// The folder for what is put on disk meanwhile [default: the system's]
+    #[arg(long, value_name = "FOLDER")]
+    temporary: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -58,23 +66,30 @@ pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
         return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
     }
     let profile = args.documents.profile.profile(None)?;
-    let (frequencies, counts) = document_frequencies(&inputs, &profile, progress)?;
+    let options =
+        Options { memory: args.memory, temporary: args.temporary.clone(), unfinished: UNFINISHED.clone() };
+    let (frequencies, counts) =
+        document_frequencies(&inputs, &profile, &options, progress).map_err(Failure::usage)?;
     warn(&counts, InputKind::Documents, progress);
-    let rows = frequencies.rows(args.min_documents);
+    let documents = frequencies.documents();
     let mut output = Output::stdout();
-    for row in &rows {
-        if args.json {
-            output.json(&Row { feature: row.feature, documents: row.documents, idf: row.idf })?;
+    let mut failed = Ok(());
+    let visited = frequencies.visit(args.min_documents, |row| {
+        failed = if args.json {
+            output.json(&Row { feature: row.feature, documents: row.documents, idf: row.idf })
         } else {
-            output.line(row)?;
-        }
-    }
+            output.line(row)
+        };
+        if failed.is_ok() { Ok(()) } else { Err(Error::Cancelled) }
+    });
+    failed?;
+    let visited = visited?;
     output.finish()?;
     progress.say(&format!(
         "{}, {} of {} kept, {:.1} s",
-        count_of(frequencies.documents(), "document"),
-        rows.len(),
-        count_of(frequencies.features() as u64, "feature"),
+        count_of(documents, "document"),
+        visited.kept,
+        count_of(visited.features, "feature"),
         progress.seconds()
     ));
     Ok(())

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::{Folder, sample};
+use crate::{Folder, Random, sample};
 
 /// Files of documents, some of which are in several.
 fn corpus(folder: &Folder) {
@@ -272,6 +272,24 @@ fn a_dry_run_knows_the_memory() {
             "{input}: {told} told, {taken} taken"
         );
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn more_than_the_memory_takes_no_more_than_that() {
+    let folder = Folder::new();
+    let mut random = Random(1);
+    let bytes: Vec<u8> = (0..4_000_000).flat_map(|_| random.next().to_le_bytes()).collect();
+    folder.write("a.u64", bytes);
+    let peak = |memory| {
+        let args = ["dedup", "a.u64", "--memory", memory, "--temporary", ".", "--keep-list", "kept"];
+        let peak = peak_memory(&folder, &args);
+        (peak / f64::from(1 << 20), folder.read("kept"))
+    };
+    let ((little, kept), (much, expected)) = (peak("64M"), peak("1G"));
+    assert!(little < 64.0 && much > 90.0, "{little} MiB of 64, {much} of 1024");
+    assert!(kept == expected);
+    assert_eq!(folder.names(), ["a.u64", "kept"]);
 }
 
 #[cfg(unix)]

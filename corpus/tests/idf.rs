@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use simstore::Error;
-use simstore_corpus::idf::document_frequencies;
+use simstore_corpus::idf::{Frequencies, Options, Visited, document_frequencies};
 use simstore_corpus::{Counts, DocumentOptions, Inputs, Progress, Watch};
 use simstore_text::Profile;
 
-use crate::Folder;
+use crate::{Folder, Random};
 
 struct Never;
 
@@ -15,6 +15,44 @@ impl Watch for Never {
     fn progress(&self, _: &Progress) -> ControlFlow<()> {
         ControlFlow::Break(())
     }
+}
+
+/// Features, each with the number of its documents.
+fn rows(frequencies: Frequencies, least: u64) -> (Vec<(String, u64)>, Visited) {
+    let mut rows = Vec::new();
+    let visited = frequencies.visit(least, |row| {
+        rows.push((row.feature.to_owned(), row.documents));
+        Ok(())
+    });
+    (rows, visited.unwrap())
+}
+
+#[test]
+fn more_features_than_the_memory_holds_are_counted_on_disk() {
+    let folder = Folder::new();
+    let mut random = Random(5);
+    // Batches of 8 MiB, and so many of them that the files are merged on the way, would take longer.
+    let text = |random: &mut Random| -> String {
+        (0..100_000).map(|_| format!("w{} ", random.below(30_000))).collect()
+    };
+    let lines: String = (0..40).map(|_| format!("{{\"text\": \"{}\"}}\n", text(&mut random))).collect();
+    let path = folder.file("a.jsonl", lines);
+    let temporary = folder.0.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let profile: Profile = "words-1".parse().unwrap();
+    let count = |memory| {
+        let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
+        let options = Options { memory, temporary: Some(temporary.clone()), ..Options::default() };
+        let (frequencies, _) = document_frequencies(&inputs, &profile, &options, &()).unwrap();
+        assert_eq!(frequencies.documents(), 40);
+        let is_on_disk = std::fs::read_dir(&temporary).unwrap().count() > 0;
+        assert_eq!(is_on_disk, memory.is_some());
+        rows(frequencies, 39)
+    };
+    let expected = count(None);
+    assert!(expected.0.len() > 100 && expected.1.features > 20_000);
+    assert_eq!(count(Some(1 << 20)), expected);
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
 #[test]
@@ -26,12 +64,18 @@ fn features_are_counted_once_a_document() {
     };
     let profile: Profile = "words-1".parse().unwrap();
     let documents = inputs("a.jsonl", lines);
-    let (frequencies, counts) = document_frequencies(&documents, &profile, &()).unwrap();
+    let (frequencies, counts) = document_frequencies(&documents, &profile, &Options::default(), &()).unwrap();
     assert_eq!(counts, Counts { read: 2, bad: 1, ..Counts::default() });
-    let rows: Vec<_> =
-        frequencies.rows(1).into_iter().map(|row| (row.feature.to_owned(), row.documents)).collect();
+    let (rows, visited) = rows(frequencies, 1);
     assert_eq!(rows, [("be".to_owned(), 2), ("to".to_owned(), 1)]);
-    assert!(matches!(document_frequencies(&documents, &profile, &Never), Err(Error::Cancelled)));
+    assert_eq!(visited, Visited { kept: 2, features: 2 });
+    assert!(matches!(
+        document_frequencies(&documents, &profile, &Options::default(), &Never),
+        Err(Error::Cancelled)
+    ));
     let fingerprints = inputs("a.hex", "0000000000000001\n");
-    assert!(matches!(document_frequencies(&fingerprints, &profile, &()), Err(Error::BadArgument(_))));
+    assert!(matches!(
+        document_frequencies(&fingerprints, &profile, &Options::default(), &()),
+        Err(Error::BadArgument(_))
+    ));
 }

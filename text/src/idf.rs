@@ -40,7 +40,12 @@ const MAX_IDF: f64 = 255.0;
 pub struct DocumentFrequencies {
     documents: u64,
     features: HashMap<Box<str>, Frequency>,
+    /// Bytes of all features.
+    bytes: usize,
 }
+
+/// Bytes that a feature takes besides its text: its place, where a quarter is free, and that of the text.
+const BYTES_OF_A_FEATURE: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Frequency {
@@ -61,6 +66,7 @@ impl DocumentFrequencies {
             let Some(frequency) = self.features.get_mut(feature) else {
                 // A line of a table could not hold a line break, which jieba takes for a word.
                 if !feature.contains(['\n', '\r']) {
+                    self.bytes += feature.len();
                     self.features.insert(feature.into(), Frequency { documents: 1, last: document });
                 }
                 return;
@@ -74,9 +80,28 @@ impl DocumentFrequencies {
     pub fn merge(&mut self, other: DocumentFrequencies) {
         self.documents += other.documents;
         for (feature, frequency) in other.features {
-            self.features.entry(feature).or_insert(Frequency { documents: 0, last: 0 }).documents +=
-                frequency.documents;
+            let length = feature.len();
+            let entry = self.features.entry(feature).or_insert_with(|| {
+                self.bytes += length;
+                Frequency { documents: 0, last: 0 }
+            });
+            entry.documents += frequency.documents;
         }
+    }
+
+    /// About how many bytes of memory they take.
+    pub fn memory(&self) -> u64 {
+        (self.bytes + self.features.capacity() * BYTES_OF_A_FEATURE) as u64
+    }
+
+    /// Takes the features with their counts, in code point order; from then on they are counted anew. The number of documents stays.
+    pub fn take(&mut self) -> Vec<(Box<str>, u64)> {
+        self.bytes = 0;
+        let features = std::mem::take(&mut self.features).into_iter();
+        let mut counts: Vec<_> =
+            features.map(|(feature, frequency)| (feature, frequency.documents)).collect();
+        counts.sort_unstable();
+        counts
     }
 
     /// Number of documents.
@@ -91,11 +116,8 @@ impl DocumentFrequencies {
 
     /// The table, in code point order, without features of fewer than `min_documents` documents.
     pub fn rows(&self, min_documents: u64) -> Vec<IdfRow<'_>> {
-        let row = |(feature, frequency): (_, &Frequency)| {
-            let documents = frequency.documents;
-            let idf = (1.0 + self.documents as f64 / documents as f64).ln();
-            IdfRow { feature, documents, idf: (idf * 1e4).round() / 1e4 }
-        };
+        let row =
+            |(feature, frequency): (_, &Frequency)| IdfRow::new(feature, frequency.documents, self.documents);
         let features = self.features.iter().map(|(feature, frequency)| (&**feature, frequency));
         let mut rows: Vec<_> =
             features.filter(|(_, frequency)| frequency.documents >= min_documents).map(row).collect();
@@ -114,6 +136,14 @@ pub struct IdfRow<'a> {
     /// Its inverse document frequency, rounded to four decimals: so it is the same on every
     /// machine.
     pub idf: f64,
+}
+
+impl<'a> IdfRow<'a> {
+    /// The row of a feature that comes in some of a number of documents.
+    pub fn new(feature: &'a str, documents: u64, of: u64) -> Self {
+        let idf = (1.0 + of as f64 / documents as f64).ln();
+        IdfRow { feature, documents, idf: (idf * 1e4).round() / 1e4 }
+    }
 }
 
 impl fmt::Display for IdfRow<'_> {

@@ -74,9 +74,9 @@ pub(crate) const JOBS: &[Job] = &[
     Job {
         name: "dedup of more than the memory",
         before: "",
-        line: "$simstore -q dedup 'more/*.tsv' --memory 150K --temporary . --keep-list k --clusters c.csv -o o",
+        line: "$simstore -q dedup 'more/*.tsv' --memory 150K --temporary . --keep-list k.csv --clusters c.csv -o o",
         // What was left of a run that was killed is removed by the next one.
-        after: "cat k c.csv o; ! ls | grep simstore-",
+        after: "cat k.csv c.csv o; ! ls | grep simstore-",
     },
     Job {
         name: "dedup --against --add",

@@ -174,6 +174,11 @@ impl SpillReader {
         Ok(filled)
     }
 
+    /// Whether all has been read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.left == 0
+    }
+
     /// The records that were added together.
     ///
     /// # Errors
