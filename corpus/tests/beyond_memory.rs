@@ -14,11 +14,11 @@ use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Notice, Progress, Wat
 use crate::{Folder, Random};
 
 /// Less than the documents of these tests take.
-const LITTLE: u64 = 400_000;
+pub(crate) const LITTLE: u64 = 400_000;
 
 /// Remembers what it is told.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+pub(crate) struct Told(Mutex<Vec<String>>);
 
 impl Watch for Told {
     fn notice(&self, notice: &Notice<'_>) {
@@ -29,12 +29,12 @@ impl Watch for Told {
 }
 
 impl Told {
-    fn has_spilled(&self) -> bool {
+    pub(crate) fn has_spilled(&self) -> bool {
         self.0.lock().unwrap().iter().any(|remark| remark.contains("put on disk"))
     }
 }
 
-fn found(answer: Answer) -> Found {
+pub(crate) fn found(answer: Answer) -> Found {
     match answer {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => panic!("{before:?}"),
@@ -70,7 +70,7 @@ fn documents(id: impl Fn(&mut Random, usize) -> Option<String>) -> String {
     lines
 }
 
-fn all_files(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn all_files(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
     files
         .filter(|path| path.is_file())

@@ -16,6 +16,7 @@ mod inputs;
 mod parquet;
 mod reasons;
 mod similar;
+mod similar_beyond_memory;
 mod stores;
 mod support;
 mod synth;

@@ -43,13 +43,11 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
     if let Some(budget) = estimate.budget {
         let given = if memory_is_given { "--memory allows" } else { "there are" };
         let spills = match (estimate.spills, estimate.search.is_some()) {
-            (true, _) => format!(
-                "too little: documents are put on disk, with about {} of temporary files (--temporary)",
-                bytes(estimate.disk_of_temporary)
+            (true, is_similarity) => format!(
+                "too little: documents are put on disk, with about {} of temporary files (--temporary){}",
+                bytes(estimate.disk_of_temporary),
+                if is_similarity { ", and more for those of fewer than 32 shingles" } else { "" }
             ),
-            (false, true) if estimate.memory_of_documents > budget => {
-                "too little; by similarity all are in memory".to_owned()
-            }
             (false, _) => "documents stay in memory".to_owned(),
         };
         output.line(format_args!("        {given} {}, {spills}", bytes(budget)))?;

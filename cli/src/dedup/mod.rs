@@ -114,7 +114,7 @@ pub(crate) struct DedupArgs {
         ]
     )]
     shard: Option<Shard>,
-    /// The memory to take, like 8G [default: what there is]. Fingerprints beyond it go to disk; by similarity, it is an error
+    /// The memory to take, like 8G [default: what there is]. What is more goes to disk
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// The folder for what is put on disk meanwhile [default: the system's]

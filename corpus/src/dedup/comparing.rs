@@ -8,16 +8,17 @@ use simstore_text::{Profile, SimilarDocument, SimilarSettings, similar_among};
 
 use super::against::{Against, Stored};
 use super::clusters::{self, Cluster, Representative};
-use super::corpus::Corpus;
+use super::corpus::{Corpus, Room};
 use super::feature_sets::FeatureSets;
 use super::groups::{Groups, Resume};
 use super::job::check_unchanged;
 use super::listing::Listing;
 use super::nearness::Nearness;
 use super::options::{ClusterBy, Options, Question};
-use super::preference::Keep;
-use super::similar::{Similar, Wanted};
+use super::preference::{Keep, Preference};
+use super::similar::{Likely, Similar, Wanted};
 use super::similarity::Texts;
+use super::sketch_file::SketchFile;
 use super::sketches::Sketches;
 use crate::output::Unfinished;
 use crate::spill::Temporary;
@@ -65,6 +66,9 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let distance = match (self.question, &corpus.sketches) {
             (Question::Similarity(least), Some(sketches)) => {
                 let wanted = Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs };
+                if let (Some(file), Some(spilled)) = (sketches.on_disk(), corpus.spilled()) {
+                    return self.similar_on_disk(wanted, file, &spilled.room);
+                }
                 let (mut found, estimated) = if self.settings.is_empty() {
                     (Vec::new(), None)
                 } else {
@@ -75,7 +79,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
                 let preference = corpus.preference(&self.options.keep);
                 let read = |documents: Vec<usize>| self.features(documents.into_iter());
                 let (mut similar, clusters) =
-                    Similar::find(wanted, sketches, &out, &preference, read, watch)?;
+                    Similar::find(wanted, sketches, &out, &preference, None, read, watch)?;
                 similar.estimated = estimated;
                 found.extend(clusters);
                 found.sort_unstable_by_key(|cluster| cluster.members[0]);
@@ -110,6 +114,37 @@ impl<F: Fingerprint> Comparing<'_, F> {
             clusters.iter_mut().try_for_each(|cluster| compare_members(cluster, texts))?;
         }
         Ok((Nearness::Distance { groups, texts }, clusters))
+    }
+
+    /// Finds what is similar in a corpus on disk: first which documents may be, and then those in memory, as if there were no others.
+    fn similar_on_disk(
+        &mut self,
+        wanted: Wanted,
+        file: &SketchFile,
+        room: &Room,
+    ) -> Result<(Nearness<F>, Vec<Cluster<F>>)> {
+        let (corpus, watch) = (self.corpus, self.watch);
+        let Likely { documents, distinct } = Likely::find(&wanted, file, room, watch)?;
+        corpus.recall(documents.clone(), watch)?;
+        let sketches = file.of(&documents)?;
+        let preference = Preference { told: None, ..corpus.preference(&self.options.keep) };
+        let read = |some: Vec<usize>| {
+            let mut features = self.features(some.into_iter().map(|at| documents[at]))?;
+            features.set_documents(documents.clone());
+            Ok(features)
+        };
+        let none = HashSet::new();
+        let (mut similar, mut clusters) =
+            Similar::find(wanted, &sketches, &none, &preference, Some(distinct), read, watch)?;
+        for Cluster { members, representative, .. } in &mut clusters {
+            let of_representative = match representative {
+                Representative::Document(document) => Some(document),
+                Representative::Stored(_) => None,
+            };
+            members.iter_mut().chain(of_representative).for_each(|at| *at = documents[*at]);
+        }
+        similar.set_documents(documents);
+        Ok((Nearness::Similarity(similar), clusters))
     }
 
     /// Clusters of what is similar to documents of the stores, as far as samples tell: each document is in that of the most

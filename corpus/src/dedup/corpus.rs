@@ -121,10 +121,10 @@ impl<F: Fingerprint> Corpus<F> {
         fingerprints + sketches + self.stretch.memory_of_names()
     }
 
-    /// Puts documents on disk if to compare all in memory would take more than the budget; sketches stay in memory.
+    /// Puts documents on disk if to compare all in memory would take more than the budget.
     pub(super) fn keep_within(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
         let budget = room.budget;
-        if self.sketches.is_some() {
+        if self.sketches.as_ref().is_some_and(Sketches::stay_in_memory) {
             return match budget.is_given && self.memory() > budget.of {
                 true => Err(too_much(self.len(), self.memory(), budget.of)),
                 false => Ok(()),
@@ -133,10 +133,13 @@ impl<F: Fingerprint> Corpus<F> {
         let most = (budget.bytes / SHARE_OF_A_STRETCH).clamp(SMALL_STRETCH, LARGE_STRETCH);
         let is_too_much = self.memory() > budget.bytes;
         match &mut self.place {
-            Place::Spilling(spilling) if self.stretch.memory() > most => {
-                spilling.push(&self.stretch)?;
-                self.see_ids();
-                self.stretch = self.stretch.like();
+            Place::Spilling(spilling) => {
+                self.sketches.iter_mut().try_for_each(|sketches| sketches.spill(&room.temporary))?;
+                if self.stretch.memory() > most {
+                    spilling.push(&self.stretch)?;
+                    self.see_ids();
+                    self.stretch = self.stretch.like();
+                }
                 Ok(())
             }
             Place::Memory if is_too_much => {
@@ -148,7 +151,7 @@ impl<F: Fingerprint> Corpus<F> {
                     room.temporary.folder()?.display()
                 )));
                 self.place = Place::Spilling(Box::new(self.spill(most, &room.temporary)?));
-                Ok(())
+                self.sketches.iter_mut().try_for_each(|sketches| sketches.spill(&room.temporary))
             }
             _ => Ok(()),
         }
@@ -180,6 +183,7 @@ impl<F: Fingerprint> Corpus<F> {
     pub(super) fn finish(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
         self.keep_within(room, watch)?;
         self.see_ids();
+        self.sketches.iter_mut().try_for_each(Sketches::finish)?;
         if let Place::Spilling(mut spilling) = std::mem::replace(&mut self.place, Place::Memory) {
             spilling.push(&self.stretch)?;
             self.stretch = self.stretch.like();
@@ -477,8 +481,8 @@ impl<'a, F: Fingerprint> Document<'a, F> {
 
 fn too_much(documents: usize, memory: u64, limit: u64) -> Error {
     Error::Refused(format!(
-        "{} take {}, more than the {} of option `memory`: give it more, or compare fingerprints (option `distance`), which may \
-         be more than the memory",
+        "{} take {}, more than the {} of option `memory`: give it more; what is compared with a store of similar documents stays \
+         in memory",
         count_of(documents as u64, "document"),
         bytes(memory),
         bytes(limit)

@@ -26,6 +26,8 @@ const MEMORY_OF_AN_ID: f64 = 12.0;
 /// and of anything else, a checksum and the length of an id.
 const DISK_OF_A_FINGERPRINT: f64 = 3.0;
 const DISK_OF_ANYTHING_ELSE: f64 = 16.0;
+/// The same of sketches: a row, and once more in a part of the join. The features of small sets come on top.
+const DISK_OF_JOINED_SKETCHES: f64 = 160.0;
 /// Bytes of a document in a part.
 const DISK_OF_A_DOCUMENT: f64 = 32.0;
 /// The same with sketches.
@@ -247,8 +249,12 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     };
     let memory_of_documents = (count * memory_of_one + sample.id_bytes * scale) as u64;
     let budget = Budget::new(options.memory);
-    let spills = search.is_none() && memory_of_documents > budget.bytes;
-    let on_disk = count * (F::BYTES as f64 * DISK_OF_A_FINGERPRINT + DISK_OF_ANYTHING_ELSE);
+    let spills = memory_of_documents > budget.bytes;
+    let disk_of_one = match &search {
+        Some(_) => F::BYTES as f64 + DISK_OF_JOINED_SKETCHES,
+        None => F::BYTES as f64 * DISK_OF_A_FINGERPRINT,
+    };
+    let on_disk = count * (disk_of_one + DISK_OF_ANYTHING_ELSE);
     let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, &profile, &step)?;
     Ok(Estimate {
         files: files.len(),

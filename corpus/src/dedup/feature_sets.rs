@@ -26,6 +26,8 @@ pub(super) struct FeatureSets {
     places: Vec<(usize, u64)>,
     /// Where those of the last document end.
     end: u64,
+    /// The documents that are asked for, where these are numbered by themselves.
+    documents: Option<Vec<usize>>,
 }
 
 impl FeatureSets {
@@ -33,7 +35,7 @@ impl FeatureSets {
     pub(super) fn new(temporary: &Arc<Temporary>) -> Result<FeatureSets> {
         let file = tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.failed(&error))?;
         let temporary = Arc::clone(temporary);
-        Ok(FeatureSets { file: Mutex::new(file), temporary, places: Vec::new(), end: 0 })
+        Ok(FeatureSets { file: Mutex::new(file), temporary, places: Vec::new(), end: 0, documents: None })
     }
 
     /// Reads some documents again, which ascend.
@@ -99,8 +101,14 @@ impl FeatureSets {
         Ok(())
     }
 
+    /// Says which documents are asked for, where these are numbered by themselves.
+    pub(super) fn set_documents(&mut self, documents: Vec<usize>) {
+        self.documents = Some(documents);
+    }
+
     /// The features of a document; none of one that was not wanted.
     pub(super) fn get(&self, document: usize) -> Result<Vec<u64>> {
+        let document = self.documents.as_ref().map_or(document, |documents| documents[document]);
         let Ok(at) = self.places.binary_search_by_key(&document, |&(document, _)| document) else {
             return Ok(Vec::new());
         };

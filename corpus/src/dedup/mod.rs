@@ -6,7 +6,8 @@
 //!
 //! The result depends on what is read and on the options only, not on the number of threads. By [similarity](Options::similar) it
 //! takes some 140 bytes of memory for each document, by [distance](Options::distance) 28 for each 64-bit fingerprint and 52 for each
-//! of 128 bits; and more for ids that are no positions, for what is near something, and for pairs.
+//! of 128 bits; and more for ids that are no positions, for what is near something, and for pairs. What is more than [`Options::memory`]
+//! goes to disk.
 //!
 //! [`make_shard`] makes parts of the work on one of several machines, [`estimate`] says how much there is to do.
 //! `examples/dedup.rs` is a program of its own.
@@ -60,6 +61,7 @@ mod rows;
 mod sealed;
 mod similar;
 mod similarity;
+mod sketch_file;
 mod sketches;
 mod source;
 mod stretch;

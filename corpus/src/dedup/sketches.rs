@@ -1,12 +1,18 @@
 //! The sketches of all documents of a corpus.
 
+use std::sync::Arc;
+
+use simstore::Result;
 use simstore_text::Sketched;
+
+use super::sketch_file::{SketchFile, SketchRow, SketchWriter};
+use crate::spill::Temporary;
 
 /// What joining them takes besides, in bytes a document: the sets, a sketch in order, and the space of a join.
 const JOINED: u64 = 48;
 
-/// Sketches, sizes and small sets, in order of input: `8 * per + 12` bytes for each document, and 8 for each feature of those
-/// that have few.
+/// Sketches, sizes and small sets, in order of input: in memory `8 * per + 12` bytes for each document, and 8 for each feature of
+/// those that have few.
 #[derive(Debug)]
 pub(super) struct Sketches {
     /// Sketches of a document.
@@ -18,18 +24,42 @@ pub(super) struct Sketches {
     /// The documents whose features are kept, ascending, and where these end in `members`.
     small: Vec<(usize, usize)>,
     members: Vec<u64>,
+    /// Where those are of the documents before.
+    disk: Disk,
+    stay_in_memory: bool,
+}
+
+/// Which documents are on disk.
+#[derive(Debug)]
+enum Disk {
+    None,
+    /// Those before the ones in memory.
+    First(SketchWriter),
+    All(SketchFile),
 }
 
 impl Sketches {
     pub(super) fn new(per: usize) -> Self {
         Sketches {
             per,
+            disk: Disk::None,
+            stay_in_memory: false,
             words: Vec::new(),
             features: Vec::new(),
             sums: Vec::new(),
             small: Vec::new(),
             members: Vec::new(),
         }
+    }
+
+    /// The same, to be asked in any order for what a store has: they are not put on disk.
+    pub(super) fn in_memory(per: usize) -> Self {
+        Sketches { stay_in_memory: true, ..Sketches::new(per) }
+    }
+
+    /// Whether they are not put on disk.
+    pub(super) fn stay_in_memory(&self) -> bool {
+        self.stay_in_memory
     }
 
     /// Adds those of the next document.
@@ -47,6 +77,45 @@ impl Sketches {
         }
         self.features.push(sketched.features);
         self.sums.push(sketched.sum);
+    }
+
+    /// Adds those of the next document as they are on disk, and its features if they are few.
+    pub(super) fn push_row(&mut self, row: &SketchRow, members: Option<&[u64]>) {
+        self.words.extend_from_slice(&row.words);
+        if let Some(members) = members {
+            self.members.extend_from_slice(members);
+            self.small.push((self.features.len(), self.members.len()));
+        }
+        self.features.push(row.features);
+        self.sums.push(row.sum);
+    }
+
+    /// Puts all that are in memory on disk.
+    pub(super) fn spill(&mut self, temporary: &Arc<Temporary>) -> Result<()> {
+        let mut writer = match std::mem::replace(&mut self.disk, Disk::None) {
+            Disk::First(writer) => writer,
+            _ => SketchWriter::new(temporary)?,
+        };
+        writer.push(self)?;
+        *self = Sketches { disk: Disk::First(writer), ..Sketches::new(self.per) };
+        Ok(())
+    }
+
+    /// To be called when all have been added.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        if let Disk::First(mut writer) = std::mem::replace(&mut self.disk, Disk::None) {
+            writer.push(self)?;
+            *self = Sketches { disk: Disk::All(writer.finish()?), ..Sketches::new(self.per) };
+        }
+        Ok(())
+    }
+
+    /// All of them, if they are on disk.
+    pub(super) fn on_disk(&self) -> Option<&SketchFile> {
+        match &self.disk {
+            Disk::All(file) => Some(file),
+            Disk::None | Disk::First(_) => None,
+        }
     }
 
     /// The memory that they take, and that joining them does.

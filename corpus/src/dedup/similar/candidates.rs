@@ -34,10 +34,7 @@ impl Rule<'_> {
     /// Whether two sets are to be compared that a sketch has brought together, and none of those before it.
     #[inline]
     fn is_new(&self, a: u32, b: u32, sketch: usize) -> bool {
-        let (x, y) = (self.words(a), self.words(b));
-        let distance = |at: usize| (x[at] ^ y[at]).count_ones();
-        (0..sketch).all(|earlier| distance(earlier) > self.search.distance)
-            && (0..self.search.sketches).map(distance).sum::<u32>() <= self.search.total
+        are_brought_together(&self.search, self.words(a), self.words(b), sketch)
             && may_be_similar(self.features(a), self.features(b), self.least)
     }
 
@@ -51,6 +48,14 @@ impl Rule<'_> {
             .find(|&sketch| (x[sketch] ^ y[sketch]).count_ones() <= self.search.distance)
             .is_some_and(|first| self.is_new(a, b, first))
     }
+}
+
+/// Whether none of the sketches before one brings two sets together, and all are near enough.
+#[inline]
+pub(super) fn are_brought_together(search: &SketchSearch, x: &[u64], y: &[u64], sketch: usize) -> bool {
+    let distance = |at: usize| (x[at] ^ y[at]).count_ones();
+    (0..sketch).all(|earlier| distance(earlier) > search.distance)
+        && (0..search.sketches).map(distance).sum::<u32>() <= search.total
 }
 
 /// Whether sets of so many features can have a similarity: what is in both is at most the smaller of them.

@@ -13,6 +13,7 @@ use simstore::{Fingerprint, Result};
 
 use self::candidates::Rule;
 use self::compared::{Compared, TOGETHER};
+pub(super) use self::likely::Likely;
 use self::partners::{Partner, Partners};
 use self::sets::Sets;
 use self::stars::Led;
@@ -28,6 +29,9 @@ use crate::watch::Step;
 pub(super) mod candidates;
 pub(super) mod choice;
 mod compared;
+mod likely;
+mod likely_small;
+mod marks;
 mod partners;
 mod sets;
 pub(super) mod small;
@@ -55,26 +59,30 @@ pub(super) struct Similar {
     pub(super) estimated: Option<(u64, f64)>,
     /// All pairs of similar sets, if they were asked for.
     pairs: Vec<(u32, u32, f32)>,
+    /// The documents that the sets are of, if these are numbered by themselves.
+    documents: Option<Vec<usize>>,
     /// Pairs of sets that were compared by their features, and those of them that were not similar enough.
     pub(super) compared: u64,
     pub(super) unlike: u64,
 }
 
 impl Similar {
-    /// Finds what is similar among all but those that are `out`, and makes clusters of it.
+    /// Finds what is similar among all but those that are `out`, and makes clusters of it. Documents that are similar to no other
+    /// may be missing: `distinct` is the number of different sets with them.
     /// `read` reads the features of some documents, which ascend.
     pub(super) fn find<F: Fingerprint>(
         wanted: Wanted,
         sketches: &Sketches,
         out: &HashSet<usize>,
         preference: &Preference<'_>,
+        distinct: Option<usize>,
         read: impl FnOnce(Vec<usize>) -> Result<FeatureSets>,
         watch: &dyn Watch,
     ) -> Result<(Similar, Vec<Cluster<F>>)> {
         let step = Step::new(watch, "candidates");
         step.add(0)?;
         let sets = Sets::new(sketches, out, preference);
-        let search = choice::choose(wanted.least, wanted.recall, sets.len())?.search;
+        let search = choice::choose(wanted.least, wanted.recall, distinct.unwrap_or(sets.len()))?.search;
         let all = wanted.pairs || wanted.cluster_by == ClusterBy::Components;
         let partners = Partners::new(all, sets.len());
         let rule = Rule { sets: &sets, sketches, search, least: wanted.least };
@@ -106,9 +114,18 @@ impl Similar {
         let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
         let clusters = clusters_of(led, &sets);
         let [compared, unlike] = counts;
-        let distinct =
-            if out.is_empty() { sets.len() } else { Sets::new(sketches, &HashSet::new(), preference).len() };
-        Ok((Similar { sets, distinct, estimated: None, pairs, compared, unlike }, clusters))
+        let distinct = match distinct {
+            Some(distinct) => distinct,
+            None if out.is_empty() => sets.len(),
+            None => Sets::new(sketches, &HashSet::new(), preference).len(),
+        };
+        let similar = Similar { sets, distinct, estimated: None, pairs, documents: None, compared, unlike };
+        Ok((similar, clusters))
+    }
+
+    /// Says which documents the sets are of, where these were numbered by themselves.
+    pub(super) fn set_documents(&mut self, documents: Vec<usize>) {
+        self.documents = Some(documents);
     }
 
     /// Number of different sets.
@@ -118,7 +135,9 @@ impl Similar {
 
     /// Visits all pairs of similar documents `a` < `b` with their similarity, in order of `a`, then of `b`. There are only those
     /// of equal sets if pairs were not asked for.
-    pub(super) fn visit_pairs(&self, visitor: impl FnMut(usize, usize, f32) -> Result<()>) -> Result<()> {
+    pub(super) fn visit_pairs(&self, mut visitor: impl FnMut(usize, usize, f32) -> Result<()>) -> Result<()> {
+        let of = |at: usize| self.documents.as_ref().map_or(at, |documents| documents[at]);
+        let visitor = |a, b, similarity| visitor(of(a), of(b), similarity);
         let mut near: Vec<(usize, usize, f32)> = Vec::new();
         for &(worse, better, similarity) in &self.pairs {
             let (a, b) = (worse as usize, better as usize);

@@ -24,6 +24,46 @@ pub(in super::super) fn largest(least: f64) -> u32 {
     (f64::from(SMALL) / least).ceil() as u32
 }
 
+/// How often features come, about: several may share a counter, which is the same for all sets.
+pub(super) struct Rarity(Vec<u16>);
+
+impl Rarity {
+    /// Of so many features, in at most so many bytes, but for a few.
+    pub(super) fn new(features: u64, memory: u64) -> Self {
+        let most = (memory / 2).max(1 << 10);
+        let counters = features.min(most).next_power_of_two();
+        Rarity(vec![0; counters.clamp(1 << 10, 1 << most.ilog2()) as usize])
+    }
+
+    fn counter(&self, feature: u64) -> usize {
+        (feature ^ feature >> 32) as usize & (self.0.len() - 1)
+    }
+
+    pub(super) fn add(&mut self, features: &[u64]) {
+        for &feature in features {
+            let counter = self.counter(feature);
+            self.0[counter] = self.0[counter].saturating_add(1);
+        }
+    }
+
+    /// The rarest features of a set, of which another that is `least` similar has one too among its rarest; but for what comes
+    /// once, and is in no other set.
+    pub(super) fn rarest(&self, set: &[u64], least: f64) -> impl Iterator<Item = u64> + use<> {
+        let mut ordered: Vec<(u16, u64)> =
+            set.iter().map(|&feature| (self.0[self.counter(feature)], feature)).collect();
+        ordered.sort_unstable();
+        let common = (set.len() as f64 * least - 1e-9).ceil() as usize;
+        ordered.truncate(set.len() + 1 - common.max(1));
+        ordered.into_iter().filter(|&(count, _)| count > 1).map(|(_, feature)| feature)
+    }
+}
+
+/// Whether two sets are at least `least` similar, and one is small.
+pub(super) fn are_similar(x: &[u64], y: &[u64], least: f64) -> bool {
+    let (one, two) = (x.len() as u32, y.len() as u32);
+    one.min(two) < SMALL && may_be_similar(one, two, least) && jaccard(x, y) >= least
+}
+
 /// Finds the pairs of sets that are at least `least` similar and of which one is small.
 pub(super) fn join(
     sets: &Sets,
@@ -36,27 +76,12 @@ pub(super) fn join(
     let few: Vec<u32> =
         (0..sets.len() as u32).into_par_iter().filter(|&set| !members_of(set).is_empty()).collect();
     let total: usize = few.par_iter().map(|&set| members_of(set).len()).sum();
-    // How often features come, about: several may share a counter, which is the same for all sets.
-    let slots = total.next_power_of_two().max(1 << 10);
-    let slot = |feature: u64| (feature ^ feature >> 32) as usize & (slots - 1);
-    let mut counts = vec![0_u16; slots];
-    for &set in &few {
-        for &member in members_of(set) {
-            let count = &mut counts[slot(member)];
-            *count = count.saturating_add(1);
-        }
-    }
+    let mut rarity = Rarity::new(total as u64, u64::MAX);
+    few.iter().for_each(|&set| rarity.add(members_of(set)));
     step.add(0)?;
-    let firsts = few.par_iter().flat_map_iter(|&set| {
-        let members = members_of(set);
-        let mut ordered: Vec<(u16, u64)> =
-            members.iter().map(|&member| (counts[slot(member)], member)).collect();
-        ordered.sort_unstable();
-        let common = (members.len() as f64 * least - 1e-9).ceil() as usize;
-        ordered.truncate(members.len() + 1 - common.max(1));
-        // What comes once is in no other set.
-        ordered.into_iter().filter(|&(count, _)| count > 1).map(move |(_, member)| (member, set))
-    });
+    let firsts = few
+        .par_iter()
+        .flat_map_iter(|&set| rarity.rarest(members_of(set), least).map(move |feature| (feature, set)));
     let mut firsts: Vec<(u64, u32)> = firsts.collect();
     firsts.par_sort_unstable();
     step.add(0)?;
@@ -68,9 +93,7 @@ pub(super) fn join(
         for &set in &same {
             let x = members_of(set);
             for &other in partners.wanted(set, &same) {
-                let y = members_of(other);
-                let (one, two) = (x.len() as u32, y.len() as u32);
-                if one.min(two) < SMALL && may_be_similar(one, two, least) && jaccard(x, y) >= least {
+                if are_similar(x, members_of(other), least) {
                     found.push((set, other));
                 }
             }

@@ -1,0 +1,52 @@
+//! A bit for each document, which several threads set.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Documents that are marked.
+#[derive(Debug)]
+pub(super) struct Marks(Vec<AtomicU64>);
+
+impl Marks {
+    /// Of so many documents, none.
+    pub(super) fn new(count: usize) -> Self {
+        Marks((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    #[inline]
+    pub(super) fn set(&self, document: u32) {
+        self.0[document as usize / 64].fetch_or(1 << (document % 64), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn has(&self, document: u32) -> bool {
+        self.0[document as usize / 64].load(Ordering::Relaxed) >> (document % 64) & 1 == 1
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
+    }
+
+    /// Those that are marked, ascending.
+    pub(super) fn documents(&self) -> Vec<usize> {
+        let of_word = |(at, word): (usize, &AtomicU64)| {
+            let word = word.load(Ordering::Relaxed);
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
+        };
+        self.0.iter().enumerate().flat_map(of_word).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_are_marked() {
+        let marks = Marks::new(200);
+        let some = [0, 63, 64, 130, 199];
+        some.iter().for_each(|&document| marks.set(document));
+        assert_eq!(marks.documents(), some.map(|document| document as usize));
+        assert_eq!(marks.count(), some.len());
+        assert!(marks.has(63) && !marks.has(62));
+    }
+}

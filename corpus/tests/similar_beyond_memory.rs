@@ -1,0 +1,162 @@
+//! Deduplication by similarity of more than the memory is to hold: the same, from disk.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use simstore::{Error, Result};
+use simstore_corpus::dedup::{self, ClusterBy, Files, Keep, Options, Source, Totals};
+use simstore_corpus::{DocumentId, DocumentOptions, Inputs};
+
+use crate::beyond_memory::{LITTLE, Told, all_files, found};
+use crate::{Folder, Random};
+
+/// Documents that no other is similar to.
+const ALONE: usize = 5000;
+
+/// Words, some of which are others than those of the same topic have.
+fn words(random: &mut Random, topic: u64, count: u64, others: u64) -> String {
+    let word = |at| match random.below(100) < others {
+        true => format!("x{}", random.below(100_000)),
+        false => format!("t{topic}w{at}"),
+    };
+    (0..count).map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Texts that are alone, and among them crowds, chains, equal ones, small ones and some without words.
+fn texts(seed: u64) -> Vec<String> {
+    let mut random = Random(seed);
+    let mut texts: Vec<String> = (0..ALONE).map(|at| words(&mut random, at as u64, 60, 90)).collect();
+    let mut some = Vec::new();
+    // A crowd of more than are paired each with each, and another of one sketch, for they differ little.
+    some.extend((0..120).map(|_| words(&mut random, 100_000, 150, 2)));
+    some.extend(
+        (0..100).map(|_| words(&mut random, 100_001, 1500, 0) + &format!(" end{}", random.below(90))),
+    );
+    // Chains: a window that moves on.
+    let all: Vec<String> = (0..400).map(|at| format!("chain{at}")).collect();
+    some.extend((0..40).map(|at| all[at * 6..at * 6 + 120].join(" ")));
+    // Small ones: few words, often the same, and around the size from which sketches are joined.
+    some.extend((0..120).map(|_| {
+        let (topic, count) = (200_000 + random.below(25), 3 + random.below(12));
+        words(&mut random, topic, count, 3)
+    }));
+    some.extend((0..80).map(|_| {
+        let (topic, count) = (300_000 + random.below(8), 28 + random.below(14));
+        words(&mut random, topic, count, 1)
+    }));
+    let equal: Vec<String> = (0..100).map(|_| texts[random.index(ALONE)].clone()).collect();
+    some.extend(equal);
+    some.extend((0..20).map(|_| String::from("!")));
+    for text in some {
+        let at = random.index(texts.len());
+        texts.insert(at, text);
+    }
+    texts
+}
+
+fn lines(texts: &[String]) -> String {
+    let mut random = Random(1);
+    let line = |(at, text): (usize, &String)| {
+        json!({"id": format!("d{}", at % 5400), "text": text, "date": random.below(9)}).to_string() + "\n"
+    };
+    texts.iter().enumerate().map(line).collect()
+}
+
+type Outcome = (Totals, BTreeMap<PathBuf, Vec<u8>>);
+
+fn run(input: &Path, out: &Path, with_pairs: bool, options: &Options, watch: &Told) -> Result<Outcome> {
+    fs::create_dir_all(out).unwrap();
+    let files = Files {
+        output: Some(out.join("kept")),
+        annotated: Some(out.join("annotated")),
+        clusters: Some(out.join("clusters.csv")),
+        pairs: with_pairs.then(|| out.join("pairs.csv")),
+        keep_list: Some(out.join("keep")),
+        remove_list: Some(out.join("remove.jsonl")),
+        reasons: true,
+        ..Files::default()
+    };
+    let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
+    let found = found(dedup::find(inputs.into(), options, files, watch)?);
+    let totals = Totals { spilled: None, ..found.totals() };
+    found.finish(watch)?;
+    Ok((totals, all_files(out)))
+}
+
+/// Runs with all the memory, and with little, and finds no difference.
+fn check(texts: &[String], with_pairs: bool, options: &Options) {
+    let folder = Folder::new();
+    let input = folder.file("a.jsonl", lines(texts));
+    let temporary = folder.0.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let outcome = |memory: Option<u64>, told: &Told| {
+        let out = folder.0.path().join(format!("out-{memory:?}"));
+        let options = Options { memory, temporary: Some(temporary.clone()), ..options.clone() };
+        run(&input, &out, with_pairs, &options, told).unwrap()
+    };
+    let (with_all, with_little) = (Told::default(), Told::default());
+    let expected = outcome(None, &with_all);
+    let little = outcome(Some(LITTLE), &with_little);
+    assert!(!with_all.has_spilled() && with_little.has_spilled());
+    assert!(expected.0.clusters > 50 && expected.0.duplicates > 200, "{:?}", expected.0);
+    assert_eq!(little.0, expected.0, "{options:?}");
+    assert!(little == expected, "{options:?}");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn stars_are_the_same() {
+    let texts = texts(1);
+    check(&texts, false, &Options::default());
+    check(&texts, false, &Options { keep: Keep::Longest, similar: Some(0.6), ..Options::default() });
+}
+
+#[test]
+fn whatever_is_kept_it_is_the_same() {
+    let texts = texts(2);
+    for keep in [Keep::SmallestId, Keep::Newest("date".to_owned()), Keep::None] {
+        check(&texts, false, &Options { keep, similar: Some(0.9), ..Options::default() });
+    }
+}
+
+#[test]
+fn pairs_and_components_are_the_same() {
+    let texts = texts(3);
+    check(&texts, true, &Options::default());
+    let components = Options { cluster_by: Some(ClusterBy::Components), ..Options::default() };
+    check(&texts, true, &Options { keep: Keep::Longest, recall: Some(0.99), ..components });
+}
+
+#[test]
+fn texts_may_be_handed_over() {
+    let folder = Folder::new();
+    let texts = texts(4);
+    let run = |memory| {
+        let told = Told::default();
+        let given = (0..).map(DocumentId::Number).zip(texts.iter().cloned());
+        let options =
+            Options { memory, temporary: Some(folder.0.path().to_path_buf()), ..Options::default() };
+        let found = found(dedup::find(Source::documents(given), &options, Files::default(), &told).unwrap());
+        assert_eq!(told.has_spilled(), memory.is_some());
+        let clusters = found.clusters().map(|cluster| format!("{:?}", cluster.unwrap()));
+        (clusters.collect::<Vec<_>>(), Totals { spilled: None, ..found.totals() })
+    };
+    assert!(run(Some(LITTLE)) == run(None));
+}
+
+#[test]
+fn what_is_too_much_in_any_case_is_refused_with_what_would_do() {
+    let mut random = Random(8);
+    let texts: Vec<String> = (0..6000).map(|at| words(&mut random, at / 2, 40, 1)).collect();
+    let find = |memory| {
+        let given = (0..).map(DocumentId::Number).zip(texts.iter().cloned());
+        let options = Options { memory: Some(memory), ..Options::default() };
+        dedup::find(Source::documents(given), &options, Files::default(), &())
+    };
+    let Err(Error::Refused(message)) = find(LITTLE) else { panic!("not refused") };
+    assert!(message.contains("documents may be similar to others"), "{message}");
+    assert!(message.contains("option `memory` "), "{message}");
+    assert_eq!(found(find(8 << 20).unwrap()).totals().documents, 6000);
+}
