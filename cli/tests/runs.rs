@@ -195,7 +195,6 @@ fn shards_are_joined() {
     }
     folder.write("a.hex", "0000000000000000\n");
     folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume is for documents");
-    folder.run(&["dedup", "a.hex", "--dry-run"]).fails(2, "--dry-run is for documents");
 }
 
 #[test]
@@ -237,7 +236,14 @@ fn a_dry_run_reads_and_writes_nothing_much() {
         said.contains("--memory allows 1.0 KiB, too little: documents are put on disk, with about"),
         "{said}"
     );
-    assert_eq!(folder.names(), ["corpus"]);
+    folder.write("a.u64", vec![7; 8 << 10]);
+    folder.write("a.tsv", "00000000000000ff\tname\n".repeat(100));
+    let object =
+        &folder.run(&["dedup", "a.u64", "a.tsv", "--dry-run", "--json", "--memory", "20K"]).json()[0];
+    let of = |field: &str| object[field].as_u64().unwrap();
+    assert_eq!((of("documents"), of("memory_of_documents")), (1024 + 100, 1124 * 28 + 100 * 16));
+    assert_eq!((&object["spills"], of("disk_of_temporary")), (&json!(true), 1124 * 24 + 100 * 16));
+    assert_eq!(folder.names(), ["a.tsv", "a.u64", "corpus"]);
 }
 
 /// The most memory that a run takes, in bytes.

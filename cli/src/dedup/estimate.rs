@@ -29,12 +29,16 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
             count_of(estimate.pipes as u64, "pipe")
         ))?;
     }
-    output.line(format_args!(
-        "about {} documents, {} of text, by the first documents of at most {} files",
-        grouped(estimate.documents),
-        bytes(estimate.text_bytes),
-        Estimate::SAMPLED_FILES
-    ))?;
+    let documents = grouped(estimate.documents);
+    if estimate.text_bytes == 0 {
+        output.line(format_args!("about {documents} fingerprints; more, where files are compressed"))?;
+    } else {
+        output.line(format_args!(
+            "about {documents} documents, {} of text, by the first documents of at most {} files",
+            bytes(estimate.text_bytes),
+            Estimate::SAMPLED_FILES
+        ))?;
+    }
     output.line(format_args!(
         "memory: about {}; {} for fingerprints and ids, if all are there; more with --pairs, or where much is near something",
         bytes(estimate.memory),

@@ -151,10 +151,6 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let kind = inputs::kind(&inputs)?;
     let options = args.options()?;
     if args.dry_run {
-        if kind == InputKind::Fingerprints {
-            let message = "--dry-run is for documents: the inputs hold fingerprints";
-            return Err(Failure::Usage(message.to_owned()));
-        }
         let estimate = dedup::estimate(&inputs, &options, progress).map_err(Failure::usage)?;
         return estimate::print(&estimate, args.memory.is_some(), args.json);
     }

@@ -83,6 +83,36 @@ fn on_a_full_disk(job: &Job, expected: &str, size: u64) -> bool {
 }
 
 #[test]
+fn a_full_disk_for_temporary_files_says_how_much_they_take() {
+    let folder = Folder::new();
+    let mut random = Random(5);
+    let values: Vec<u8> = (0..200_000).flat_map(|_| random.next().to_le_bytes()).collect();
+    fs::write(folder.0.path().join("a.u64"), values).unwrap();
+    let line = "$simstore -q dedup a.u64 --memory 1M --temporary disk -o o";
+    // The fingerprints take 1.5 MiB, the join twice that besides.
+    for (size, said) in
+        [(1024, "were there, and it takes more"), (2048, "of about 4.6 MiB that it takes in all")]
+    {
+        if !small_disk(&folder, size) {
+            eprintln!("SKIPPED: no small disk can be mounted here (it takes the rights of root)");
+            return;
+        }
+        let ended = folder.attempt(line);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("make room, or name another folder with --temporary"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(folder.print("ls disk"), "");
+        folder.print("mount -o remount,size=1g disk");
+        assert_eq!(folder.attempt(line).code, Some(0));
+        folder.print("umount disk");
+    }
+}
+
+#[test]
 fn full_disks() {
     let mut random = Random(4);
     for job in JOBS {

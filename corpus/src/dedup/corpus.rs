@@ -1,6 +1,5 @@
 //! All documents of a corpus: their fingerprints, and what they are called. In memory, or on disk if that is too much.
 
-use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -25,15 +24,12 @@ const LARGE_STRETCH: u64 = 32 << 20;
 /// clusters are made of these.
 const BYTES_OF_ONE_TOLD: u64 = 160;
 
-/// Documents that are counted together: to count each takes time.
-const COUNTED: usize = 64;
-
 /// All that was read, in order of input. In memory it takes the bytes of a fingerprint for each document, and what the ids need:
 /// nothing where they are positions. On disk it takes that there; in memory, only what documents are told of that are near others.
 #[derive(Debug)]
 pub(super) struct Corpus<F> {
     /// All, or those that are not on disk yet.
-    stretch: Stretch<F>,
+    pub(super) stretch: Stretch<F>,
     place: Place<F>,
     /// Documents without text.
     empty: usize,
@@ -60,7 +56,7 @@ enum Place<F> {
 /// A corpus on disk.
 #[derive(Debug)]
 pub(super) struct Spilled<F> {
-    on_disk: OnDisk<F>,
+    pub(super) on_disk: OnDisk<F>,
     /// What may be used of memory and of the disk.
     pub(super) room: Room,
     told: OnceLock<Told<F>>,
@@ -193,7 +189,7 @@ impl<F: Fingerprint> Corpus<F> {
         }
         if !self.are_positions {
             let memory = if self.spilled().is_some() { room.budget.bytes / 2 } else { u64::MAX };
-            self.same_id = repeated::count(self, &room.temporary, memory)?;
+            self.same_id = repeated::count(self, &room.temporary, memory, watch)?;
         }
         Ok(())
     }
@@ -320,73 +316,6 @@ impl<F: Fingerprint> Corpus<F> {
         Preference { keep, values: &stretch.values, names: &stretch.names, told }
     }
 
-    /// All documents, in memory or from disk, some that follow one another at a time.
-    pub(super) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_, F>>> + '_> {
-        let Some(spilled) = self.spilled() else {
-            let piece = Piece { first: 0, stretch: Held::Lent(&self.stretch) };
-            return Box::new(std::iter::once(Ok(piece)));
-        };
-        match spilled.on_disk.stretches() {
-            Ok(stretches) => Box::new(stretches.map(|read| {
-                let (first, stretch) = read?;
-                Ok(Piece { first, stretch: Held::Read(Box::new(stretch)) })
-            })),
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        }
-    }
-
-    /// Visits all documents in order, in a step of its own.
-    pub(super) fn scan(
-        &self,
-        watch: &dyn Watch,
-        what: &'static str,
-        mut visitor: impl FnMut(Document<'_, F>) -> Result<()>,
-    ) -> Result<()> {
-        let step = Step::new(watch, what);
-        step.add(0)?;
-        self.visit(|document| {
-            let number = document.number;
-            visitor(document)?;
-            if (number + 1).is_multiple_of(COUNTED) { step.add(COUNTED as u64) } else { Ok(()) }
-        })
-    }
-
-    /// Visits all documents in order.
-    pub(super) fn visit(&self, mut visitor: impl FnMut(Document<'_, F>) -> Result<()>) -> Result<()> {
-        for piece in self.pieces() {
-            let piece = piece?;
-            (0..piece.len()).try_for_each(|at| visitor(piece.document(at)))?;
-        }
-        Ok(())
-    }
-
-    /// What is made of some of the documents, in order.
-    pub(super) fn filter_map<T>(
-        &self,
-        mut make: impl FnMut(Document<'_, F>) -> Option<T>,
-    ) -> impl Iterator<Item = Result<T>> {
-        let (mut pieces, mut piece, mut at) = (self.pieces(), None, 0);
-        std::iter::from_fn(move || {
-            loop {
-                let Some(here) = &piece else {
-                    match pieces.next()? {
-                        Ok(next) => (piece, at) = (Some(next), 0),
-                        Err(error) => return Some(Err(error)),
-                    }
-                    continue;
-                };
-                if at == here.len() {
-                    piece = None;
-                    continue;
-                }
-                at += 1;
-                if let Some(made) = make(here.document(at - 1)) {
-                    return Some(Ok(made));
-                }
-            }
-        })
-    }
-
     /// Visits the fingerprints of all documents that have one, in order, some that follow one another at a time, each time with the
     /// number of the first document.
     pub(super) fn visit_fingerprints(&self, visitor: impl FnMut(usize, &[F]) -> Result<()>) -> Result<()> {
@@ -411,71 +340,6 @@ impl<F: Fingerprint> Corpus<F> {
             Ok(())
         })?;
         Ok(hash.digest())
-    }
-}
-
-/// Documents that follow one another.
-pub(super) struct Piece<'a, F> {
-    /// The number of the first.
-    first: usize,
-    stretch: Held<'a, F>,
-}
-
-enum Held<'a, F> {
-    Lent(&'a Stretch<F>),
-    Read(Box<Stretch<F>>),
-}
-
-impl<F> Deref for Piece<'_, F> {
-    type Target = Stretch<F>;
-
-    fn deref(&self) -> &Stretch<F> {
-        match &self.stretch {
-            Held::Lent(stretch) => stretch,
-            Held::Read(stretch) => stretch,
-        }
-    }
-}
-
-impl<F: Fingerprint> Piece<'_, F> {
-    /// One of them, by its place.
-    pub(super) fn document(&self, at: usize) -> Document<'_, F> {
-        Document { number: self.first + at, stretch: self, at }
-    }
-}
-
-/// A document, where all are visited.
-pub(super) struct Document<'a, F> {
-    /// Which one, from 0.
-    pub(super) number: usize,
-    stretch: &'a Stretch<F>,
-    at: usize,
-}
-
-impl<'a, F: Fingerprint> Document<'a, F> {
-    /// What it is called.
-    pub(super) fn id(&self) -> IdRef<'a> {
-        self.stretch.id(self.at)
-    }
-
-    /// Where it stands: `FILE:LINE`.
-    pub(super) fn place(&self) -> String {
-        self.stretch.place(self.at)
-    }
-
-    /// Its position in the input.
-    pub(super) fn position(&self) -> u64 {
-        self.stretch.names.position(self.at)
-    }
-
-    /// Its fingerprint, if it has one.
-    pub(super) fn fingerprint(&self) -> Option<F> {
-        self.stretch.fingerprint(self.at)
-    }
-
-    /// Fails unless a record that was read again is what it was made of.
-    pub(super) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
-        self.stretch.check_unchanged(self.at, record, options)
     }
 }
 

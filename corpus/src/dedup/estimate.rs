@@ -6,7 +6,7 @@ use serde::Serialize;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SketchSearch};
 
-use super::options::{Options, Question, for_documents};
+use super::options::{Options, Question};
 use super::similar::choice::{self, Choice};
 use crate::spill::Budget;
 use crate::watch::Step;
@@ -22,11 +22,9 @@ const MEMORY_OF_A_FINGERPRINT: f64 = 3.5;
 const MEMORY_OF_SKETCHES: f64 = 144.0;
 /// Bytes of memory for an id that is no position, besides its own text.
 const MEMORY_OF_AN_ID: f64 = 12.0;
-/// The same on disk, if they are too much for the memory: of a fingerprint, in its own bytes, in the corpus and twice in the join;
-/// and of anything else, a checksum and the length of an id.
+/// The same on disk, if they are too much for the memory: in the corpus, and twice in the join.
 const DISK_OF_A_FINGERPRINT: f64 = 3.0;
-const DISK_OF_ANYTHING_ELSE: f64 = 16.0;
-/// The same of sketches: a row, and once more in a part of the join. The features of small sets come on top.
+/// The same of sketches, with a checksum: a row, and once more in a part of the join. The features of small sets come on top.
 const DISK_OF_JOINED_SKETCHES: f64 = 160.0;
 /// Bytes of a document in a part.
 const DISK_OF_A_DOCUMENT: f64 = 32.0;
@@ -193,20 +191,97 @@ fn peak_memory() -> Option<u64> {
     peak.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Says what a run on these documents would read, and how much memory and disk it would take, by the first documents of some
-/// files.
+/// Says what a run on these documents, or fingerprints, would read, and how much memory and disk it would take, by the first
+/// documents of some files. Of files of fingerprints that are compressed, more than is told.
 ///
 /// # Errors
-/// [`Error::BadArgument`] for inputs of fingerprints, [`Error::Cancelled`] if the watch says so, and those of listing the
-/// files.
+/// [`Error::Cancelled`] if the watch says so, those of options that make no sense, and those of listing the files.
 pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
-    if inputs.kind()? == InputKind::Fingerprints {
-        return Err(for_documents("an estimate"));
-    }
     options.check()?;
-    match options.width()? {
-        u128::BITS => estimate_of::<u128>(inputs, options, watch),
-        _ => estimate_of::<u64>(inputs, options, watch),
+    let kind = inputs.kind()?;
+    options.check_with(kind)?;
+    match (kind, options.width()?) {
+        (InputKind::Fingerprints, u128::BITS) => fingerprints::<u128>(inputs, options, watch),
+        (InputKind::Fingerprints, _) => fingerprints::<u64>(inputs, options, watch),
+        (InputKind::Documents, u128::BITS) => estimate_of::<u128>(inputs, options, watch),
+        (InputKind::Documents, _) => estimate_of::<u64>(inputs, options, watch),
+    }
+}
+
+/// The same for files of fingerprints: of raw ones the lengths tell how many they hold, of lines the first ones.
+fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
+    let step = Step::new(watch, "fingerprints looked at");
+    let (mut formats, mut pipes, mut all): (BTreeMap<String, FilesOfFormat>, _, _) =
+        (BTreeMap::new(), 0, Sample::default());
+    for path in inputs.files_of_fingerprints()? {
+        step.add(0)?;
+        let Ok(metadata) =
+            path.metadata().map_err(drop).and_then(|it| if it.is_file() { Ok(it) } else { Err(()) })
+        else {
+            pipes += 1;
+            continue;
+        };
+        let is_raw = path.extension().is_some_and(|extension| extension == "u64" || extension == "u128");
+        let mut seen = Sample::default();
+        for record in inputs.of_files(vec![path]).fingerprints::<F>().take(SAMPLED_DOCUMENTS as usize) {
+            seen.documents += 1.0;
+            let id = record.ok().filter(|record| record.has_id).map(|record| record.id);
+            let name = id.as_ref().map_or(0.0, |id| id.to_string().len() as f64);
+            seen.id_bytes += if id.is_some() { name + MEMORY_OF_AN_ID } else { 0.0 };
+            let line = F::BYTES as f64 * 2.0 + 1.0 + if id.is_some() { name + 1.0 } else { 0.0 };
+            seen.input_bytes += if is_raw { F::BYTES as f64 } else { line };
+        }
+        let size = metadata.len();
+        let scale = if seen.input_bytes > 0.0 { size as f64 / seen.input_bytes } else { 0.0 };
+        all.documents += seen.documents * scale;
+        all.id_bytes += seen.id_bytes * scale;
+        let format = formats.entry(if is_raw { "raw" } else { "hex" }.to_owned()).or_default();
+        format.files += 1;
+        format.bytes += size;
+    }
+    let memory_of_documents =
+        (all.documents * F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT + all.id_bytes) as u64;
+    let spilled = Spilled::new(F::BYTES as f64 * DISK_OF_A_FINGERPRINT, &all, memory_of_documents, options);
+    let lines = all.documents * (F::BYTES as f64 * 2.0 + 12.0) + all.id_bytes;
+    Ok(Estimate {
+        files: formats.values().map(|format| format.files).sum(),
+        bytes: formats.values().map(|format| format.bytes).sum(),
+        formats,
+        pipes,
+        documents: all.documents.round() as u64,
+        text_bytes: 0,
+        memory: spilled.memory + peak_memory().unwrap_or(MEMORY_OF_READING),
+        memory_of_documents,
+        search: None,
+        budget: spilled.budget,
+        spills: spilled.spills,
+        disk_of_temporary: spilled.disk,
+        disk_of_parts: 0,
+        disk_of_output: lines as u64,
+    })
+}
+
+/// What goes to disk.
+struct Spilled {
+    budget: Option<u64>,
+    spills: bool,
+    /// What documents take in memory then, and on disk.
+    memory: u64,
+    disk: u64,
+}
+
+impl Spilled {
+    /// Of all documents, of which each takes so many bytes of disk, besides its id.
+    fn new(of_one: f64, all: &Sample, memory: u64, options: &Options) -> Spilled {
+        let budget = Budget::new(options.memory);
+        let spills = memory > budget.bytes;
+        let on_disk = all.documents * of_one + all.id_bytes;
+        Spilled {
+            budget: (budget.of < u64::MAX).then_some(budget.of),
+            spills,
+            memory: if spills { budget.bytes } else { memory },
+            disk: if spills { on_disk as u64 } else { 0 },
+        }
     }
 }
 
@@ -248,13 +323,13 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
         Question::Distance(_) => (None, F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT),
     };
     let memory_of_documents = (count * memory_of_one + sample.id_bytes * scale) as u64;
-    let budget = Budget::new(options.memory);
-    let spills = memory_of_documents > budget.bytes;
-    let disk_of_one = match &search {
+    let of_one = match &search {
         Some(_) => F::BYTES as f64 + DISK_OF_JOINED_SKETCHES,
-        None => F::BYTES as f64 * DISK_OF_A_FINGERPRINT,
+        // A checksum, too.
+        None => F::BYTES as f64 * DISK_OF_A_FINGERPRINT + 4.0,
     };
-    let on_disk = count * (disk_of_one + DISK_OF_ANYTHING_ELSE);
+    let all = Sample { documents: count, id_bytes: sample.id_bytes * scale, ..Sample::default() };
+    let spilled = Spilled::new(of_one, &all, memory_of_documents, options);
     let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, &profile, &step)?;
     Ok(Estimate {
         files: files.len(),
@@ -263,12 +338,12 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
         pipes: files.iter().filter(|file| file.bytes.is_none()).count(),
         documents: count as u64,
         text_bytes: (sample.text_bytes * scale) as u64,
-        memory: memory_of_documents.min(if spills { budget.bytes } else { u64::MAX }) + memory_of_reading,
+        memory: spilled.memory + memory_of_reading,
         memory_of_documents,
         search,
-        budget: (budget.of < u64::MAX).then_some(budget.of),
-        spills,
-        disk_of_temporary: if spills { (on_disk + sample.id_bytes * scale) as u64 } else { 0 },
+        budget: spilled.budget,
+        spills: spilled.spills,
+        disk_of_temporary: spilled.disk,
         disk_of_parts: (count * if search.is_some() { DISK_OF_SKETCHES } else { DISK_OF_A_DOCUMENT }) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
     })

@@ -58,6 +58,7 @@ mod preference;
 mod reading;
 mod repeated;
 mod rows;
+mod scan;
 mod sealed;
 mod similar;
 mod similarity;

@@ -187,9 +187,7 @@ impl Temporary {
     /// The same, if an error is of a file there; any other is as it was.
     pub(crate) fn explain(&self, error: Error) -> Error {
         match error {
-            Error::Io { path, source, .. } if path.starts_with(&self.parent) && self.is_here(&path) => {
-                self.failed(&source)
-            }
+            Error::Io { path, source, .. } if self.is_here(&path) => self.failed(&source),
             error => error,
         }
     }

@@ -1,0 +1,148 @@
+//! What goes over all documents: in order, in memory or from disk.
+
+use std::ops::Deref;
+
+use simstore::{Fingerprint, Result};
+
+use super::corpus::Corpus;
+use super::stretch::Stretch;
+use crate::watch::Step;
+use crate::{DocumentOptions, IdRef, Record, Watch};
+
+/// Documents that are counted together: to count each takes time.
+const COUNTED: usize = 64;
+
+impl<F: Fingerprint> Corpus<F> {
+    /// All documents, in memory or from disk, some that follow one another at a time.
+    pub(super) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_, F>>> + '_> {
+        let Some(spilled) = self.spilled() else {
+            let piece = Piece { first: 0, stretch: Held::Lent(&self.stretch) };
+            return Box::new(std::iter::once(Ok(piece)));
+        };
+        match spilled.on_disk.stretches() {
+            Ok(stretches) => Box::new(stretches.map(|read| {
+                let (first, stretch) = read?;
+                Ok(Piece { first, stretch: Held::Read(Box::new(stretch)) })
+            })),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    }
+
+    /// Visits all documents in order, in a step of its own.
+    pub(super) fn scan(
+        &self,
+        watch: &dyn Watch,
+        what: &'static str,
+        mut visitor: impl FnMut(Document<'_, F>) -> Result<()>,
+    ) -> Result<()> {
+        let step = Step::new(watch, what);
+        step.add(0)?;
+        self.visit(|document| {
+            let number = document.number;
+            visitor(document)?;
+            if (number + 1).is_multiple_of(COUNTED) { step.add(COUNTED as u64) } else { Ok(()) }
+        })
+    }
+
+    /// Visits all documents in order.
+    pub(super) fn visit(&self, mut visitor: impl FnMut(Document<'_, F>) -> Result<()>) -> Result<()> {
+        for piece in self.pieces() {
+            let piece = piece?;
+            (0..piece.len()).try_for_each(|at| visitor(piece.document(at)))?;
+        }
+        Ok(())
+    }
+
+    /// What is made of some of the documents, in order.
+    pub(super) fn filter_map<T>(
+        &self,
+        mut make: impl FnMut(Document<'_, F>) -> Option<T>,
+    ) -> impl Iterator<Item = Result<T>> {
+        let (mut pieces, mut piece, mut at) = (self.pieces(), None, 0);
+        std::iter::from_fn(move || {
+            loop {
+                let Some(here) = &piece else {
+                    match pieces.next()? {
+                        Ok(next) => (piece, at) = (Some(next), 0),
+                        Err(error) => return Some(Err(error)),
+                    }
+                    continue;
+                };
+                if at == here.len() {
+                    piece = None;
+                    continue;
+                }
+                at += 1;
+                if let Some(made) = make(here.document(at - 1)) {
+                    return Some(Ok(made));
+                }
+            }
+        })
+    }
+}
+
+/// Documents that follow one another.
+pub(super) struct Piece<'a, F> {
+    /// The number of the first.
+    first: usize,
+    stretch: Held<'a, F>,
+}
+
+enum Held<'a, F> {
+    Lent(&'a Stretch<F>),
+    Read(Box<Stretch<F>>),
+}
+
+impl<F> Deref for Piece<'_, F> {
+    type Target = Stretch<F>;
+
+    fn deref(&self) -> &Stretch<F> {
+        match &self.stretch {
+            Held::Lent(stretch) => stretch,
+            Held::Read(stretch) => stretch,
+        }
+    }
+}
+
+impl<F: Fingerprint> Piece<'_, F> {
+    /// One of them, by its place.
+    pub(super) fn document(&self, at: usize) -> Document<'_, F> {
+        Document { number: self.first + at, stretch: self, at }
+    }
+}
+
+/// A document, where all are visited.
+pub(super) struct Document<'a, F> {
+    /// Which one, from 0.
+    pub(super) number: usize,
+    pub(super) stretch: &'a Stretch<F>,
+    /// Its place there.
+    pub(super) at: usize,
+}
+
+impl<'a, F: Fingerprint> Document<'a, F> {
+    /// What it is called.
+    pub(super) fn id(&self) -> IdRef<'a> {
+        self.stretch.id(self.at)
+    }
+
+    /// Where it stands: `FILE:LINE`.
+    pub(super) fn place(&self) -> String {
+        self.stretch.place(self.at)
+    }
+
+    /// Its position in the input.
+    pub(super) fn position(&self) -> u64 {
+        self.stretch.names.position(self.at)
+    }
+
+    /// Its fingerprint, if it has one.
+    pub(super) fn fingerprint(&self) -> Option<F> {
+        self.stretch.fingerprint(self.at)
+    }
+
+    /// Fails unless a record that was read again is what it was made of.
+    pub(super) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
+        self.stretch.check_unchanged(self.at, record, options)
+    }
+}
