@@ -29,9 +29,9 @@ def documents(path):
 
 
 def cut_documents(path):
-    """Documents of a compressed corpus, cut as an expression cuts them; a Han character is a word. Markup is words, too."""
+    """Documents of a corpus, compressed or not, cut as an expression cuts them; a Han character is a word. Markup is words, too."""
     word = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             document = json.loads(line)
             words = word.findall(document["text"].lower())
