@@ -1,5 +1,7 @@
 //! An open input: decompressed, counted, lines of bounded length.
 
+mod of_section;
+
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,11 +10,12 @@ use std::sync::Arc;
 
 use encoding_rs::UTF_8;
 
+use self::of_section::SectionRead;
 use crate::compression::Compression;
 use crate::encoding::{self, Encoding};
 use crate::pipes::Pipes;
 use crate::progress::{Counted, ReadNote, ReadProgress};
-use crate::section::{self, Border, Reached, Section, Stream};
+use crate::section;
 use crate::transcode::{self, NotUtf8};
 use simstore::{Error, Result};
 
@@ -55,46 +58,6 @@ pub(crate) struct Input {
     in_sections: Option<section::Lines>,
     /// The section that it is of a file, and how far that has been read.
     part: Option<SectionRead>,
-}
-
-/// How far a section has been read.
-struct SectionRead {
-    at: u64,
-    border: Arc<Border>,
-    is_last: bool,
-    reached: Arc<Reached>,
-}
-
-impl SectionRead {
-    /// Passes over the end of a line that the section before has; false if no line begins in this one.
-    fn skip_line(&mut self, reader: &mut impl BufRead) -> io::Result<bool> {
-        loop {
-            let bytes = match reader.fill_buf() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                bytes => bytes?,
-            };
-            let newline = bytes.iter().position(|&byte| byte == b'\n');
-            let (passed, is_end) = (newline.map_or(bytes.len(), |at| at + 1), bytes.is_empty());
-            reader.consume(passed);
-            self.at += passed as u64;
-            if newline.is_some() || is_end || self.is_over() {
-                self.reached.set_skipped(self.at);
-                return Ok(!is_end && !self.is_over());
-            }
-        }
-    }
-
-    /// Whether no more lines begin in the section.
-    fn is_over(&self) -> bool {
-        self.at > self.border.bytes()
-    }
-
-    /// The file has ended.
-    fn end(&self) {
-        if !self.is_last && !self.border.is_known() {
-            self.reached.set_rest();
-        }
-    }
 }
 
 /// Fails once where reading has failed before, if it has.
@@ -147,58 +110,6 @@ impl Input {
             compression => compression,
         };
         Input::new(path, compression, raw, progress, opened_at)
-    }
-
-    /// The lines of a section.
-    ///
-    /// # Errors
-    /// [`Error::BadInput`] for what cannot be opened or read.
-    pub(crate) fn of_section(section: &Section, progress: &Arc<ReadProgress>) -> Result<Input> {
-        let Section { path, compression, from, to, is_last, lines, .. } = section;
-        let bad = |error: io::Error| Error::BadInput {
-            path: path.to_path_buf(),
-            line: 0,
-            reason: format!("cannot be read from byte {from} on: {error}"),
-        };
-        let opened_at = progress.bytes();
-        let to = Some(*to).filter(|_| !is_last);
-        let stream = Stream::open(path, *compression, *from, to, progress).map_err(cannot_open(path))?;
-        let (border, reached) = (stream.border(), Arc::clone(&section.reached));
-        let mut part = SectionRead { at: 0, border, is_last: *is_last, reached };
-        let mut reader = BufReader::with_capacity(BUFFER_BYTES, stream);
-        let Some(lines) = lines else { return Err(bad(io::ErrorKind::InvalidInput.into())) };
-        if *from == 0 {
-            part.at = io::copy(&mut (&mut reader).take(lines.mark), &mut io::sink()).map_err(bad)?;
-        }
-        let mut input = Input {
-            path: Arc::clone(path),
-            compression: *compression,
-            reader: BufReader::new(Box::new(io::empty())),
-            encoding: lines.encoding,
-            mark: b"",
-            line: 0,
-            progress: Arc::clone(progress),
-            opened_at,
-            from: *from,
-            in_sections: None,
-            part: None,
-        };
-        let is_there = match *from {
-            0 => Ok(true),
-            _ => part.skip_line(&mut reader),
-        };
-        if let Ok(false) = is_there {
-            part.end();
-        }
-        input.part = Some(part);
-        if is_there.map_err(|error| input.broken(&error))? {
-            let reader: Box<dyn Read + Send> = match lines.is_judged {
-                true => Box::new(transcode::watched(reader, section.beginning())),
-                false => Box::new(reader),
-            };
-            input.reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-        }
-        Ok(input)
     }
 
     fn new(
@@ -343,7 +254,7 @@ impl Input {
 
     /// Counts bytes of a line that were read of a section.
     fn advance(&mut self, bytes: usize) {
-        self.part.iter_mut().for_each(|part| part.at += bytes as u64);
+        self.part.iter_mut().for_each(|part| part.advance(bytes));
     }
 
     /// Reads the whole input as one document, that starts at line 1.

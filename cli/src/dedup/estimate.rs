@@ -72,8 +72,9 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
         ))?;
     }
     output.line(format_args!(
-        "disk: up to {} for --output or --annotated, uncompressed; about {} for the parts of --resume",
+        "disk: up to {} for --output or --annotated, uncompressed; about {} for the {} of --resume",
         bytes(estimate.disk_of_output),
-        bytes(estimate.disk_of_parts)
+        bytes(estimate.disk_of_parts),
+        count_of(estimate.parts as u64, "part")
     ))
 }

@@ -101,7 +101,8 @@ pub(crate) struct DedupArgs {
     /// Add even if the same run has added its documents before
     #[arg(long, requires = "add")]
     again: bool,
-    /// Keep what was made of finished files in this folder, and take what is there: a run that was cut off carries on
+    /// Keep what was made of finished files, and of parts of large ones, in this folder, and take what is there: a run that was
+    /// cut off carries on
     #[arg(long, value_name = "FOLDER")]
     resume: Option<PathBuf>,
     /// Only make this share of the parts in that folder: shard I of N. A run without it joins all of them

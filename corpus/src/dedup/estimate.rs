@@ -7,6 +7,7 @@ use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SketchSearch};
 
 use super::options::{Options, Question};
+use super::parts;
 use super::similar::choice::{self, Choice};
 use crate::spill::Budget;
 use crate::watch::Step;
@@ -63,7 +64,9 @@ pub struct Estimate {
     pub spills: bool,
     /// Bytes of temporary files at most, if they are. The texts that are compared are put aside besides.
     pub disk_of_temporary: u64,
-    /// Bytes of the parts of [`Options::resume`].
+    /// The parts of [`Options::resume`], which shards share.
+    pub parts: usize,
+    /// Bytes of them.
     pub disk_of_parts: u64,
     /// At most, for the input without its duplicates.
     pub disk_of_output: u64,
@@ -256,6 +259,7 @@ fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn 
         budget: spilled.budget,
         spills: spilled.spills,
         disk_of_temporary: spilled.disk,
+        parts: 0,
         disk_of_parts: 0,
         disk_of_output: lines as u64,
     })
@@ -313,6 +317,7 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     for i in 0..sized.len().min(SAMPLED_FILES) {
         sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], inputs, &step)?;
     }
+    let parts = parts::count(inputs, files.iter().filter(|file| file.bytes.is_some()), options.section);
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;
@@ -344,6 +349,7 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
         budget: spilled.budget,
         spills: spilled.spills,
         disk_of_temporary: spilled.disk,
+        parts,
         disk_of_parts: (count * if search.is_some() { DISK_OF_SKETCHES } else { DISK_OF_A_DOCUMENT }) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,
     })

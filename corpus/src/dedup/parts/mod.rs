@@ -23,7 +23,7 @@ use self::writer::Writer;
 use crate::output::Unfinished;
 use crate::visit::tell_notes;
 use crate::watch::{Notice, Step};
-use crate::{Counts, DocumentId, DocumentOptions, Inputs, Item, Watch};
+use crate::{Counts, DocumentId, DocumentOptions, InputFile, Inputs, Item, Watch};
 
 /// A folder of parts.
 pub(super) struct Parts<'a> {
@@ -241,6 +241,15 @@ impl Parts<'_> {
         writer.finish(end)?;
         Ok((counts, end))
     }
+}
+
+/// How many parts there are of some files.
+pub(super) fn count<'a>(
+    inputs: &Inputs,
+    files: impl Iterator<Item = &'a InputFile>,
+    section_bytes: Option<u64>,
+) -> usize {
+    units(inputs, files.cloned().map(Ok), section_bytes).len()
 }
 
 /// Visits the documents of a part.
