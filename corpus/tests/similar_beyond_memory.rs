@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use simstore::{Error, Result};
+use simstore::{Durability, Error, Result, StoreOptions};
 use simstore_corpus::dedup::{self, ClusterBy, Files, Keep, Options, Source, Totals};
 use simstore_corpus::{DocumentId, DocumentOptions, Inputs};
+use simstore_text::{Profile, SimilarDocuments};
 
 use crate::beyond_memory::{LITTLE, Told, all_files, found};
 use crate::{Folder, Random};
@@ -86,7 +87,7 @@ fn run(input: &Path, out: &Path, with_pairs: bool, options: &Options, watch: &To
 }
 
 /// Runs with all the memory, and with little, and finds no difference.
-fn check(texts: &[String], with_pairs: bool, options: &Options) {
+fn check(texts: &[String], with_pairs: bool, options: &Options) -> Totals {
     let folder = Folder::new();
     let input = folder.file("a.jsonl", lines(texts));
     let temporary = folder.0.path().join("temporary");
@@ -104,6 +105,7 @@ fn check(texts: &[String], with_pairs: bool, options: &Options) {
     assert_eq!(little.0, expected.0, "{options:?}");
     assert!(little == expected, "{options:?}");
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    expected.0
 }
 
 #[test]
@@ -127,6 +129,26 @@ fn pairs_and_components_are_the_same() {
     check(&texts, true, &Options::default());
     let components = Options { cluster_by: Some(ClusterBy::Components), ..Options::default() };
     check(&texts, true, &Options { keep: Keep::Longest, recall: Some(0.99), ..components });
+}
+
+#[test]
+fn what_is_similar_to_something_stored_is_the_same() {
+    let folder = Folder::new();
+    let texts = texts(5);
+    let mut random = Random(6);
+    // Some of the same, and some that are like them.
+    let against: Vec<PathBuf> = ["a", "b"].map(|name| folder.0.path().join(name)).to_vec();
+    for store in &against {
+        let options = StoreOptions { durability: Durability::Os, ..StoreOptions::default() };
+        let store = SimilarDocuments::open(store, options, Profile::shingles(), 0.8, 0.95).unwrap();
+        for id in 0..120 {
+            let mut text = texts[random.index(texts.len())].clone();
+            (0..random.below(3)).for_each(|_| text += " more");
+            store.add(&text, id, None).unwrap();
+        }
+    }
+    let totals = check(&texts, false, &Options { against, ..Options::default() });
+    assert!(totals.stored.unwrap() > 100 && totals.estimated.unwrap() > 0, "{totals:?}");
 }
 
 #[test]

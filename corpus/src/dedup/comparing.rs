@@ -28,6 +28,9 @@ use crate::{Inputs, Watch};
 /// Documents that are similar to stored ones by an estimate that is not exact, and the greatest standard error.
 type Estimated = (u64, f64);
 
+/// The ids of what may be similar to a document in each store, by the document.
+type LikelyStored = BTreeMap<usize, Vec<Vec<u64>>>;
+
 /// What is compared, and how.
 pub(super) struct Comparing<'a, F: Fingerprint> {
     pub(super) options: &'a Options,
@@ -69,12 +72,8 @@ impl<F: Fingerprint> Comparing<'_, F> {
                 if let (Some(file), Some(spilled)) = (sketches.on_disk(), corpus.spilled()) {
                     return self.similar_on_disk(wanted, file, &spilled.room);
                 }
-                let (mut found, estimated) = if self.settings.is_empty() {
-                    (Vec::new(), None)
-                } else {
-                    let (found, estimated) = self.stored_like(sketches, least)?;
-                    (found, Some(estimated))
-                };
+                let likely = self.looked_up(|visitor| visitor(0, sketches))?;
+                let (mut found, estimated) = self.stored_like(likely, least)?;
                 let out: HashSet<usize> = found.iter().flat_map(|cluster| cluster.members.clone()).collect();
                 let preference = corpus.preference(&self.options.keep);
                 let read = |documents: Vec<usize>| self.features(documents.into_iter());
@@ -124,18 +123,22 @@ impl<F: Fingerprint> Comparing<'_, F> {
         room: &Room,
     ) -> Result<(Nearness<F>, Vec<Cluster<F>>)> {
         let (corpus, watch) = (self.corpus, self.watch);
-        let Likely { documents, distinct } = Likely::find(&wanted, file, room, watch)?;
+        let likely = self.looked_up(|visitor| file.visit_pieces(visitor))?;
+        let Likely { documents, distinct } =
+            Likely::find(&wanted, file, likely.keys().copied(), room, watch)?;
         corpus.recall(documents.clone(), watch)?;
+        let (mut found, estimated) = self.stored_like(likely, wanted.least)?;
         let sketches = file.of(&documents)?;
+        let members = found.iter().flat_map(|cluster| &cluster.members);
+        let out: HashSet<usize> = members.filter_map(|member| documents.binary_search(member).ok()).collect();
         let preference = Preference { told: None, ..corpus.preference(&self.options.keep) };
         let read = |some: Vec<usize>| {
             let mut features = self.features(some.into_iter().map(|at| documents[at]))?;
             features.set_documents(documents.clone());
             Ok(features)
         };
-        let none = HashSet::new();
         let (mut similar, mut clusters) =
-            Similar::find(wanted, &sketches, &none, &preference, Some(distinct), read, watch)?;
+            Similar::find(wanted, &sketches, &out, &preference, Some(distinct), read, watch)?;
         for Cluster { members, representative, .. } in &mut clusters {
             let of_representative = match representative {
                 Representative::Document(document) => Some(document),
@@ -144,23 +147,48 @@ impl<F: Fingerprint> Comparing<'_, F> {
             members.iter_mut().chain(of_representative).for_each(|at| *at = documents[*at]);
         }
         similar.set_documents(documents);
-        Ok((Nearness::Similarity(similar), clusters))
+        similar.estimated = estimated;
+        found.extend(clusters);
+        found.sort_unstable_by_key(|cluster| cluster.members[0]);
+        Ok((Nearness::Similarity(similar), found))
+    }
+
+    /// Of each document, what may be similar to it in each store. `visit` visits the sketches of all documents, with the number of
+    /// the first of them.
+    fn looked_up(
+        &self,
+        visit: impl FnOnce(&mut dyn FnMut(usize, &Sketches) -> Result<()>) -> Result<()>,
+    ) -> Result<LikelyStored> {
+        let mut likely = LikelyStored::new();
+        if self.settings.is_empty() {
+            return Ok(likely);
+        }
+        let stores = || self.stores.iter().filter_map(Against::snapshot).zip(&self.settings);
+        let step = Step::new(self.watch, "sketches looked up");
+        visit(&mut |first, sketches| {
+            for (at, (store, settings)) in stores().enumerate() {
+                for (document, id) in looked_up(sketches, store, settings, &step)? {
+                    let of_document = likely.entry(first + document);
+                    of_document.or_insert_with(|| vec![Vec::new(); stores().count()])[at].push(id);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(likely)
     }
 
     /// Clusters of what is similar to documents of the stores, as far as samples tell: each document is in that of the most
     /// similar one. And how many documents are in them by an estimate that is not exact, with its greatest standard error.
-    fn stored_like(&mut self, sketches: &Sketches, least: f64) -> Result<(Vec<Cluster<F>>, Estimated)> {
+    fn stored_like(
+        &mut self,
+        likely: LikelyStored,
+        least: f64,
+    ) -> Result<(Vec<Cluster<F>>, Option<Estimated>)> {
         let (stores, settings) = (self.stores, std::mem::take(&mut self.settings));
-        let stores: Vec<_> = stores.iter().filter_map(Against::snapshot).zip(&settings).collect();
-        let step = Step::new(self.watch, "sketches looked up");
-        // Of each document, what may be similar to it in each store.
-        let mut likely: BTreeMap<usize, Vec<Vec<u64>>> = BTreeMap::new();
-        for (at, (store, settings)) in stores.iter().enumerate() {
-            for (document, id) in looked_up(sketches, store, settings, &step)? {
-                likely.entry(document).or_insert_with(|| vec![Vec::new(); stores.len()])[at].push(id);
-            }
+        if settings.is_empty() {
+            return Ok((Vec::new(), None));
         }
-        drop(step);
+        let stores: Vec<_> = stores.iter().filter_map(Against::snapshot).zip(&settings).collect();
         let was_given = self.features.is_some();
         let features = self.features(likely.keys().copied())?;
         let mut nearest: BTreeMap<(usize, u64), Vec<(usize, f32)>> = BTreeMap::new();
@@ -199,7 +227,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
                 is_dropped: false,
             }
         };
-        Ok((nearest.into_iter().map(cluster).collect(), (estimated, greatest)))
+        Ok((nearest.into_iter().map(cluster).collect(), Some((estimated, greatest))))
     }
 
     /// The features of some documents, which ascend.

@@ -120,12 +120,6 @@ impl<F: Fingerprint> Corpus<F> {
     /// Puts documents on disk if to compare all in memory would take more than the budget.
     pub(super) fn keep_within(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
         let budget = room.budget;
-        if self.sketches.as_ref().is_some_and(Sketches::stay_in_memory) {
-            return match budget.is_given && self.memory() > budget.of {
-                true => Err(too_much(self.len(), self.memory(), budget.of)),
-                false => Ok(()),
-            };
-        }
         let most = (budget.bytes / SHARE_OF_A_STRETCH).clamp(SMALL_STRETCH, LARGE_STRETCH);
         let is_too_much = self.memory() > budget.bytes;
         match &mut self.place {
@@ -341,14 +335,4 @@ impl<F: Fingerprint> Corpus<F> {
         })?;
         Ok(hash.digest())
     }
-}
-
-fn too_much(documents: usize, memory: u64, limit: u64) -> Error {
-    Error::Refused(format!(
-        "{} take {}, more than the {} of option `memory`: give it more; what is compared with a store of similar documents stays \
-         in memory",
-        count_of(documents as u64, "document"),
-        bytes(memory),
-        bytes(limit)
-    ))
 }

@@ -133,8 +133,7 @@ pub(super) fn find<F: Fingerprint>(
         (true, None) => Some(options.profile_of_texts()?),
     };
 
-    let new = if settings.is_empty() { Sketches::new } else { Sketches::in_memory };
-    let sketches = sketcher.as_ref().map(|sketcher| new(sketcher.sketches()));
+    let sketches = sketcher.as_ref().map(|sketcher| Sketches::new(sketcher.sketches()));
     let corpus = Corpus::new(&options.keep, with_checksums, sketches);
     let reading = Reading {
         options,

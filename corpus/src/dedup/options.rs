@@ -67,8 +67,7 @@ pub struct Options {
     /// Whether all pairs are to be [visited](super::Found::visit_pairs): they take memory.
     pub pairs: bool,
     /// The most memory to take, in bytes; by default what the machine, or the group of processes, has. A quarter of it, up to 128
-    /// MiB, is left to the program and to what it reads at a time. Documents are put on disk where they would take more; of
-    /// those that are compared with a store of similar ones, more than was asked for are refused.
+    /// MiB, is left to the program and to what it reads at a time. Documents are put on disk where they would take more.
     pub memory: Option<u64>,
     /// The folder for temporary files; that of the system by default. What processes that were killed have left there of such files
     /// is removed.

@@ -12,6 +12,9 @@ use crate::spill::{SpillFile, SpillReader, SpillWriter, Temporary};
 /// A row: the document, its number of features, their sum, and the sketches.
 const BYTES: usize = 4 + 4 + 8 + 8 * SKETCHES;
 
+/// Documents that are visited together.
+const PIECE: usize = 1 << 12;
+
 /// What is known of a document by its sketches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SketchRow {
@@ -165,26 +168,46 @@ impl SketchFile {
         Ok(())
     }
 
+    /// Visits all documents in order, each with its features if they are few.
+    fn visit_all(&self, mut visitor: impl FnMut(&SketchRow, Option<&[u64]>) -> Result<()>) -> Result<()> {
+        let mut few = self.few.read()?;
+        let mut next = read_members(&mut few)?;
+        self.visit(|row| match &next {
+            Some((document, members)) if *document == row.document => {
+                visitor(row, Some(members))?;
+                next = read_members(&mut few)?;
+                Ok(())
+            }
+            _ => visitor(row, None),
+        })
+    }
+
     /// The sketches of some documents, which ascend, in memory: the first of them is 0 there.
     pub(super) fn of(&self, documents: &[usize]) -> Result<Sketches> {
         let mut sketches = Sketches::new(SKETCHES);
-        let mut few = self.few.read()?;
-        let mut next_few = read_members(&mut few)?;
         let mut wanted = documents.iter().copied().peekable();
-        self.visit(|row| {
-            let mut members = None;
-            if let Some((document, _)) = next_few
-                && document == row.document
-            {
-                members = next_few.take();
-                next_few = read_members(&mut few)?;
-            }
+        self.visit_all(|row, members| {
             if wanted.next_if_eq(&(row.document as usize)).is_some() {
-                sketches.push_row(row, members.as_ref().map(|(_, members)| &members[..]));
+                sketches.push_row(row, members);
             }
             Ok(())
         })?;
         Ok(sketches)
+    }
+
+    /// Visits all documents, some that follow one another at a time, with the number of the first of them.
+    pub(super) fn visit_pieces(&self, mut visitor: impl FnMut(usize, &Sketches) -> Result<()>) -> Result<()> {
+        let (mut first, mut sketches) = (0, Sketches::new(SKETCHES));
+        self.visit_all(|row, members| {
+            sketches.push_row(row, members);
+            if sketches.len() == PIECE {
+                visitor(first, &sketches)?;
+                first += sketches.len();
+                sketches = Sketches::new(SKETCHES);
+            }
+            Ok(())
+        })?;
+        visitor(first, &sketches)
     }
 }
 

@@ -26,7 +26,6 @@ pub(super) struct Sketches {
     members: Vec<u64>,
     /// Where those are of the documents before.
     disk: Disk,
-    stay_in_memory: bool,
 }
 
 /// Which documents are on disk.
@@ -43,23 +42,12 @@ impl Sketches {
         Sketches {
             per,
             disk: Disk::None,
-            stay_in_memory: false,
             words: Vec::new(),
             features: Vec::new(),
             sums: Vec::new(),
             small: Vec::new(),
             members: Vec::new(),
         }
-    }
-
-    /// The same, to be asked in any order for what a store has: they are not put on disk.
-    pub(super) fn in_memory(per: usize) -> Self {
-        Sketches { stay_in_memory: true, ..Sketches::new(per) }
-    }
-
-    /// Whether they are not put on disk.
-    pub(super) fn stay_in_memory(&self) -> bool {
-        self.stay_in_memory
     }
 
     /// Adds those of the next document.

@@ -45,13 +45,15 @@ pub(in super::super) struct Likely {
 }
 
 impl Likely {
-    /// Finds all whose similarity the search would compare, and those that have the same features.
+    /// Finds all whose similarity the search would compare, and those that have the same features; besides some others, which are
+    /// needed anyway.
     ///
     /// # Errors
     /// [`Error::Refused`] if the budget is too little for them, with what would do.
     pub(in super::super) fn find(
         wanted: &Wanted,
         file: &SketchFile,
+        others: impl Iterator<Item = usize>,
         room: &Room,
         watch: &dyn Watch,
     ) -> Result<Likely> {
@@ -69,6 +71,7 @@ impl Likely {
             Sketched { file, firsts: &firsts, likely: &likely, search, least: wanted.least, step: &step };
         sketched.find(room, memory)?;
         drop(firsts);
+        others.for_each(|document| likely.set(document as u32));
         let needed = likely.count() as u64 * BYTES_OF_A_LIKELY_ONE;
         if needed > memory {
             return Err(Error::Refused(format!(

@@ -68,7 +68,7 @@ pub(super) struct Similar {
 
 impl Similar {
     /// Finds what is similar among all but those that are `out`, and makes clusters of it. Documents that are similar to no other
-    /// may be missing: `distinct` is the number of different sets with them.
+    /// may be missing: `distinct` is the number of different sets with them, and with those that are out.
     /// `read` reads the features of some documents, which ascend.
     pub(super) fn find<F: Fingerprint>(
         wanted: Wanted,
@@ -82,7 +82,12 @@ impl Similar {
         let step = Step::new(watch, "candidates");
         step.add(0)?;
         let sets = Sets::new(sketches, out, preference);
-        let search = choice::choose(wanted.least, wanted.recall, distinct.unwrap_or(sets.len()))?.search;
+        let distinct = match distinct {
+            Some(distinct) => distinct,
+            None if out.is_empty() => sets.len(),
+            None => Sets::new(sketches, &HashSet::new(), preference).len(),
+        };
+        let search = choice::choose(wanted.least, wanted.recall, distinct)?.search;
         let all = wanted.pairs || wanted.cluster_by == ClusterBy::Components;
         let partners = Partners::new(all, sets.len());
         let rule = Rule { sets: &sets, sketches, search, least: wanted.least };
@@ -114,11 +119,6 @@ impl Similar {
         let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
         let clusters = clusters_of(led, &sets);
         let [compared, unlike] = counts;
-        let distinct = match distinct {
-            Some(distinct) => distinct,
-            None if out.is_empty() => sets.len(),
-            None => Sets::new(sketches, &HashSet::new(), preference).len(),
-        };
         let similar = Similar { sets, distinct, estimated: None, pairs, documents: None, compared, unlike };
         Ok((similar, clusters))
     }
