@@ -289,8 +289,8 @@ fn on_disk_as_in_memory() {
     let mut state = 11;
     let clustered: Vec<u64> = clustered(800, 21).into_iter().map(|value| value as u64).collect();
     let few_bits: Vec<u64> =
-        (0..12_000).map(|_| random(&mut state) & 0x0003_0307_0000_ff00 | 1 << 63).collect();
-    let prefix: Vec<u64> = (0..12_000).map(|_| random(&mut state) >> 44 | 0xabc << 52).collect();
+        (0..3000).map(|_| random(&mut state) & 0x0003_0307_0000_ff00 | 1 << 63).collect();
+    let prefix: Vec<u64> = (0..3000).map(|_| random(&mut state) >> 44 | 0xabc << 52).collect();
     for values in [&clustered, &few_bits, &prefix, &vec![5; 12_000], &vec![], &vec![9]] {
         let twice = [&values[..], &values[values.len() / 2..]].concat();
         for (distance, memory) in [(3, 40_000), (1, 10_000), (6, 100_000), (0, 20_000), (3, 1 << 30)] {
