@@ -125,6 +125,28 @@ pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
     }
 }
 
+/// Keeps one of each of some fingerprints, which ascend, and adds those to `repeated` that were there several times.
+///
+/// ```
+/// let (mut fingerprints, mut repeated) = (vec![1_u64, 2, 2, 2, 5], Vec::new());
+/// simstore::join::collapse(&mut fingerprints, &mut repeated);
+/// assert_eq!((fingerprints, repeated), (vec![1, 2, 5], vec![2]));
+/// ```
+pub fn collapse<F: Fingerprint>(fingerprints: &mut Vec<F>, repeated: &mut Vec<F>) {
+    let mut last = 0;
+    for at in 1..fingerprints.len() {
+        if fingerprints[at] == fingerprints[last] {
+            if repeated.last() != Some(&fingerprints[at]) {
+                repeated.push(fingerprints[at]);
+            }
+        } else {
+            last += 1;
+            fingerprints[last] = fingerprints[at];
+        }
+    }
+    fingerprints.truncate(last + 1);
+}
+
 /// A lock whose holder has panicked is held by nobody: the panic goes on in the thread that waits for it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

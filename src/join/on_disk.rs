@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 
 use super::parts::{Parts, Table};
-use super::{Designs, NearPair, lock};
+use super::{Designs, NearPair, collapse, lock};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, TEMPORARY, WriteFile};
@@ -346,22 +346,6 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         }
         Ok(DistinctOnDisk { place, parts, memory, files, values, space })
     }
-}
-
-/// Keeps one of each of some sorted values, and tells which there were several of.
-fn collapse<F: Fingerprint>(values: &mut Vec<F>, repeated: &mut Vec<F>) {
-    let mut last = 0;
-    for at in 1..values.len() {
-        if values[at] == values[last] {
-            if repeated.last() != Some(&values[at]) {
-                repeated.push(values[at]);
-            }
-        } else {
-            last += 1;
-            values[last] = values[at];
-        }
-    }
-    values.truncate(last + 1);
 }
 
 fn write_all<F: Fingerprint>(place: &Place, values: &[F]) -> Result<PartFile> {

@@ -16,29 +16,14 @@ pub(super) fn near<F: Fingerprint>(
     LookedFor { distance, with_pairs, stores, .. }: LookedFor<'_, F>,
     step: &Step<'_>,
 ) -> Result<Near<F>> {
-    let mut sorted = Vec::with_capacity(corpus.len() - corpus.empty());
+    let mut distinct = Vec::with_capacity(corpus.len() - corpus.empty());
     corpus.visit_fingerprints(|_, some| {
-        sorted.extend_from_slice(some);
+        distinct.extend_from_slice(some);
         step.add(0)
     })?;
-    join::sort(&mut sorted);
-    // All but one of each are moved to the end.
+    join::sort(&mut distinct);
     let mut repeated: Vec<F> = Vec::new();
-    let distinct = {
-        let mut last = 0;
-        for at in 1..sorted.len() {
-            if sorted[at] == sorted[last] {
-                if repeated.last() != Some(&sorted[at]) {
-                    repeated.push(sorted[at]);
-                }
-            } else {
-                last += 1;
-                sorted[last] = sorted[at];
-            }
-        }
-        sorted.truncate(last + 1);
-        sorted
-    };
+    join::collapse(&mut distinct, &mut repeated);
     let near = Mutex::new((Components::new(distinct.len()), Vec::new()));
     join::visit_pairs(&distinct, distance, |batch| {
         if step.add(batch.len() as u64).is_err() {
