@@ -141,6 +141,8 @@ impl Joining<'_> {
                 found_there += 1;
                 continue;
             }
+            // Asked before each table, however short the one before was.
+            Step::new(self.watch, "pairs found").add(0)?;
             let Found { forest, mut pairs } = self.table(table, distinct)?;
             let edges = forest.into_edges();
             if let Some(joined) = &self.joined {
