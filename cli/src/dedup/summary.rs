@@ -1,7 +1,7 @@
 //! What a person is told in the end, and a machine.
 
 use serde::Serialize;
-use simstore_corpus::dedup::{Keep, Largest, Question, Totals};
+use simstore_corpus::dedup::{Keep, Largest, Question, Spilled, Totals};
 
 use super::{DedupArgs, print};
 use crate::inputs::count_of;
@@ -74,8 +74,12 @@ impl Summary {
                 grouped(unlike)
             ));
         }
-        if let Some(spilled) = totals.spilled {
-            progress.say(&format!("{} written to temporary files: too much for the memory", bytes(spilled)));
+        if let Some(Spilled { written, most }) = totals.spilled {
+            progress.say(&format!(
+                "too much for the memory: {} written to temporary files, at most {} at a time",
+                bytes(written),
+                bytes(most)
+            ));
         }
         for Largest { size, farthest, least_similar } in &totals.largest {
             let apart = match (least_similar, farthest) {

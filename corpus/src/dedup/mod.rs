@@ -76,7 +76,7 @@ pub use self::options::{ClusterBy, Options, Question, profile_with};
 pub use self::parts::{Shard, Tally};
 pub use self::preference::Keep;
 pub use self::source::{Source, Text};
-pub use self::totals::{Largest, Totals};
+pub use self::totals::{Largest, Spilled, Totals};
 
 /// Reads all, and finds what is near what.
 ///

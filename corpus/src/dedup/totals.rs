@@ -57,9 +57,18 @@ pub struct Totals {
     pub bad: u64,
     /// Bytes of all texts.
     pub text_bytes: u64,
-    /// Bytes that were written to temporary files, if documents were too much for the memory.
+    /// What went to temporary files, if documents were too much for the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spilled: Option<u64>,
+    pub spilled: Option<Spilled>,
+}
+
+/// What went to temporary files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Spilled {
+    /// Bytes that were written in all.
+    pub written: u64,
+    /// Bytes that were there at most at a time.
+    pub most: u64,
 }
 
 /// A large cluster.
@@ -119,7 +128,10 @@ impl Totals {
             replaced: counts.replaced,
             bad: counts.bad,
             text_bytes: counts.text_bytes,
-            spilled: job.corpus.spilled().map(|spilled| spilled.room.temporary.written()),
+            spilled: job.corpus.spilled().map(|spilled| {
+                let temporary = &spilled.room.temporary;
+                Spilled { written: temporary.written(), most: temporary.most() }
+            }),
         }
     }
 }

@@ -158,7 +158,6 @@ impl Temporary {
     }
 
     /// How many bytes were there at most.
-    #[allow(dead_code, reason = "the join will tell")]
     pub(crate) fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
     }
@@ -221,12 +220,16 @@ fn remove_left(parent: &Path, watch: &dyn Watch) {
         if !is_one || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        // The lock is made if it is not there: whoever makes the folder right now finds it taken.
-        let Ok(lock) = File::options().write(true).create(true).truncate(false).open(entry.path().join(LOCK))
-        else {
-            continue;
+        let path = entry.path().join(LOCK);
+        // In a folder that all may write to, somebody else's may lead anywhere: nothing is made there, and no link followed.
+        let is_removed = if path.symlink_metadata().is_ok_and(|it| it.is_file()) {
+            let lock = File::open(path);
+            lock.is_ok_and(|lock| lock.try_lock().is_ok() && std::fs::remove_dir_all(entry.path()).is_ok())
+        } else {
+            // It may be about to be used, and is made again then. What is not empty stays.
+            std::fs::remove_dir(entry.path()).is_ok()
         };
-        if lock.try_lock().is_ok() && std::fs::remove_dir_all(entry.path()).is_ok() {
+        if is_removed {
             watch.notice(&Notice::Remark(&format!(
                 "{}: left by a run that was killed, removed",
                 entry.path().display()
@@ -284,17 +287,24 @@ mod tests {
         let open = || Temporary::new(Some(parent.path()), &Unfinished::default(), &told).unwrap();
         let used = open();
         let in_use = used.folder().unwrap();
-        for (name, file) in [("simstore-a.tmp", "lock"), ("simstore-b.tmp", "a"), ("other-c.tmp", "lock")] {
+        for (name, files) in [
+            ("simstore-a.tmp", &["lock", "a"][..]),
+            ("simstore-b.tmp", &[]),
+            ("simstore-c.tmp", &["a"]),
+            ("other-e.tmp", &["lock"]),
+        ] {
             std::fs::create_dir(parent.path().join(name)).unwrap();
-            std::fs::write(parent.path().join(name).join(file), "left").unwrap();
+            files
+                .iter()
+                .for_each(|file| std::fs::write(parent.path().join(name).join(file), "left").unwrap());
         }
         std::fs::write(parent.path().join("simstore-d.tmp"), "a file").unwrap();
         open();
         let mut left: Vec<PathBuf> =
             parent.path().read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
         left.sort();
-        let mut expected =
-            vec![parent.path().join("other-c.tmp"), parent.path().join("simstore-d.tmp"), in_use];
+        let stays = ["simstore-c.tmp", "simstore-d.tmp", "other-e.tmp"].map(|name| parent.path().join(name));
+        let mut expected = [&stays[..], &[in_use]].concat();
         expected.sort();
         assert_eq!(left, expected);
         let mut told = told.0.into_inner().unwrap();
