@@ -66,8 +66,9 @@ def panel(series, colours, column, left, title, unit):
     """One pair of axes with a line for each index; `column` is what stands on the vertical one."""
     xs = [point[0] for points in series.values() for point in points]
     ys = [point[column] for points in series.values() for point in points]
-    x0, x1 = math.floor(math.log10(min(xs))), math.ceil(math.log10(max(xs)))
-    y0, y1 = math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
+    # A single power of ten has an axis too.
+    x0, y0 = math.floor(math.log10(min(xs))), math.floor(math.log10(min(ys)))
+    x1, y1 = max(math.ceil(math.log10(max(xs))), x0 + 1), max(math.ceil(math.log10(max(ys))), y0 + 1)
 
     def place(x, y):
         return (
