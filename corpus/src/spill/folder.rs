@@ -142,7 +142,6 @@ impl Temporary {
     }
 
     /// So many bytes are going to be there at most.
-    #[allow(dead_code, reason = "the join will tell")]
     pub(crate) fn expect(&self, bytes: u64) {
         self.needed.fetch_max(bytes, Ordering::Relaxed);
     }
