@@ -159,6 +159,17 @@ impl PartFile {
         Ok(())
     }
 
+    fn write_values<F: Fingerprint>(&mut self, file: &mut dyn Write, values: &[F]) -> Result<()> {
+        let mut bytes = Vec::new();
+        values.chunks(BUFFER / F::BYTES).try_for_each(|some| {
+            bytes.resize(some.len() * F::BYTES, 0);
+            some.iter()
+                .zip(bytes.chunks_exact_mut(F::BYTES))
+                .for_each(|(value, bytes)| value.write_le(bytes));
+            self.write(file, &bytes)
+        })
+    }
+
     fn count<F: Fingerprint>(&self) -> usize {
         self.bytes as usize / F::BYTES
     }
@@ -350,12 +361,7 @@ impl<F: Fingerprint> JoinOnDisk<F> {
 
 fn write_all<F: Fingerprint>(place: &Place, values: &[F]) -> Result<PartFile> {
     let (mut file, mut written) = place.create()?;
-    let mut bytes = Vec::new();
-    for some in values.chunks(BUFFER / F::BYTES) {
-        bytes.resize(some.len() * F::BYTES, 0);
-        some.iter().zip(bytes.chunks_exact_mut(F::BYTES)).for_each(|(value, bytes)| value.write_le(bytes));
-        file.write(&mut *written, &bytes)?;
-    }
+    file.write_values(&mut *written, values)?;
     Ok(file)
 }
 
@@ -371,11 +377,9 @@ fn collapse_sorted<F: Fingerprint>(
     part.visit(|some: &[F]| some.iter().try_for_each(|&value| sorter.push(value)))?;
     let sorted: Sorted<F> = sorter.finish()?;
     let (mut file, mut written) = place.create()?;
-    let (mut some, mut repeated, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut some, mut repeated) = (Vec::new(), Vec::new());
     let mut hand_over = |some: &mut Vec<F>, repeated: &mut Vec<F>| {
-        bytes.resize(some.len() * F::BYTES, 0);
-        some.iter().zip(bytes.chunks_exact_mut(F::BYTES)).for_each(|(value, bytes)| value.write_le(bytes));
-        file.write(&mut *written, &bytes)?;
+        file.write_values(&mut *written, some)?;
         visitor(some, repeated)?;
         some.clear();
         repeated.clear();
