@@ -63,6 +63,28 @@ impl Lock {
     }
 }
 
+/// A locked file. A lock lasts until the last handle of it is closed, and a process that has just been forked, be it only to
+/// start a program, has one of each: so the lock is given back in so many words, by the process that took it.
+struct LockedFile {
+    file: File,
+    process: Process,
+}
+
+impl LockedFile {
+    fn new(file: File) -> Self {
+        LockedFile { file, process: Process::this() }
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        if self.process.is_here() {
+            // Where it fails, closing the file gives it back.
+            let _ = self.file.unlock();
+        }
+    }
+}
+
 /// The real disk. Files to be read at random are mapped, unless it is [`Disk::resident`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk {
@@ -139,7 +161,7 @@ impl Fs for Disk {
             let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
             match file.try_lock() {
                 // Between opening and locking, its holder may have removed the file: that lock locks nothing.
-                Ok(()) if is_still_at(&file, path)? => return Ok(Some(Lock::new(file))),
+                Ok(()) if is_still_at(&file, path)? => return Ok(Some(Lock::new(LockedFile::new(file)))),
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),

@@ -83,6 +83,30 @@ fn a_store_refuses_and_stays_as_it_is() {
     assert_eq!(snapshot.iter().map(|entry| entry.unwrap().fingerprint).collect::<Vec<_>>(), [1, 2, 4]);
 }
 
+/// A child has the lock's handle for as long as it lives, if only until it starts another program.
+#[test]
+fn a_child_that_lives_on_keeps_no_lock() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ended) = (folder.path().join("store"), folder.path().join("ended"));
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
+    let child = match fork().unwrap() {
+        Fork::Child => {
+            while !ended.exists() {
+                std::thread::yield_now();
+            }
+            // Nothing of its parent's is dropped.
+            std::process::abort();
+        }
+        Fork::Parent(child) => child,
+    };
+    drop(store);
+    let opened = Store::<u64>::open(&path, StoreOptions::default());
+    fs::write(&ended, "").unwrap();
+    waitpid(child).unwrap();
+    assert!(opened.is_ok(), "{opened:?}");
+}
+
 /// Files that are being written are removed by whoever began them alone.
 #[test]
 fn a_build_and_a_load_go_on() {
