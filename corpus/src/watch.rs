@@ -111,7 +111,6 @@ impl<'a> Step<'a> {
     }
 
     /// The same, of files that are read; the total of their bytes is found out only if it is wanted.
-    #[allow(dead_code)]
     pub(crate) fn reading(
         mut self,
         read: Arc<ReadProgress>,

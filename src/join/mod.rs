@@ -33,6 +33,7 @@ mod engine;
 mod forest;
 mod naming;
 mod on_disk;
+mod part_file;
 mod parts;
 mod ranks;
 #[cfg(test)]
@@ -46,7 +47,8 @@ pub use self::components::{Components, clusters};
 use self::design::Designs;
 use self::engine::{Join, Set};
 pub use self::forest::Forest;
-pub use self::on_disk::{DistinctOnDisk, JoinOnDisk, Moved};
+pub use self::on_disk::{DistinctOnDisk, JoinOnDisk};
+pub use self::part_file::Moved;
 pub use self::parts::Parts;
 use self::ranks::Ranks;
 use crate::error::{Error, Result};

@@ -1,24 +1,26 @@
 //! A join of more than fits in memory.
 
-use std::fmt;
-use std::io::{Read, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+use super::part_file::{BUFFER, Moved, PartFile, Place, Routed};
 use super::parts::{Parts, Table};
-use super::{Designs, NearPair, collapse, lock};
+use super::{Designs, NearPair, collapse};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::fs::{Fs, TEMPORARY, WriteFile};
+use crate::fs::Fs;
 use crate::progress::go_on;
 use crate::radix;
 use crate::sort::{Sorted, Sorter};
-use crate::threads::{self, Process};
+use crate::threads;
+
+/// Files that are open at a time.
+const MAX_FILES: usize = 128;
+/// Fingerprints by which the bits are chosen that divide a part further.
+const SAMPLE: usize = 1 << 16;
 
 /// A join of any number of fingerprints within a given memory: they are put in files, by [`Parts`], one table after the other; files
 /// are written from start to end, read from start to end, and removed.
@@ -73,225 +75,6 @@ pub struct DistinctOnDisk<F> {
     space: Vec<F>,
 }
 
-/// The bytes that a join has moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Bytes written.
-    pub written: u64,
-    /// Bytes read.
-    pub read: u64,
-    /// Bytes on the disk when these were most.
-    pub most: u64,
-}
-
-/// Where files are, and what has been moved to and from them.
-#[derive(Clone)]
-struct Place {
-    fs: Arc<dyn Fs>,
-    folder: PathBuf,
-    moved: Arc<Counts>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    files: AtomicU64,
-    written: AtomicU64,
-    read: AtomicU64,
-    now: AtomicU64,
-    most: AtomicU64,
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("folder", &self.folder).field("moved", &self.moved()).finish()
-    }
-}
-
-/// Files that are open at a time.
-const MAX_FILES: usize = 128;
-/// Bytes that are read together, and written together where there is memory for it.
-const BUFFER: usize = 1 << 20;
-const LEAST_BUFFER: usize = 1 << 12;
-/// Fingerprints by which the bits are chosen that divide a part further.
-const SAMPLE: usize = 1 << 16;
-
-impl Place {
-    fn moved(&self) -> Moved {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Moved { written: of(&self.moved.written), read: of(&self.moved.read), most: of(&self.moved.most) }
-    }
-
-    fn create(&self) -> Result<(PartFile, Box<dyn WriteFile>)> {
-        let number = self.moved.files.fetch_add(1, Ordering::Relaxed);
-        let path = self.folder.join(format!("part-{number}{TEMPORARY}"));
-        let file = self.fs.create(&path).map_err(Error::io(&path, "create"))?;
-        Ok((PartFile { path, bytes: 0, place: self.clone(), process: Process::this() }, file))
-    }
-}
-
-/// A file of fingerprints, one after the other, little-endian; removed when dropped.
-#[derive(Debug)]
-struct PartFile {
-    path: PathBuf,
-    bytes: u64,
-    place: Place,
-    process: Process,
-}
-
-impl Drop for PartFile {
-    fn drop(&mut self) {
-        if self.process.is_here() {
-            // What cannot be removed is left to whoever removes the folder.
-            let _ = self.place.fs.remove(&self.path);
-            self.place.moved.now.fetch_sub(self.bytes, Ordering::Relaxed);
-        }
-    }
-}
-
-impl PartFile {
-    fn write(&mut self, file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
-        file.write_all(bytes).map_err(Error::io(&self.path, "write"))?;
-        let (moved, bytes) = (&self.place.moved, bytes.len() as u64);
-        self.bytes += bytes;
-        moved.written.fetch_add(bytes, Ordering::Relaxed);
-        let now = moved.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        moved.most.fetch_max(now, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn write_values<F: Fingerprint>(&mut self, file: &mut dyn Write, values: &[F]) -> Result<()> {
-        let mut bytes = Vec::new();
-        values.chunks(BUFFER / F::BYTES).try_for_each(|some| {
-            bytes.resize(some.len() * F::BYTES, 0);
-            some.iter()
-                .zip(bytes.chunks_exact_mut(F::BYTES))
-                .for_each(|(value, bytes)| value.write_le(bytes));
-            self.write(file, &bytes)
-        })
-    }
-
-    fn count<F: Fingerprint>(&self) -> usize {
-        self.bytes as usize / F::BYTES
-    }
-
-    /// Visits the fingerprints in their order, some at a time.
-    fn visit<F: Fingerprint>(&self, mut visitor: impl FnMut(&[F]) -> Result<()>) -> Result<()> {
-        let mut file = self.place.fs.open(&self.path).map_err(Error::io(&self.path, "open"))?;
-        let mut bytes = vec![0; BUFFER.min(self.bytes as usize)];
-        let (mut some, mut left) = (Vec::new(), self.bytes as usize);
-        while left > 0 {
-            let bytes = &mut bytes[..left.min(BUFFER)];
-            file.read_exact(bytes).map_err(Error::io(&self.path, "read"))?;
-            some.clear();
-            some.extend(bytes.chunks_exact(F::BYTES).map(F::read_le));
-            left -= bytes.len();
-            self.place.moved.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            visitor(&some)?;
-        }
-        Ok(())
-    }
-
-    fn read<F: Fingerprint>(&self, values: &mut Vec<F>) -> Result<()> {
-        values.clear();
-        values.reserve_exact(self.count::<F>());
-        self.visit(|some| {
-            values.extend_from_slice(some);
-            Ok(())
-        })
-    }
-}
-
-/// The parts of a table, as they are written.
-#[derive(Debug)]
-struct Routed<F> {
-    table: Table<F>,
-    /// Of each part that has any, its file.
-    files: Vec<Mutex<Option<OpenFile>>>,
-    /// Bytes that are written together.
-    buffer: usize,
-    place: Place,
-    /// Of the thread that pushes.
-    pending: Vec<Vec<u8>>,
-}
-
-struct OpenFile(PartFile, Box<dyn WriteFile>);
-
-impl fmt::Debug for OpenFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl<F: Fingerprint> Routed<F> {
-    /// `memory` is for buffers, of all threads together.
-    fn new(table: &Table<F>, place: &Place, memory: u64) -> Self {
-        let parts = table.parts();
-        let each = memory as usize / ((rayon::current_num_threads() + 1) * parts);
-        Routed {
-            table: table.clone(),
-            files: (0..parts).map(|_| Mutex::new(None)).collect(),
-            buffer: each.clamp(LEAST_BUFFER, BUFFER) / F::BYTES * F::BYTES,
-            place: place.clone(),
-            pending: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, fingerprints: &[F]) -> Result<()> {
-        let mut pending = std::mem::take(&mut self.pending);
-        let pushed = self.push_with(fingerprints, &mut pending);
-        self.pending = pending;
-        pushed
-    }
-
-    fn push_with(&self, fingerprints: &[F], pending: &mut Vec<Vec<u8>>) -> Result<()> {
-        if pending.is_empty() {
-            pending.resize_with(self.files.len(), || Vec::with_capacity(self.buffer));
-        }
-        for &fingerprint in fingerprints {
-            let part = self.table.part(fingerprint);
-            let bytes = &mut pending[part];
-            let end = bytes.len();
-            bytes.resize(end + F::BYTES, 0);
-            fingerprint.write_le(&mut bytes[end..]);
-            if bytes.len() >= self.buffer {
-                self.write(part, bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&self, part: usize, bytes: &mut Vec<u8>) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let mut open = lock(&self.files[part]);
-        if open.is_none() {
-            let (file, written) = self.place.create()?;
-            *open = Some(OpenFile(file, written));
-        }
-        if let Some(OpenFile(file, written)) = &mut *open {
-            file.write(&mut **written, bytes)?;
-        }
-        bytes.clear();
-        Ok(())
-    }
-
-    fn flush(&self, pending: &mut [Vec<u8>]) -> Result<()> {
-        pending.iter_mut().enumerate().try_for_each(|(part, bytes)| self.write(part, bytes))
-    }
-
-    /// The files of the parts that are not empty, in order.
-    fn finish(mut self) -> Result<Vec<PartFile>> {
-        let mut pending = std::mem::take(&mut self.pending);
-        self.flush(&mut pending)?;
-        let files = self
-            .files
-            .into_iter()
-            .filter_map(|file| file.into_inner().unwrap_or_else(PoisonError::into_inner));
-        Ok(files.map(|OpenFile(file, _)| file).collect())
-    }
-}
-
 impl<F: Fingerprint> JoinOnDisk<F> {
     /// The most parts that a table can have: so many files are open at a time.
     pub const MAX_PARTS: usize = MAX_FILES;
@@ -315,7 +98,7 @@ impl<F: Fingerprint> JoinOnDisk<F> {
             return Err(Error::BadArgument(format!("{parts} parts: expected up to {most} on disk")));
         }
         threads::ensure_pool()?;
-        let place = Place { fs: fs.clone(), folder: folder.to_path_buf(), moved: Arc::default() };
+        let place = Place::new(fs, folder);
         let routed = Routed::new(parts.table(0), &place, memory / 8);
         Ok(JoinOnDisk { place, parts, memory, routed })
     }
@@ -344,7 +127,7 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         let mut files = Vec::new();
         for file in routed.finish()? {
             repeated.clear();
-            if file.bytes * 2 > memory {
+            if file.bytes() * 2 > memory {
                 files.push(collapse_sorted(&file, &place, memory, &mut visitor)?);
                 continue;
             }
@@ -353,16 +136,10 @@ impl<F: Fingerprint> JoinOnDisk<F> {
             let count = values.len();
             collapse(&mut values, &mut repeated);
             visitor(&values, &repeated)?;
-            files.push(if values.len() < count { write_all(&place, &values)? } else { file });
+            files.push(if values.len() < count { place.write_all(&values)? } else { file });
         }
         Ok(DistinctOnDisk { place, parts, memory, files, values, space })
     }
-}
-
-fn write_all<F: Fingerprint>(place: &Place, values: &[F]) -> Result<PartFile> {
-    let (mut file, mut written) = place.create()?;
-    file.write_values(&mut *written, values)?;
-    Ok(file)
 }
 
 /// The same for a part that does not fit in memory, or not before equal ones are together.
@@ -372,8 +149,8 @@ fn collapse_sorted<F: Fingerprint>(
     memory: u64,
     visitor: &mut impl FnMut(&[F], &[F]) -> Result<()>,
 ) -> Result<PartFile> {
-    let runs = part.path.with_extension("runs");
-    let mut sorter = Sorter::new(&place.fs, &runs, memory / 2);
+    let runs = part.path().with_extension("runs");
+    let mut sorter = Sorter::new(place.fs(), &runs, memory / 2);
     part.visit(|some: &[F]| some.iter().try_for_each(|&value| sorter.push(value)))?;
     let sorted: Sorted<F> = sorter.finish()?;
     let (mut file, mut written) = place.create()?;
