@@ -219,6 +219,39 @@ fn a_crowd_around_several_that_are_kept() {
     assert!(pairs > 1000 && pairs < 400 * 399 / 2, "{pairs}");
 }
 
+/// The last text is not quite like many, of which one is kept, and like one that comes after these.
+#[test]
+fn what_a_crowd_has_left_out_is_compared() {
+    const CROWD: usize = 300;
+    const OTHERS: usize = 2000;
+    let folder = Folder::new();
+    let words = |range: std::ops::Range<u64>| range.map(english).collect::<String>();
+    // Its first words are others; one more word tells the crowd apart.
+    let crowd = (0..CROWD as u64).map(|i| words(20_000..20_114) + &words(114..1000) + &english(30_000 + i));
+    // Without its last words.
+    let one = words(0..810);
+    // Many that are like nothing, for which the memory is too little once.
+    let others = (0..OTHERS as u64).map(|i| english(50_000 + i));
+    let texts: Vec<String> = crowd.chain([one, words(0..1000)]).chain(others).collect();
+    let sets = sets(&texts);
+    assert!((0..CROWD).all(|i| jaccard(&sets[i], &sets[CROWD + 1]) < 0.8));
+    assert!(jaccard(&sets[CROWD], &sets[CROWD + 1]) > 0.8);
+    let lines: String = texts.iter().map(|text| format!("{{\"text\": \"{text}\"}}\n")).collect();
+    let path = folder.file("a.jsonl", lines);
+    let of_texts = members(&found(&texts, &Options::default()));
+    assert!(of_texts.iter().any(|&(document, kept, _)| (document, kept) == (CROWD + 1, CROWD)));
+    assert_eq!(of_texts.iter().filter(|(document, kept, _)| document == kept).count(), 2);
+    for memory in [None, Some(1 << 20), Some(200 << 10)] {
+        let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
+        let options = Options { memory, ..Options::default() };
+        let answer = dedup::find(inputs.into(), &options, Files::default(), &()).unwrap();
+        let Answer::Found(of_files) = answer else { panic!() };
+        assert!(members(&of_files) == of_texts, "{memory:?}");
+        assert_eq!(of_files.totals().kept, OTHERS + 2);
+        assert_eq!(of_files.totals().spilled.is_some(), memory == Some(200 << 10));
+    }
+}
+
 #[test]
 fn real_texts_and_short_chinese_ones() {
     for name in ["en.jsonl", "zh.jsonl"] {

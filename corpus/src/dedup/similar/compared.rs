@@ -38,6 +38,13 @@ impl Compared<'_> {
         documents
     }
 
+    /// The document whose features stand for a set, if they are not at hand.
+    pub(super) fn unread(&self, set: u32) -> Option<usize> {
+        let document = self.sets.best(set as usize);
+        let is_read = self.sketches.members(document).is_some() || self.features.has(document);
+        (!is_read).then_some(document)
+    }
+
     fn features(&self, set: u32) -> Result<Vec<u64>> {
         let document = self.sets.best(set as usize);
         match self.sketches.members(document) {
