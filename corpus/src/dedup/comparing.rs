@@ -76,7 +76,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
                 let (mut found, estimated) = self.stored_like(likely, least)?;
                 let out: HashSet<usize> = found.iter().flat_map(|cluster| cluster.members.clone()).collect();
                 let preference = corpus.preference(&self.options.keep);
-                let read = |documents: &[usize]| self.features(documents.iter().copied());
+                let read = |documents: Vec<usize>| self.features(documents.into_iter());
                 let (mut similar, clusters) =
                     Similar::find(wanted, sketches, &out, &preference, None, read, watch)?;
                 similar.estimated = estimated;
@@ -132,8 +132,8 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let members = found.iter().flat_map(|cluster| &cluster.members);
         let out: HashSet<usize> = members.filter_map(|member| documents.binary_search(member).ok()).collect();
         let preference = Preference { told: None, ..corpus.preference(&self.options.keep) };
-        let read = |some: &[usize]| {
-            let mut features = self.features(some.iter().map(|&at| documents[at]))?;
+        let read = |some: Vec<usize>| {
+            let mut features = self.features(some.into_iter().map(|at| documents[at]))?;
             features.set_documents(documents.clone());
             Ok(features)
         };

@@ -106,24 +106,15 @@ impl FeatureSets {
         self.documents = Some(documents);
     }
 
-    /// Whether the document was wanted.
-    pub(super) fn has(&self, document: usize) -> bool {
-        self.at(document).is_some()
-    }
-
-    fn at(&self, document: usize) -> Option<usize> {
-        let document = self.documents.as_ref().map_or(document, |documents| documents[document]);
-        self.places.binary_search_by_key(&document, |&(document, _)| document).ok()
-    }
-
     /// The features of a document.
     ///
     /// # Errors
     /// [`Error::Bug`] for one that was not wanted, and those of reading.
     pub(super) fn get(&self, document: usize) -> Result<Vec<u64>> {
-        let at = self.at(document).ok_or_else(|| {
-            Error::Bug(format!("document {document} is to be compared, and was not read again"))
-        })?;
+        let document = self.documents.as_ref().map_or(document, |documents| documents[document]);
+        let Ok(at) = self.places.binary_search_by_key(&document, |&(document, _)| document) else {
+            return Err(Error::Bug(format!("document {document} is to be compared, and was not read again")));
+        };
         let start = self.places[at].1;
         let end = self.places.get(at + 1).map_or(self.end, |&(_, next)| next);
         let mut bytes = vec![0; (end - start) as usize];

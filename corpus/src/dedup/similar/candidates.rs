@@ -120,9 +120,22 @@ fn pair_up(
     found: &mut Vec<Partner>,
     step: &Step<'_>,
 ) -> Result<()> {
+    // Of a crowd, those that may be in no pair but such as are left out: soon none.
+    let mut unpaired: Option<Vec<u32>> = None;
     for &set in sets {
-        let wanted = partners.wanted(set, others).iter();
-        found.extend(wanted.filter(|&&other| rule.is_new(set, other, sketch)).map(|&other| (set, other)));
+        let (wanted, left_out) = partners.wanted(set, others);
+        let is_new = |other: u32| rule.is_new(set, other, sketch);
+        found.extend(wanted.iter().filter(|&&other| is_new(other)).map(|&other| (set, other)));
+        if let Some(&first) = left_out.first() {
+            let not_yet = || others.iter().copied().filter(|&other| !partners.is_paired(other)).collect();
+            unpaired.get_or_insert_with(not_yet).retain(|&other| {
+                let is_paired = (first..set).contains(&other) && is_new(other);
+                if is_paired {
+                    partners.set_paired(other);
+                }
+                !is_paired
+            });
+        }
         hand_over(found, partners, step, false)?;
     }
     Ok(())
@@ -139,4 +152,50 @@ fn hand_over(found: &mut Vec<Partner>, partners: &Partners, step: &Step<'_>, is_
     let count = found.len() as u64;
     found.clear();
     step.add(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use simstore_text::Sketched;
+
+    use super::*;
+    use crate::dedup::names::Names;
+    use crate::dedup::preference::{Keep, Preference, Values};
+
+    /// Of a set with enough partners no more pairs are made; but what it would be in a pair with is known.
+    #[test]
+    fn what_is_left_out_is_known_to_be_paired() {
+        const CROWD: u32 = 100;
+        let mut sketches = Sketches::new(2);
+        let mut push = |at: u64, words: [u64; 2]| {
+            let (sketches_of_set, sum) = (words.into(), at);
+            sketches.push(Some(&Sketched { sketches: sketches_of_set, features: 100, sum, members: None }));
+        };
+        (0..CROWD).for_each(|at| push(at.into(), [0, 0]));
+        let [brought_together, too_far, last] = [CROWD, CROWD + 1, CROWD + 2];
+        push(brought_together.into(), [0b111, 0]);
+        push(too_far.into(), [0, u64::MAX]);
+        push(last.into(), [0, 0]);
+        let (keep, values, names) = (Keep::First, Values::None, Names::default());
+        let preference = Preference { keep: &keep, values: &values, names: &names, told: None };
+        let sets = Sets::new(&sketches, &HashSet::new(), &preference);
+        let search = SketchSearch { sketches: 2, joined: 1, distance: 3, total: 5 };
+        let rule = Rule { sets: &sets, sketches: &sketches, search, least: 0.8 };
+        let partners = Partners::new(false, sets.len());
+        let step = Step::new(&(), "sets");
+        let all: Vec<u32> = (0..=last).collect();
+        let pair_up_last = || {
+            let mut found = Vec::new();
+            pair_up(&rule, 0, &[last], &all, &partners, &mut found, &step).unwrap();
+            found
+        };
+        assert_eq!(pair_up_last().len() as u32, CROWD + 1);
+        partners.extend(&(0..CROWD).map(|other| (last, other)).collect::<Vec<_>>());
+        assert!(!partners.is_paired(brought_together));
+        partners.leave_out();
+        assert!(pair_up_last().iter().all(|&(_, other)| other < CROWD));
+        assert!(partners.is_paired(brought_together) && !partners.is_paired(too_far));
+    }
 }

@@ -9,6 +9,7 @@ use simstore_text::jaccard;
 
 use super::super::feature_sets::FeatureSets;
 use super::super::sketches::Sketches;
+use super::marks::Marks;
 use super::partners::Partner;
 use super::sets::Sets;
 
@@ -28,21 +29,13 @@ pub(super) struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// The documents whose features have to be read to compare these pairs, ascending.
-    pub(super) fn wanted(sets: &Sets, sketches: &Sketches, pairs: &[Partner]) -> Vec<usize> {
-        let of_pair = |&(a, b): &Partner| [sets.best(a as usize), sets.best(b as usize)];
+    /// The documents whose features have to be read to compare some sets with each other, ascending.
+    pub(super) fn wanted(sets: &Sets, sketches: &Sketches, some: &Marks) -> Vec<usize> {
+        let documents = some.marked().into_iter().map(|set| sets.best(set));
         let mut documents: Vec<usize> =
-            pairs.iter().flat_map(of_pair).filter(|&document| sketches.members(document).is_none()).collect();
+            documents.filter(|&document| sketches.members(document).is_none()).collect();
         documents.par_sort_unstable();
-        documents.dedup();
         documents
-    }
-
-    /// The document whose features stand for a set, if they are not at hand.
-    pub(super) fn unread(&self, set: u32) -> Option<usize> {
-        let document = self.sets.best(set as usize);
-        let is_read = self.sketches.members(document).is_some() || self.features.has(document);
-        (!is_read).then_some(document)
     }
 
     fn features(&self, set: u32) -> Result<Vec<u64>> {

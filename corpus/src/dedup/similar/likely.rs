@@ -82,7 +82,7 @@ impl Likely {
                 bytes(room.budget.of + needed - memory)
             )));
         }
-        Ok(Likely { documents: likely.documents(), distinct })
+        Ok(Likely { documents: likely.marked(), distinct })
     }
 }
 

@@ -1,25 +1,25 @@
-//! A bit for each document, which several threads set.
+//! A bit for each document, or for each set of them, which several threads set.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Documents that are marked.
+/// Documents or sets that are marked.
 #[derive(Debug)]
 pub(super) struct Marks(Vec<AtomicU64>);
 
 impl Marks {
-    /// Of so many documents, none.
+    /// Of so many, none.
     pub(super) fn new(count: usize) -> Self {
         Marks((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
     #[inline]
-    pub(super) fn set(&self, document: u32) {
-        self.0[document as usize / 64].fetch_or(1 << (document % 64), Ordering::Relaxed);
+    pub(super) fn set(&self, at: u32) {
+        self.0[at as usize / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
     }
 
     #[inline]
-    pub(super) fn has(&self, document: u32) -> bool {
-        self.0[document as usize / 64].load(Ordering::Relaxed) >> (document % 64) & 1 == 1
+    pub(super) fn has(&self, at: u32) -> bool {
+        self.0[at as usize / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
     }
 
     pub(super) fn count(&self) -> usize {
@@ -27,7 +27,7 @@ impl Marks {
     }
 
     /// Those that are marked, ascending.
-    pub(super) fn documents(&self) -> Vec<usize> {
+    pub(super) fn marked(&self) -> Vec<usize> {
         let of_word = |(at, word): (usize, &AtomicU64)| {
             let word = word.load(Ordering::Relaxed);
             (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
@@ -44,8 +44,8 @@ mod tests {
     fn those_that_are_marked() {
         let marks = Marks::new(200);
         let some = [0, 63, 64, 130, 199];
-        some.iter().for_each(|&document| marks.set(document));
-        assert_eq!(marks.documents(), some.map(|document| document as usize));
+        some.iter().for_each(|&at| marks.set(at));
+        assert_eq!(marks.marked(), some.map(|at| at as usize));
         assert_eq!(marks.count(), some.len());
         assert!(marks.has(63) && !marks.has(62));
     }

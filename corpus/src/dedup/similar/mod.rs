@@ -16,7 +16,7 @@ use self::compared::{Compared, TOGETHER};
 pub(super) use self::likely::Likely;
 use self::partners::{Partner, Partners};
 use self::sets::Sets;
-use self::stars::{Led, Stars};
+use self::stars::Led;
 use super::clusters::{Cluster, Representative};
 use super::feature_sets::FeatureSets;
 use super::groups::visit_in_order;
@@ -69,14 +69,14 @@ pub(super) struct Similar {
 impl Similar {
     /// Finds what is similar among all but those that are `out`, and makes clusters of it. Documents that are similar to no other
     /// may be missing: `distinct` is the number of different sets with them, and with those that are out.
-    /// `read` reads the features of some documents, which ascend; seldom a second time, of more.
+    /// `read` reads the features of some documents, which ascend.
     pub(super) fn find<F: Fingerprint>(
         wanted: Wanted,
         sketches: &Sketches,
         out: &HashSet<usize>,
         preference: &Preference<'_>,
         distinct: Option<usize>,
-        mut read: impl FnMut(&[usize]) -> Result<FeatureSets>,
+        read: impl FnOnce(Vec<usize>) -> Result<FeatureSets>,
         watch: &dyn Watch,
     ) -> Result<(Similar, Vec<Cluster<F>>)> {
         let step = Step::new(watch, "candidates");
@@ -93,35 +93,28 @@ impl Similar {
         let rule = Rule { sets: &sets, sketches, search, least: wanted.least };
         small::join(&sets, sketches, wanted.least, &partners, &step)?;
         candidates::join(&rule, &partners, &step)?;
-        let (candidates, crowded) = partners.finish();
+        let (candidates, crowded, paired) = partners.finish();
         drop(step);
 
-        let mut documents = Compared::wanted(&sets, sketches, &candidates);
-        let (compared, pairs, led) = loop {
-            let compared = Compared {
-                sets: &sets,
-                sketches,
-                features: read(&documents)?,
-                least: wanted.least,
-                compared: AtomicU64::new(0),
-                unlike: AtomicU64::new(0),
+        let features = read(Compared::wanted(&sets, sketches, &paired))?;
+        let compared = Compared {
+            sets: &sets,
+            sketches,
+            features,
+            least: wanted.least,
+            compared: AtomicU64::new(0),
+            unlike: AtomicU64::new(0),
+        };
+        let step = Step::new(watch, "texts compared");
+        let (pairs, led) = if all {
+            let pairs = similar_pairs(&candidates, &compared, &step)?;
+            let led = match wanted.cluster_by {
+                ClusterBy::Stars => stars_of(&pairs),
+                ClusterBy::Components => components_of(&pairs, sets.len(), &compared)?,
             };
-            let step = Step::new(watch, "texts compared");
-            if all {
-                let pairs = similar_pairs(&candidates, &compared, &step)?;
-                let led = match wanted.cluster_by {
-                    ClusterBy::Stars => stars_of(&pairs),
-                    ClusterBy::Components => components_of(&pairs, sets.len(), &compared)?,
-                };
-                break (compared, pairs, led);
-            }
-            let Stars { led, unread } = stars::stars(&candidates, &crowded, &rule, &compared, &step)?;
-            if unread.is_empty() {
-                break (compared, Vec::new(), led);
-            }
-            // No pair that was kept has told of these. It is rare, so all is read and compared once more.
-            documents.extend(unread);
-            documents.sort_unstable();
+            (pairs, led)
+        } else {
+            (Vec::new(), stars::stars(&candidates, &crowded, &rule, &compared, &step)?)
         };
         let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
         let clusters = clusters_of(led, &sets);

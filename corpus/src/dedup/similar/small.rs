@@ -92,7 +92,7 @@ pub(super) fn join(
         let mut found: Vec<Partner> = Vec::new();
         for &set in &same {
             let x = members_of(set);
-            for &other in partners.wanted(set, &same) {
+            for &other in partners.wanted(set, &same).0 {
                 if are_similar(x, members_of(other), least) {
                     found.push((set, other));
                 }

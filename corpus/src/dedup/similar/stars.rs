@@ -1,6 +1,6 @@
 //! Which set stands for which: each is similar enough to the one that does.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use simstore::Result;
@@ -16,16 +16,8 @@ const SETS: usize = 512;
 /// A set, what stands for it, and how similar they are.
 pub(super) type Led = (u32, u32, f32);
 
-/// What stands for what.
-pub(super) struct Stars {
-    /// The sets that another stands for, ascending.
-    pub(super) led: Vec<Led>,
-    /// Documents whose features have to be read too, before this is known: those of sets that only crowded ones have for partners.
-    pub(super) unread: BTreeSet<usize>,
-}
-
 /// What is done so far.
-struct Search<'a> {
+struct Stars<'a> {
     pairs: &'a [Partner],
     rule: &'a Rule<'a>,
     compared: &'a Compared<'a>,
@@ -34,11 +26,10 @@ struct Search<'a> {
     led: HashSet<u32>,
     /// The similarity of pairs that were compared before it is known whether it is needed: on all cores.
     known: HashMap<Partner, Option<f32>>,
-    unread: BTreeSet<usize>,
 }
 
 /// Goes through the sets from the most preferred on: each stands for itself, unless one that does is similar enough. Of
-/// several, it is the most preferred.
+/// several, it is the most preferred. Returns the sets that another stands for, ascending.
 ///
 /// `crowded` are the sets of which not all partners are among the pairs: they are looked for, if need be, among all that stand
 /// for themselves.
@@ -48,16 +39,8 @@ pub(super) fn stars(
     rule: &Rule<'_>,
     compared: &Compared<'_>,
     step: &Step<'_>,
-) -> Result<Stars> {
-    let mut search = Search {
-        pairs,
-        rule,
-        compared,
-        step,
-        led: HashSet::new(),
-        known: HashMap::new(),
-        unread: BTreeSet::new(),
-    };
+) -> Result<Vec<Led>> {
+    let mut stars = Stars { pairs, rule, compared, step, led: HashSet::new(), known: HashMap::new() };
     // The pairs of each set that is not preferred to all its partners.
     let (mut sets, mut start) = (Vec::new(), 0);
     for same in pairs.chunk_by(|a, b| a.0 == b.0) {
@@ -66,18 +49,18 @@ pub(super) fn stars(
     }
     let mut led = Vec::new();
     for some in sets.chunks(SETS) {
-        search.compare_likely(some)?;
+        stars.compare_likely(some)?;
         for set in some {
-            if let Some(found) = search.leader(set.clone(), crowded)? {
-                search.led.insert(found.0);
+            if let Some(found) = stars.leader(set.clone(), crowded)? {
+                stars.led.insert(found.0);
                 led.push(found);
             }
         }
     }
-    Ok(Stars { led, unread: search.unread })
+    Ok(led)
 }
 
-impl Search<'_> {
+impl Stars<'_> {
     /// Compares some sets with what may stand for them: first with the most preferred, which often does, then with all others.
     fn compare_likely(&mut self, sets: &[Range<usize>]) -> Result<()> {
         self.known.clear();
@@ -105,7 +88,7 @@ impl Search<'_> {
     }
 
     /// What stands for a set, if another does.
-    fn leader(&mut self, set: Range<usize>, crowded: &HashSet<u32>) -> Result<Option<Led>> {
+    fn leader(&self, set: Range<usize>, crowded: &HashSet<u32>) -> Result<Option<Led>> {
         let (worse, last) = (self.pairs[set.start].0, self.pairs[set.end - 1].1);
         for pair in self.open(set) {
             let similarity = match self.known.get(&pair) {
@@ -124,10 +107,6 @@ impl Search<'_> {
         }
         for better in last + 1..worse {
             if !self.led.contains(&better) && self.rule.holds(better, worse) {
-                if let Some(document) = self.compared.unread(better) {
-                    self.unread.insert(document);
-                    continue;
-                }
                 self.step.add(1)?;
                 if let Some(similarity) = self.compared.alike(worse, better)? {
                     return Ok(Some((worse, better, similarity)));
