@@ -4,8 +4,8 @@
 //! threads are started first, and then a pool is made of those that there are.
 
 use std::io;
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
@@ -124,14 +124,50 @@ fn make_global(threads: Vec<Ready>) {
 
 static STARTED: OnceLock<Process> = OnceLock::new();
 
+/// A pool of a process that was forked from the one which started the global pool.
+static OF_FORKED: Mutex<Option<(Process, Arc<ThreadPool>)>> = Mutex::new(None);
+
+/// Does something that takes many threads, with those of this process: for programs that fork. A process that was forked from the
+/// one that started the [global pool](ensure_pool) has none of its threads, and gets a pool of its own here.
+///
+/// # Errors
+/// [`Error::Thread`] if not one thread can be started.
+pub fn in_this_process<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
+    if STARTED.get().is_none_or(|process| process.is_here()) {
+        return Ok(work());
+    }
+    let mut of_forked = OF_FORKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let pool = match &*of_forked {
+        Some((process, pool)) if process.is_here() => Arc::clone(pool),
+        _ => {
+            let pool = Arc::new(pool("simstore")?);
+            // What a parent has left there is its own.
+            std::mem::forget(of_forked.replace((Process::this(), Arc::clone(&pool))));
+            pool
+        }
+    };
+    drop(of_forked);
+    Ok(pool.install(work))
+}
+
+/// Whether this thread is one of the pool of a forked process.
+fn is_of_forked() -> bool {
+    let of_forked = OF_FORKED.lock().unwrap_or_else(PoisonError::into_inner);
+    of_forked
+        .as_ref()
+        .is_some_and(|(process, pool)| process.is_here() && pool.current_thread_index().is_some())
+}
+
 /// Makes sure that rayon has a pool to work on: where not all of its threads can be started it has fewer, instead of
 /// panicking.
 ///
 /// # Errors
-/// [`Error::Thread`] if not one can be started, or if this process was forked from the one that started them.
+/// [`Error::Thread`] if not one can be started, or if this process was forked from the one that started them
+/// and this is not done [in a pool of its own](in_this_process).
 pub fn ensure_pool() -> Result<()> {
     match STARTED.get() {
         Some(process) if process.is_here() => return Ok(()),
+        Some(_) if is_of_forked() => return Ok(()),
         Some(_) => {
             let reason = "this process was forked from one that had started its threads, and has none of them; fork first";
             return Err(not_started(io::Error::other(reason)));

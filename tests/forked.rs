@@ -8,6 +8,7 @@ use std::sync::Mutex;
 
 use fork::{Fork, fork, waitpid};
 use simstore::error::ErrorCode;
+use simstore::threads::in_this_process;
 use simstore::{BuildOptions, Builder, Durability, Error, Snapshot, Store, StoreOptions};
 
 /// One test at a time: a child holds the locks of all stores that are open.
@@ -129,4 +130,33 @@ fn a_build_and_a_load_go_on() {
     load.unwrap().finish().unwrap();
     assert_eq!(builder.unwrap().finish().unwrap().len(), 10);
     assert_eq!(store.snapshot().name(9).unwrap().as_deref(), Some("a document"));
+}
+
+/// A child has none of the threads of its parent's pool.
+#[test]
+fn a_child_has_threads_of_its_own() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let mut builder = Builder::<u64>::create(&folder.path().join("store"), BuildOptions::default()).unwrap();
+    (0..1000).for_each(|id| builder.insert(id << 40, id).unwrap());
+    let snapshot = builder.finish().unwrap();
+    let queries: Vec<u64> = (0..1000).map(|query| query << 40 | 1).collect();
+    let batch = || snapshot.batch_query(&queries, 1);
+    let found = batch().unwrap();
+    assert!(found.len() >= 1000);
+    in_child(folder.path(), || {
+        assert_eq!(batch().unwrap_err().code(), ErrorCode::Thread);
+        for _ in 0..2 {
+            assert_eq!(in_this_process(batch).unwrap().unwrap(), found);
+        }
+        assert_eq!(batch().unwrap_err().code(), ErrorCode::Thread);
+        match fork().unwrap() {
+            Fork::Child => {
+                let same = in_this_process(batch).unwrap().unwrap() == found;
+                std::process::exit(if same { 0 } else { 1 });
+            }
+            Fork::Parent(child) => assert_eq!(waitpid(child).unwrap(), 0),
+        }
+    });
+    assert_eq!(in_this_process(batch).unwrap().unwrap(), found);
 }

@@ -1,0 +1,209 @@
+//! Fingerprints as Python has them: ints, numpy arrays, Arrow arrays.
+
+use std::sync::Arc;
+
+use arrow_array::builder::FixedSizeBinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{Array as _, ArrayRef, UInt64Array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
+use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use simstore::Fingerprint;
+
+use crate::arrow::Array;
+use crate::texts::{arrow_array, is_missing};
+
+/// Fingerprints of one width, some of which may be missing.
+pub(crate) struct Fingerprints {
+    pub(crate) values: Values,
+    /// Which of them are there; `None`: all.
+    pub(crate) valid: Option<NullBuffer>,
+}
+
+/// The fingerprints; 0 where one is missing.
+pub(crate) enum Values {
+    Bits64(Vec<u64>),
+    Bits128(Vec<u128>),
+}
+
+/// Does the same with fingerprints of either width.
+macro_rules! each_width {
+    ($values:expr, $one:pat => $result:expr) => {
+        match $values {
+            $crate::fingerprints::Values::Bits64($one) => $result,
+            $crate::fingerprints::Values::Bits128($one) => $result,
+        }
+    };
+}
+pub(crate) use each_width;
+
+impl Fingerprints {
+    /// Reads an array: numpy's of unsigned integers of 64 bits, or of bytes in 16 columns; Arrow's of uint64 or 16 bytes;
+    /// any other iterable of ints, of 64 bits unless `bits` says 128.
+    ///
+    /// What is of another width than `bits` is refused.
+    pub(crate) fn read(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprints> {
+        let read = if let Ok(array) = object.cast::<PyUntypedArray>() {
+            of_numpy(array, bits)?
+        } else if let Some(array) = arrow_array(object)? {
+            let chunks = array.into_chunked_array().map_err(PyErr::from)?;
+            of_arrow(chunks.chunks(), chunks.data_type())?
+        } else {
+            of_ints(object, bits)?
+        };
+        match bits {
+            Some(bits) if bits != read.bits() => Err(PyValueError::new_err(format!(
+                "expected fingerprints of {bits} bits, found some of {}",
+                read.bits()
+            ))),
+            _ => Ok(read),
+        }
+    }
+
+    /// The same, of which none may be missing.
+    pub(crate) fn read_all(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Values> {
+        let read = Fingerprints::read(object, bits)?;
+        match read.valid.as_ref().and_then(|valid| (0..valid.len()).find(|&at| valid.is_null(at))) {
+            Some(at) => Err(PyValueError::new_err(format!(
+                "fingerprint {at} is null, and so {} of {}: leave them out",
+                read.valid.as_ref().map_or(0, NullBuffer::null_count),
+                read.len()
+            ))),
+            None => Ok(read.values),
+        }
+    }
+
+    pub(crate) fn bits(&self) -> u32 {
+        self.values.bits()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        each_width!(&self.values, values => values.len())
+    }
+}
+
+impl Values {
+    pub(crate) fn bits(&self) -> u32 {
+        match self {
+            Values::Bits64(_) => 64,
+            Values::Bits128(_) => 128,
+        }
+    }
+}
+
+fn of_numpy(array: &Bound<'_, PyUntypedArray>, bits: Option<u32>) -> PyResult<Fingerprints> {
+    let (shape, dtype) = (array.shape().to_vec(), array.dtype());
+    let all = |values| Ok(Fingerprints { values, valid: None });
+    if let (Ok(numbers), [_]) = (array.cast::<PyArrayDyn<u64>>(), &shape[..]) {
+        return all(Values::Bits64(numbers.readonly().as_array().iter().copied().collect()));
+    }
+    if let (Ok(bytes), [_, 16]) = (array.cast::<PyArrayDyn<u8>>(), &shape[..]) {
+        let bytes: Vec<u8> = bytes.readonly().as_array().iter().copied().collect();
+        return all(Values::Bits128(bytes.chunks_exact(16).map(wide).collect()));
+    }
+    // Ints of other kinds are taken for what they are, if they are not negative: `tolist` makes Python's of them.
+    match (dtype.kind(), &shape[..]) {
+        (b'i' | b'u' | b'O', [_]) => of_ints(&array.call_method0("tolist")?, bits),
+        _ => Err(PyTypeError::new_err(format!(
+            "expected an array of uint64 of shape (n,), or of uint8 of shape (n, 16), found {dtype} of shape {shape:?}"
+        ))),
+    }
+}
+
+fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<Fingerprints> {
+    let len = chunks.iter().map(|chunk| chunk.len()).sum();
+    let has_nulls = chunks.iter().any(|chunk| chunk.null_count() > 0);
+    let is_valid = || chunks.iter().flat_map(|chunk| (0..chunk.len()).map(|at| chunk.is_valid(at)));
+    let valid = has_nulls.then(|| is_valid().collect());
+    let values = match data_type {
+        DataType::UInt64 => {
+            let mut values = Vec::with_capacity(len);
+            for chunk in chunks.iter().map(|chunk| chunk.as_primitive::<UInt64Type>()) {
+                match chunk.nulls() {
+                    None => values.extend_from_slice(chunk.values()),
+                    Some(_) => values.extend(chunk.iter().map(Option::unwrap_or_default)),
+                }
+            }
+            Values::Bits64(values)
+        }
+        DataType::FixedSizeBinary(16) => {
+            let of_chunk = |chunk: &ArrayRef| {
+                let chunk = chunk.as_fixed_size_binary().clone();
+                (0..chunk.len()).map(move |at| if chunk.is_valid(at) { wide(chunk.value(at)) } else { 0 })
+            };
+            Values::Bits128(chunks.iter().flat_map(of_chunk).collect())
+        }
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "expected an Arrow array of uint64, or of fixed_size_binary[16], found {data_type}"
+            )));
+        }
+    };
+    Ok(Fingerprints { values, valid })
+}
+
+fn of_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprints> {
+    let (mut narrow, mut wide, mut valid) = (Vec::new(), Vec::new(), Vec::new());
+    let is_wide = bits == Some(128);
+    for item in object.try_iter()? {
+        let item = item?;
+        let is_there = !is_missing(&item)?;
+        match (is_there, is_wide) {
+            (true, false) => narrow.push(fingerprint::<u64>(&item)?),
+            (true, true) => wide.push(fingerprint::<u128>(&item)?),
+            (false, false) => narrow.push(0),
+            (false, true) => wide.push(0),
+        }
+        valid.push(is_there);
+    }
+    let values = if is_wide { Values::Bits128(wide) } else { Values::Bits64(narrow) };
+    let valid = valid.contains(&false).then(|| NullBuffer::from(valid));
+    Ok(Fingerprints { values, valid })
+}
+
+/// A single fingerprint: an int that fits.
+pub(crate) fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<F> {
+    if let Ok(narrow) = object.extract::<u64>() {
+        return Ok(F::from_u128(narrow.into()));
+    }
+    // A numpy integer is one by `__index__`.
+    let number = object.call_method0("__index__").map_err(|_| {
+        PyTypeError::new_err(format!(
+            "a fingerprint is an int, not {}",
+            object.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string())
+        ))
+    })?;
+    let value = number.extract::<u128>().ok().filter(|&value| F::from_u128(value).to_u128() == value);
+    value.map(F::from_u128).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "{number} is no fingerprint of {} bits: expected 0 to 2**{0} - 1",
+            F::BITS
+        ))
+    })
+}
+
+/// The 16 bytes of a 128-bit fingerprint, the most significant first: they are in the order of its hexadecimal digits, and sort
+/// as it does.
+pub(crate) fn wide(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte))
+}
+
+/// An Arrow array of fingerprints.
+pub(crate) fn array_of<F: Fingerprint>(fingerprints: impl ExactSizeIterator<Item = Option<F>>) -> Array {
+    if F::BITS == 64 {
+        let numbers = fingerprints.map(|fingerprint| fingerprint.map(Fingerprint::low_u64));
+        return Array::new(Arc::new(numbers.collect::<UInt64Array>()));
+    }
+    let mut bytes = FixedSizeBinaryBuilder::with_capacity(fingerprints.len(), 16);
+    for fingerprint in fingerprints {
+        match fingerprint {
+            // It takes values of 16 bytes.
+            Some(fingerprint) => drop(bytes.append_value(fingerprint.to_u128().to_be_bytes())),
+            None => bytes.append_null(),
+        }
+    }
+    Array::new(Arc::new(bytes.finish()))
+}

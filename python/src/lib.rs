@@ -1,0 +1,29 @@
+//! The Python module `simstore._simstore`: exports alone. Each class and each group of functions has a file, whose methods call the
+//! libraries through the gate (`gate.rs`).
+
+use pyo3::prelude::*;
+
+mod arrow;
+mod errors;
+mod fingerprints;
+mod gate;
+mod profile;
+mod texts;
+
+/// The compiled part of simstore.
+#[pymodule(gil_used = true)]
+mod _simstore {
+    #[pymodule_export]
+    use crate::arrow::{Array, Table};
+    #[pymodule_export]
+    use crate::gate::Progress;
+    #[pymodule_export]
+    use crate::profile::{_profile, Profile, similarity, sketches};
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,281 @@
+//! Texts to fingerprints and sketches, and their similarity.
+
+use std::sync::Arc;
+
+use arrow_array::builder::FixedSizeListBuilder;
+use arrow_array::builder::UInt64Builder;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rayon::prelude::*;
+use simstore::threads::ensure_pool;
+use simstore::{Fingerprint, Result};
+use simstore_text::{MAX_SKETCHES, Preset, Sketcher, jaccard};
+
+use crate::arrow::Array;
+use crate::fingerprints::array_of;
+use crate::gate::{self, Call};
+use crate::texts::Texts;
+
+/// Texts that are done between two questions whether to go on.
+const TEXTS: usize = 64;
+
+/// Profile(name="by-script,strip-markup,simplified", *, bits=None)
+/// --
+///
+/// How a text becomes a fingerprint, by name: a tokenizer, then options, separated by commas.
+///
+/// Parameters
+/// ----------
+/// name : str
+///     As ``simstore fingerprint --help`` lists them. The default is good for English and Chinese.
+/// bits : {64, 128}, optional
+///     Width of the fingerprints: 64, or that of the preset.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> profile = simstore.Profile("auto,strip-markup")
+/// >>> profile.fingerprint("To be, or not to be, that is the question") is None
+/// False
+/// >>> profile.fingerprints(["", None]).null_count
+/// 2
+#[pyclass(frozen, eq, hash, module = "simstore")]
+#[derive(Clone)]
+pub(crate) struct Profile {
+    pub(crate) inner: simstore_text::Profile,
+    bits: u32,
+}
+
+impl PartialEq for Profile {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner && self.bits == other.bits
+    }
+}
+
+impl std::hash::Hash for Profile {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.inner.to_string(), self.bits).hash(state);
+    }
+}
+
+#[pymethods]
+impl Profile {
+    #[new]
+    #[pyo3(signature = (name=None, *, bits=None))]
+    fn new(py: Python<'_>, name: Option<&str>, bits: Option<u32>) -> PyResult<Self> {
+        let inner = match name {
+            Some(name) => gate::quick(py, || name.parse())?,
+            None => simstore_text::Profile::default(),
+        };
+        let bits = bits.or(inner.bits()).unwrap_or(64);
+        if ![64, 128].contains(&bits) {
+            return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128")));
+        }
+        gate::quick(py, || inner.check_bits(bits))?;
+        Ok(Profile { inner, bits })
+    }
+
+    /// A profile that does as another tool does, bit for bit.
+    ///
+    /// Parameters
+    /// ----------
+    /// name : str
+    ///     One of `presets()`: "pypi-simhash" for the package ``simhash``, ...
+    #[staticmethod]
+    fn preset(py: Python<'_>, name: &str) -> PyResult<Self> {
+        if Preset::ALL.iter().all(|preset| preset.name() != name) {
+            let names = Preset::ALL.map(Preset::name).join(", ");
+            return Err(PyValueError::new_err(format!(
+                "there is no preset `{name}`; expected one of {names}"
+            )));
+        }
+        Profile::new(py, Some(name), None)
+    }
+
+    /// What presets there are: a dict of names and what they do.
+    #[staticmethod]
+    fn presets() -> std::collections::BTreeMap<&'static str, &'static str> {
+        Preset::ALL.iter().map(|preset| (preset.name(), preset.about())).collect()
+    }
+
+    /// The name in its canonical form: what is the default is left out.
+    #[getter]
+    fn name(&self) -> String {
+        self.inner.to_string()
+    }
+
+    /// Width of the fingerprints, in bits.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The fingerprint of a text.
+    ///
+    /// Returns
+    /// -------
+    /// int or None
+    ///     None if nothing in the text makes a feature: it is empty, or has no letter and no digit.
+    fn fingerprint(&self, py: Python<'_>, text: &str) -> Option<u128> {
+        py.detach(|| match self.bits {
+            128 => self.inner.fingerprint::<u128>(text).map(|simhash| simhash.fingerprint),
+            _ => self.inner.fingerprint::<u64>(text).map(|simhash| simhash.fingerprint.into()),
+        })
+    }
+
+    /// The fingerprints of many texts, on all cores.
+    ///
+    /// Parameters
+    /// ----------
+    /// texts : iterable of str or None
+    ///     A list, a numpy array, a pandas or Polars series, an Arrow array or stream of strings.
+    ///
+    /// Returns
+    /// -------
+    /// Array
+    ///     Of shape (n,): uint64, or 16 bytes each (the most significant first) for 128 bits; null for None and for texts
+    ///     without features.
+    fn fingerprints(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Array> {
+        let texts = Texts::read(texts)?;
+        gate::long(py, |call| match self.bits {
+            128 => fingerprints_of::<u128>(&self.inner, &texts, call),
+            _ => fingerprints_of::<u64>(&self.inner, &texts, call),
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        match (self.bits, self.inner.bits()) {
+            (128, None) => format!("Profile('{}', bits=128)", self.inner),
+            _ => format!("Profile('{}')", self.inner),
+        }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Py<PyAny>))> {
+        let py = slf.py();
+        let this = slf.get();
+        let make = py.import("simstore._simstore")?.getattr("_profile")?;
+        Ok((make, (this.inner.to_string(), this.bits.into_pyobject(py)?.into_any().unbind())))
+    }
+}
+
+/// What a pickled profile is made from.
+#[pyfunction]
+pub(crate) fn _profile(py: Python<'_>, name: &str, bits: u32) -> PyResult<Profile> {
+    Profile::new(py, Some(name), Some(bits))
+}
+
+fn fingerprints_of<F: Fingerprint>(
+    profile: &simstore_text::Profile,
+    texts: &Texts,
+    call: &Call,
+) -> Result<Array> {
+    let made = in_parallel(texts, call, |text| {
+        Ok(profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint))
+    })?;
+    Ok(array_of(made.into_iter()))
+}
+
+/// Does something with each text, on all cores; `None` for those that are not there.
+fn in_parallel<T: Send>(
+    texts: &Texts,
+    call: &Call,
+    make: impl Fn(&str) -> Result<Option<T>> + Sync,
+) -> Result<Vec<Option<T>>> {
+    ensure_pool()?;
+    let mut made: Vec<Option<T>> = Vec::new();
+    made.resize_with(texts.len(), || None);
+    made.par_chunks_mut(TEXTS).enumerate().try_for_each(|(chunk, made)| {
+        call.check()?;
+        for (at, made) in (chunk * TEXTS..).zip(made) {
+            *made = texts.get(at).map(&make).transpose()?.flatten();
+        }
+        Ok(())
+    })?;
+    Ok(made)
+}
+
+/// similarity(text_a, text_b, *, profile=None)
+/// --
+///
+/// The similarity of two texts: the share of all shingles of the two that are in both (the Jaccard similarity of their sets).
+///
+/// Shingles are every three successive words; a character of a script without spaces is a word.
+///
+/// Parameters
+/// ----------
+/// text_a, text_b : str
+/// profile : Profile, optional
+///     What features are compared by, instead of shingles.
+///
+/// Returns
+/// -------
+/// float
+///     From 0 to 1; 1 for two texts without features.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> simstore.similarity("to be or not to be", "to be or not")
+/// 0.5
+#[pyfunction]
+#[pyo3(signature = (text_a, text_b, *, profile=None))]
+pub(crate) fn similarity(
+    py: Python<'_>,
+    text_a: &str,
+    text_b: &str,
+    profile: Option<&Bound<'_, Profile>>,
+) -> f64 {
+    let profile =
+        profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
+    py.detach(|| jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b)))
+}
+
+/// sketches(texts, count=8, *, profile=None)
+/// --
+///
+/// Sketches of texts: independent 64-bit simhashes of their sets of shingles. Two texts of similarity s differ in a share of
+/// arccos(2 s / (1 + s)) / pi of the bits, on average.
+///
+/// Parameters
+/// ----------
+/// texts : iterable of str or None
+///     As for `Profile.fingerprints`.
+/// count : int
+///     Sketches of each, 1 to 16.
+/// profile : Profile, optional
+///     What features are taken, instead of shingles.
+///
+/// Returns
+/// -------
+/// Array
+///     Of n lists of ``count`` uint64; null for None and for texts without features. ``to_numpy()`` has shape (n, count).
+#[pyfunction]
+#[pyo3(signature = (texts, count=8, *, profile=None))]
+pub(crate) fn sketches(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    count: usize,
+    profile: Option<&Bound<'_, Profile>>,
+) -> PyResult<Array> {
+    if !(1..=MAX_SKETCHES).contains(&count) {
+        return Err(PyValueError::new_err(format!("count is {count}: expected 1 to {MAX_SKETCHES}")));
+    }
+    let texts = Texts::read(texts)?;
+    let profile =
+        profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
+    gate::long(py, |call| {
+        let sketcher = Sketcher::new(profile, count, 0);
+        let made =
+            in_parallel(&texts, call, |text| Ok(sketcher.sketch(text).map(|sketched| sketched.sketches)))?;
+        let mut lists =
+            FixedSizeListBuilder::new(UInt64Builder::with_capacity(made.len() * count), count as i32);
+        for sketches in &made {
+            match sketches {
+                Some(sketches) => lists.values().append_slice(sketches),
+                None => lists.values().append_nulls(count),
+            }
+            lists.append(sketches.is_some());
+        }
+        Ok(Array::new(Arc::new(lists.finish())))
+    })
+}

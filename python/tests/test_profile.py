@@ -1,0 +1,37 @@
+"""Texts to fingerprints."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import simstore
+
+
+def test_fingerprints_are_those_of_single_texts():
+    profile = simstore.Profile()
+    texts = ["To be, or not to be", None, "", "?!", "重复 text 重复", "a" * 10_000]
+    expected = [profile.fingerprint(text or "") for text in texts]
+    assert profile.fingerprints(texts).to_pylist() == expected
+    assert profile.fingerprints(iter(texts)).to_pylist() == expected
+    assert profile.fingerprints(np.array(texts, dtype=object)).to_pylist() == expected
+    assert expected[1:4] == [None, None, None]
+
+
+def test_a_profile_is_its_name_and_width():
+    for profile in [simstore.Profile("chars-4"), simstore.Profile("chars-4", bits=128)]:
+        copy = pickle.loads(pickle.dumps(profile))
+        assert copy == profile and hash(copy) == hash(profile) and repr(copy) == repr(profile)
+        assert copy.fingerprint("near duplicates") == profile.fingerprint("near duplicates")
+    assert simstore.Profile("chars-4") != simstore.Profile("chars-4", bits=128)
+    with pytest.raises(ValueError, match="unknown text profile"):
+        simstore.Profile("nothing")
+    with pytest.raises(ValueError, match="128 bits"):
+        simstore.Profile("string-hash-128", bits=64)
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(TypeError, match="put it in a list"):
+        simstore.Profile().fingerprints("one text")
+    with pytest.raises(TypeError, match="found int"):
+        simstore.Profile().fingerprints(["text", 3])
