@@ -3,12 +3,13 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use simstore::progress::ProgressCallback;
 use simstore::threads::in_this_process;
 use simstore::{Error, Result};
@@ -52,12 +53,14 @@ impl Progress {
 }
 
 /// A call that is under way: what the libraries ask whether to go on, and tell how far they are.
-#[derive(Debug, Default)]
 pub(crate) struct Call {
     is_stopped: AtomicBool,
     /// The steps under way, the last one that was told of last.
     steps: Mutex<Vec<Progress>>,
     notices: Mutex<Vec<String>>,
+    /// The exception of what the work has asked for.
+    raised: Mutex<Option<PyErr>>,
+    events: Sender<Event>,
     wants_totals: bool,
 }
 
@@ -74,6 +77,30 @@ impl Call {
     /// The same, as an error.
     pub(crate) fn check(&self) -> Result<()> {
         if self.go_on().is_break() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// Does something with Python in the thread that called, which is the one that signals end, and that what belongs to one
+    /// thread belongs to. Its exception ends the call.
+    pub(crate) fn in_caller<T: Send + 'static>(
+        &self,
+        wanted: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
+    ) -> Result<T> {
+        self.check()?;
+        let (answer, answered) = mpsc::sync_channel(1);
+        let asked = move |py: Python<'_>| drop(answer.send(wanted(py)));
+        // Without an answer the call is at its end.
+        self.events.send(Event::Asked(Box::new(asked))).map_err(|_| Error::Cancelled)?;
+        match answered.recv() {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(raised)) => Err(self.raise(raised)),
+            Err(_) => Err(Error::Cancelled),
+        }
+    }
+
+    /// The error of work that ends by an exception of Python: the call raises it.
+    pub(crate) fn raise(&self, raised: PyErr) -> Error {
+        lock(&self.raised).get_or_insert(raised);
+        Error::Cancelled
     }
 
     fn tell(&self, told: Progress) {
@@ -126,70 +153,148 @@ pub(crate) fn long<T: Send>(
     told(py, None, work)
 }
 
-/// The same, which tells a callable how far it has come.
+/// The same, which tells how far it has come: a callable, or bars of tqdm for `True`.
 pub(crate) fn told<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Arc<Call>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let call = Arc::new(Call { wants_totals: progress.is_some(), ..Call::default() });
-    let progress = progress.map(|progress| progress.clone().unbind());
-    let done = py.detach(|| {
-        std::thread::scope(|scope| {
-            let (sender, receiver) = mpsc::sync_channel(1);
-            let call = &call;
-            let worker =
-                std::thread::Builder::new().name("simstore call".to_owned()).spawn_scoped(scope, move || {
-                    // Nobody is left to take it only if this thread's caller has panicked.
-                    let _ = sender.send(in_this_process(|| work(call)).and_then(|result| result));
-                });
-            let worker = match worker {
-                Ok(worker) => worker,
-                Err(source) => return Ok(Err(Error::Thread { source })),
-            };
-            let mut stopped = None;
-            let result = loop {
-                match receiver.recv_timeout(ASKED_EVERY) {
-                    Ok(result) => break result,
-                    Err(RecvTimeoutError::Timeout) if stopped.is_none() => {
-                        if let Err(error) = Python::attach(|py| ask(py, call, progress.as_ref())) {
-                            call.is_stopped.store(true, Ordering::Relaxed);
-                            stopped = Some(error);
-                        }
-                    }
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => match worker.join() {
-                        Err(panic) => std::panic::resume_unwind(panic),
-                        Ok(()) => break Err(Error::Bug("a call has ended without a result".to_owned())),
-                    },
-                }
-            };
-            match stopped {
-                // What was done all the same is done.
-                Some(error) => Err(error),
-                None => Ok(result),
-            }
-        })
-    })?;
-    let result = done.map_err(|error| exception(py, error));
+    let progress = Told::of(py, progress)?;
+    let (events, received) = mpsc::channel();
+    let call = Arc::new(Call {
+        is_stopped: AtomicBool::new(false),
+        steps: Mutex::default(),
+        notices: Mutex::default(),
+        raised: Mutex::default(),
+        events,
+        wants_totals: progress.is_some(),
+    });
+    let done = py.detach(|| run(&call, received, progress.as_ref(), work));
+    let result = match lock(&call.raised).take() {
+        Some(raised) => Err(raised),
+        None => done.and_then(|result| result.map_err(|error| exception(py, error))),
+    };
+    let told = match &progress {
+        Some(progress) if result.is_ok() => tell(py, &call, progress),
+        _ => Ok(()),
+    };
+    // Bars are taken away whatever has happened.
+    let closed = progress.map_or(Ok(()), |progress| progress.close(py));
     warn(py, &call)?;
     let result = result?;
-    if let Some(progress) = progress {
-        tell(py, &call, &progress)?;
-    }
+    told.and(closed)?;
     Ok(result)
 }
 
+/// Does the work in another thread. This one asks for signals meanwhile, and does what the work asks for.
+///
+/// The error of the outside is Python's: somebody wants the call to end.
+fn run<T: Send>(
+    call: &Arc<Call>,
+    received: Receiver<Event>,
+    progress: Option<&Told>,
+    work: impl FnOnce(&Arc<Call>) -> Result<T> + Send,
+) -> PyResult<Result<T>> {
+    std::thread::scope(|scope| {
+        let worker =
+            std::thread::Builder::new().name("simstore call".to_owned()).spawn_scoped(scope, move || {
+                let _ended = Ended(&call.events);
+                in_this_process(|| work(call)).and_then(|result| result)
+            });
+        let worker = match worker {
+            Ok(worker) => worker,
+            Err(source) => return Ok(Err(Error::Thread { source })),
+        };
+        let mut stopped = None;
+        let mut asked = Instant::now();
+        loop {
+            match received.recv_timeout(ASKED_EVERY.saturating_sub(asked.elapsed())) {
+                Ok(Event::Ended) => break,
+                // Whoever asked is told by its end.
+                Ok(Event::Asked(wanted)) if stopped.is_some() => drop(wanted),
+                Ok(Event::Asked(wanted)) => Python::attach(wanted),
+                Err(_) => {}
+            }
+            if asked.elapsed() < ASKED_EVERY {
+                continue;
+            }
+            asked = Instant::now();
+            if stopped.is_none()
+                && let Err(error) = Python::attach(|py| ask(py, call, progress))
+            {
+                call.is_stopped.store(true, Ordering::Relaxed);
+                stopped = Some(error);
+            }
+        }
+        match (worker.join(), stopped) {
+            (Err(panic), _) => std::panic::resume_unwind(panic),
+            // What was done all the same is done.
+            (Ok(_), Some(error)) => Err(error),
+            (Ok(result), None) => Ok(result),
+        }
+    })
+}
+
+/// What the thread that called is to know.
+enum Event {
+    /// The work wants something of Python.
+    Asked(Box<dyn FnOnce(Python<'_>) + Send>),
+    /// The work has ended.
+    Ended,
+}
+
+/// Says that the work has ended, also where it has panicked.
+struct Ended<'a>(&'a Sender<Event>);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        // Nobody listens only if the caller has panicked.
+        let _ = self.0.send(Event::Ended);
+    }
+}
+
+/// Who is told how far a call has come.
+struct Told {
+    callable: Py<PyAny>,
+    /// Whether it is our own, which is closed in the end.
+    is_bars: bool,
+}
+
+impl Told {
+    /// What the argument `progress` asks for, in all calls: nothing, bars of tqdm, or a callable.
+    fn of(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Told>> {
+        let Some(progress) = progress.filter(|progress| !progress.is_none()) else { return Ok(None) };
+        if let Ok(is_wanted) = progress.cast::<PyBool>() {
+            if !is_wanted.is_true() {
+                return Ok(None);
+            }
+            let bars = py.import("simstore._progress")?.getattr("Bars")?.call0()?;
+            return Ok(Some(Told { callable: bars.unbind(), is_bars: true }));
+        }
+        if !progress.is_callable() {
+            return Err(PyTypeError::new_err(format!(
+                "progress: expected True, None or a callable that takes a simstore.Progress, found {}",
+                progress.get_type().name()?
+            )));
+        }
+        Ok(Some(Told { callable: progress.clone().unbind(), is_bars: false }))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_bars { self.callable.call_method0(py, "close").map(drop) } else { Ok(()) }
+    }
+}
+
 /// What is asked every now and then, and told.
-fn ask(py: Python<'_>, call: &Call, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+fn ask(py: Python<'_>, call: &Call, progress: Option<&Told>) -> PyResult<()> {
     py.check_signals()?;
     warn(py, call)?;
     progress.map_or(Ok(()), |progress| tell(py, call, progress))
 }
 
-fn tell(py: Python<'_>, call: &Call, progress: &Py<PyAny>) -> PyResult<()> {
+fn tell(py: Python<'_>, call: &Call, progress: &Told) -> PyResult<()> {
     let steps = std::mem::take(&mut *lock(&call.steps));
-    steps.into_iter().try_for_each(|step| progress.call1(py, (step,)).map(drop))
+    steps.into_iter().try_for_each(|step| progress.callable.call1(py, (step,)).map(drop))
 }
 
 /// Warns of what a person should know, as Python's warnings.
