@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from simstore._simstore import Progress
 
 
@@ -14,8 +16,8 @@ class Bars:
         except ImportError as error:
             raise ImportError("progress=True needs tqdm: `pip install tqdm`, or give a callable") from error
         self._tqdm = tqdm
-        self._bar = None
-        self._step = None
+        self._bar: Any = None
+        self._step: str | None = None
 
     def __call__(self, told: Progress) -> None:
         if told.step != self._step:

@@ -1,0 +1,28 @@
+"""A little of everything with its types: mypy reads it, and test_types.py runs it."""
+
+from typing import assert_type
+
+import numpy as np
+
+import simstore
+
+
+def use_texts() -> None:
+    profile = simstore.Profile("chars-4", bits=128)
+    assert_type(profile.fingerprint("near duplicates"), int | None)
+    fingerprints = simstore.Profile().fingerprints(["near duplicates", None])
+    assert_type(fingerprints, simstore.Array)
+    assert_type(fingerprints[:1], simstore.Array)
+    assert np.asarray(fingerprints[:1]).dtype == np.uint64
+    assert len(fingerprints.to_numpy(fill=0)) == 2
+    assert_type(simstore.similarity("to be", "or not"), float)
+    assert simstore.sketches(np.array(["to be or not"]), count=2).to_numpy().shape == (1, 2)
+    hash(profile)
+
+
+def use_errors() -> None:
+    try:
+        simstore.Profile("nothing")
+    except ValueError:
+        pass
+    assert_type(simstore.CorruptError("no", "corrupt", "file", 3).offset, int)
