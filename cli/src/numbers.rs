@@ -1,5 +1,6 @@
 //! Numbers as people write and read them.
 
+use simstore_corpus::numbers::parse_scaled;
 pub(crate) use simstore_corpus::numbers::{bytes, count_of, grouped};
 
 /// Parses a count: `8e9`, `100M`, `1_000_000`; K, M, G (or B) and T are powers of a thousand.
@@ -11,30 +12,8 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 
 /// Parses a number of bytes: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let number = text.strip_suffix("iB").or_else(|| text.strip_suffix(['B', 'b'])).unwrap_or(text);
-    parse_scaled(number, 1024)
-        .filter(|&bytes| bytes > 0)
+    simstore_corpus::numbers::parse_bytes(text)
         .ok_or_else(|| format!("`{text}` is no amount of memory: expected a number like 512M or 2G"))
-}
-
-fn parse_scaled(text: &str, thousand: u64) -> Option<u64> {
-    let exponent = match text.chars().last()?.to_ascii_uppercase() {
-        'K' => 1,
-        'M' => 2,
-        'G' | 'B' => 3,
-        'T' => 4,
-        _ => 0,
-    };
-    let digits = if exponent == 0 { text } else { &text[..text.len() - 1] }.replace(['_', ','], "");
-    let scale = thousand.pow(exponent);
-    if let Ok(whole) = digits.parse::<u64>() {
-        return whole.checked_mul(scale);
-    }
-    if !digits.starts_with(|first: char| first.is_ascii_digit()) {
-        return None;
-    }
-    let scaled = digits.parse::<f64>().ok()? * scale as f64;
-    (scaled.fract() == 0.0 && scaled < u64::MAX as f64).then_some(scaled as u64)
 }
 
 /// A duration in the largest fitting unit: `1.5 us`.

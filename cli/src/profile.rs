@@ -1,6 +1,6 @@
 //! How texts become fingerprints: by the options of a command, or as in a store.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -78,17 +78,11 @@ pub(crate) fn check_bits<F: Fingerprint>(profile: &Profile) -> Outcome {
 
 impl ResourceArgs {
     pub(crate) fn read(&self) -> Outcome<Resources> {
-        let read = |path: &Option<PathBuf>| path.as_deref().map(read_resource).transpose();
+        let read = |path: &Option<PathBuf>| path.as_ref().map(Resource::read).transpose();
         Ok(Resources {
             dictionary: read(&self.dictionary)?,
             idf: read(&self.idf)?,
             stop_words: read(&self.stop_words)?,
         })
     }
-}
-
-fn read_resource(path: &Path) -> Outcome<Resource> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Failed(format!("{}: cannot read: {error}", path.display())))?;
-    Ok(Resource::new(path, text))
 }

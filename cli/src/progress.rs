@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use simstore_corpus::{self, Notice, ReadNote, Watch};
+use simstore_corpus::{self, Notice, ReadNotes, Watch};
 
 use crate::failure::{complain, said_here, with_flags};
-use crate::numbers::{count_of, grouped};
+use crate::numbers::grouped;
 
 /// What is malformed is printed one by one up to so many in a step, and then only counted.
 const MALFORMED_SHOWN: u64 = 10;
@@ -22,7 +22,7 @@ pub(crate) struct Progress {
     shown: bool,
     started: Instant,
     /// What is still to be said of what was read.
-    notes: Mutex<BTreeMap<ReadNote, u64>>,
+    notes: Mutex<ReadNotes>,
     /// What was malformed in this step.
     malformed: Mutex<u64>,
     /// The lines that are shown of steps, by what they count.
@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// What there is to say, once.
-    pub(crate) fn take_notes(&self) -> BTreeMap<ReadNote, u64> {
+    pub(crate) fn take_notes(&self) -> ReadNotes {
         std::mem::take(&mut lock(&self.notes))
     }
 
@@ -90,6 +90,15 @@ impl Progress {
         }
     }
 
+    /// Says what is told on the way, in the words of the library.
+    pub(crate) fn tell(&self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Published(_) => complain(&notice.to_string()),
+            _ if notice.is_warning() => complain(&with_flags(&format!("warning: {notice}"))),
+            _ => self.say(&with_flags(&notice.to_string())),
+        }
+    }
+
     /// Seconds since the command started.
     pub(crate) fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
@@ -128,20 +137,8 @@ impl Watch for Progress {
                     complain("more that is malformed follows, it is only counted");
                 }
             }
-            Notice::Skipped(count) => {
-                complain(&format!("warning: {} malformed, skipped", count_of(*count, "line")));
-            }
             Notice::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,
-            Notice::Published(path) => complain(&format!(
-                "{}: written by a run that was cut off before it could be given its name",
-                path.display()
-            )),
-            Notice::Parts { found, made } => {
-                self.say(&format!("{} were there, {made} made", count_of(*found, "part")));
-            }
-            Notice::Warning(warning) => complain(&with_flags(&format!("warning: {warning}"))),
-            Notice::Remark(remark) => self.say(&with_flags(remark)),
-            _ => {}
+            other => self.tell(other),
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::batch::FingerprintedDocument;
 use crate::fingerprints::FingerprintRecord;
-use crate::watch::Notice;
-use crate::{DocumentId, Watch};
+use crate::notice::{Notice, ReadNotes};
+use crate::{DocumentId, InputKind, Watch};
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{SHORT_TEXT_FEATURES, Sketched};
 
@@ -139,6 +139,30 @@ impl Counts {
         self.bad += other.bad;
         self.replaced += other.replaced;
         self.text_bytes += other.text_bytes;
+    }
+}
+
+impl Counts {
+    /// What a person should know of a reading with these counts and notes, in the order in which it is said. Of documents whose
+    /// fingerprints are compared, [`Counts::short_notice`] besides.
+    pub fn notices(&self, kind: InputKind, notes: ReadNotes) -> Vec<Notice<'static>> {
+        let what = match kind {
+            InputKind::Documents => "document",
+            InputKind::Fingerprints => "line",
+        };
+        let mut notices = Vec::new();
+        notices.extend((self.bad > 0).then_some(Notice::Bad(self.bad, what)));
+        notices.extend(notes.into_iter().map(|(note, count)| Notice::Read(note, count)));
+        notices.extend((self.read + self.bad == 0).then_some(Notice::Nothing));
+        let tells_empty = kind == InputKind::Documents && self.empty > 0;
+        notices.extend(tells_empty.then_some(Notice::Empty(self.empty)));
+        notices.extend((self.replaced > 0).then_some(Notice::Replaced(self.replaced)));
+        notices
+    }
+
+    /// That some are too short for reliable fingerprints, if any are.
+    pub fn short_notice(&self) -> Option<Notice<'static>> {
+        (self.short > 0).then_some(Notice::Short(self.short))
     }
 }
 

@@ -98,6 +98,7 @@ mod inputs;
 mod item;
 mod json;
 mod naming;
+mod notice;
 pub mod numbers;
 mod objects;
 mod options;
@@ -132,11 +133,12 @@ pub use crate::id::{DocumentId, IdRef, MAX_NAME_BYTES};
 pub use crate::inputs::{InputKind, Inputs};
 pub use crate::item::{Counts, Item};
 pub use crate::naming::Naming;
+pub use crate::notice::{Notice, ReadNotes};
 pub use crate::options::{DocumentFormat, DocumentOptions};
 pub use crate::progress::{ReadNote, ReadProgress};
 pub use crate::records::{Record, Records, records};
 pub use crate::visit::{Block, Piece};
-pub use crate::watch::{Notice, Progress, Watch};
+pub use crate::watch::{Progress, Watch};
 pub use crate::writer::{Annotation, DocumentWriter};
 
 /// A document of a corpus.

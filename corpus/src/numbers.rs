@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers as people read and write them.
 
 /// A count with its digits in groups of three: `1,234,567`.
 pub fn grouped(count: u64) -> String {
@@ -30,6 +30,43 @@ pub fn count_of(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
+/// A similarity with three decimals, rounded down: only what is 1 is shown as such.
+pub fn share(similarity: f32) -> String {
+    if similarity >= 1.0 {
+        "1".to_owned()
+    } else {
+        format!("{:.3}", (similarity * 1000.0 + 1e-3).floor() / 1000.0)
+    }
+}
+
+/// A number of bytes as people write it: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024. `None` for what is none, and
+/// for 0.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let number = text.strip_suffix("iB").or_else(|| text.strip_suffix(['B', 'b'])).unwrap_or(text);
+    parse_scaled(number, 1024).filter(|&bytes| bytes > 0)
+}
+
+/// A number with K, M, G (or B) or T after it, which are powers of `thousand`.
+pub fn parse_scaled(text: &str, thousand: u64) -> Option<u64> {
+    let exponent = match text.chars().last()?.to_ascii_uppercase() {
+        'K' => 1,
+        'M' => 2,
+        'G' | 'B' => 3,
+        'T' => 4,
+        _ => 0,
+    };
+    let digits = if exponent == 0 { text } else { &text[..text.len() - 1] }.replace(['_', ','], "");
+    let scale = thousand.pow(exponent);
+    if let Ok(whole) = digits.parse::<u64>() {
+        return whole.checked_mul(scale);
+    }
+    if !digits.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let scaled = digits.parse::<f64>().ok()? * scale as f64;
+    (scaled.fract() == 0.0 && scaled < u64::MAX as f64).then_some(scaled as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +80,6 @@ mod tests {
         assert_eq!(bytes(3 << 29), "1.5 GiB");
         assert_eq!(count_of(1, "line"), "1 line");
         assert_eq!(count_of(1000, "line"), "1,000 lines");
+        assert_eq!((share(1.0), share(0.9999), share(0.8)), ("1".into(), "0.999".into(), "0.800".into()));
     }
 }

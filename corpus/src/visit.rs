@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::batch::FingerprintedDocuments;
 use crate::item::Malformed;
+use crate::notice::Notice;
 use crate::progress::ReadProgress;
-use crate::watch::{Notice, Step};
+use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Item, Watch};
 use simstore::{Fingerprint, Result};
 use simstore_text::{Profile, Sketcher};

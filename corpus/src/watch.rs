@@ -1,14 +1,14 @@
 //! What long work tells whoever waits for it, and how it is told to stop.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use simstore::{Error, Result};
 
-use crate::progress::{ReadNote, ReadProgress};
+use crate::notice::Notice;
+use crate::progress::ReadProgress;
 
 /// How often a watch is told how far a step has come: at least after so long, and after so many.
 const TOLD_EVERY: Duration = Duration::from_millis(50);
@@ -25,31 +25,6 @@ pub struct Progress {
     pub bytes: u64,
     /// All bytes of the input files, where they are known and were [asked for](Watch::wants_totals).
     pub total_bytes: Option<u64>,
-}
-
-/// What a person should know, and is no failure of the work.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Notice<'a> {
-    /// A malformed document, or a file that cannot be read on, was skipped, as was asked for.
-    Malformed(&'a Error),
-    /// So many malformed ones were skipped in a reading that has ended.
-    Skipped(u64),
-    /// What was passed over or guessed in a reading, and how often.
-    Read(ReadNote, u64),
-    /// A file of a run that was cut off has got its name.
-    Published(&'a Path),
-    /// Work that is kept in parts was read.
-    Parts {
-        /// Parts that were there.
-        found: u64,
-        /// Parts that were made.
-        made: u64,
-    },
-    /// What may not be as it was meant.
-    Warning(&'a str),
-    /// What is good to know.
-    Remark(&'a str),
 }
 
 /// Is told by long work how far it has come. All methods may be called from any thread; by default they do nothing, and the

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::{Error, Result, Snapshot};
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Source};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Source, Text};
 use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Progress, Watch};
 
 use crate::{Folder, Random};
@@ -99,6 +99,31 @@ fn the_example_deduplicates_a_file() {
     .concat();
     assert!(expected.is_empty(), "what is left has duplicates: {expected:?}");
     assert!(members.len() > 77 - kept, "{members:?}");
+}
+
+/// What is malformed of what is handed over ends the run, or is counted.
+#[test]
+fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
+    let given = || {
+        let document = |(id, text): (u64, &str)| {
+            let id = DocumentId::Number(id);
+            Ok(Text { id, text: text.to_owned(), extra: None })
+        };
+        let bad = || Err(Error::BadInput { path: "-".into(), line: 2, reason: "no text".to_owned() });
+        let all = [document((0, "the same")), bad(), bad(), document((3, "the same"))];
+        Source::Documents(Box::new(all.into_iter()))
+    };
+    let options = Options::default();
+    let ended = dedup::find(given(), &options, Files::default(), &());
+    assert!(matches!(ended, Err(Error::BadInput { line: 2, .. })), "{ended:?}");
+    let options = Options { skip_bad: true, ..options };
+    let found = found(dedup::find(given(), &options, Files::default(), &()));
+    let totals = found.totals();
+    assert_eq!((totals.documents, totals.bad, totals.kept, totals.clusters), (2, 2, 1, 1));
+    let said = dedup::Summary::new(totals, found.question(), &options, 0.25).to_string();
+    let first = "2 documents (16 bytes of text), 1 distinct text, similarity 0.8 and more, 0.2 s\n";
+    assert!(said.starts_with(first), "{said}");
+    assert!(said.contains("1 cluster of 2 documents, 1 duplicate (50.0%), 1 left"), "{said}");
 }
 
 #[test]

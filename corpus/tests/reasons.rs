@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 use simstore_corpus::DocumentId;
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Source};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Removed, Source};
 use simstore_text::{Profile, jaccard};
 
 use crate::{Folder, Random};
@@ -33,6 +33,15 @@ fn reasons(source: Source<'_>, options: &Options, how: &str) -> (Vec<usize>, Rea
             cluster.members.iter().all(|member| member.is_kept == (is_kept && member.document == stands))
         );
     }
+    let mut visited = Reasons::new();
+    let visit = &mut |removed: &Removed<'_>| {
+        let near = removed.distance.map(f64::from);
+        // As it is written.
+        let how = near.unwrap_or_else(|| removed.similarity.unwrap().to_string().parse().unwrap());
+        visited.insert(removed.document, (removed.duplicate_of.unwrap(), how));
+        Ok(())
+    };
+    found.visit_removed(visit).unwrap();
     found.finish(&()).unwrap();
     let rows = fs::read_to_string(list).unwrap();
     let mut last = None;
@@ -43,7 +52,9 @@ fn reasons(source: Source<'_>, options: &Options, how: &str) -> (Vec<usize>, Rea
         assert!(last.replace(id("id")) < Some(id("id")));
         (id("id"), (id("duplicate_of"), row[how].as_f64().unwrap()))
     };
-    (kept, rows.lines().map(row).collect())
+    let listed: Reasons = rows.lines().map(row).collect();
+    assert_eq!(visited, listed);
+    (kept, listed)
 }
 
 /// The first of what a chain of pairs connects, of each.

@@ -37,6 +37,30 @@ impl Resource {
         Resource { path: path.into(), text: text.into() }
     }
 
+    /// The contents of this file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be read, [`Error::BadInput`] if it is not in UTF-8.
+    pub fn read(path: impl Into<PathBuf>) -> simstore::Result<Self> {
+        let path = path.into();
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(source) => return Err(Error::Io { path, action: "read", source }),
+        };
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Resource { path, text }),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                Err(Error::BadInput { path, line: 0, reason: format!("not UTF-8 from byte {at} on") })
+            }
+        }
+    }
+
+    /// The contents.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// What stands for the contents in a profile's name: their 64-bit xxh3 with seed 0, in 16
     /// hexadecimal digits.
     ///

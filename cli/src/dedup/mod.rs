@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Arg, Args, ValueEnum};
 use serde::Serialize;
-use simstore_corpus::dedup::{self, AddedBefore, Answer, ClusterBy, Found, Keep, Options, Question, Shard};
-use simstore_corpus::{InputKind, Inputs};
+use simstore_corpus::dedup::{
+    self, AddedBefore, Answer, ClusterBy, Found, Keep, Options, Question, Shard, Summary,
+};
+use simstore_corpus::{InputKind, Inputs, Notice};
 
-use self::summary::Summary;
 use crate::counts::{warn, warn_of_texts};
-use crate::failure::{Failure, Outcome, complain};
+use crate::failure::{Failure, Outcome, complain, with_flags};
 use crate::inputs::{self, DocumentArgs, count_of};
 use crate::numbers::parse_bytes;
 use crate::output::{Output, UNFINISHED};
@@ -21,7 +22,6 @@ use crate::width::Bits;
 mod estimate;
 mod files;
 mod print;
-mod summary;
 
 const EXAMPLES: &str = "\
 docs/dedup.md tells what tables and objects of JSON hold, docs/similarity.md what the numbers mean,
@@ -172,15 +172,11 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     }
     let mut totals = found.totals();
     if totals.same_id > 0 {
-        complain(&format!(
-            "warning: {} have an id that another has: tables and lists tell them apart by FILE:LINE",
-            count_of(totals.same_id as u64, "document")
-        ));
+        progress.tell(&Notice::SameId(totals.same_id as u64));
     }
     found.write(progress).map_err(Failure::usage)?;
     (totals.compared, totals.unlike) = found.compared();
-    let question = found.question();
-    let summary = Summary::new(totals, progress.seconds());
+    let summary = Summary::new(totals, found.question(), &options, progress.seconds());
     // Standard output comes before the store: a run that is cut off may print again what it has printed, never less.
     if prints {
         let output = if args.add { Output::stdout_that_may_close(&is_cut_off) } else { Output::stdout() };
@@ -198,7 +194,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         output.finish()?;
     }
     if !args.json || uses_stdout {
-        summary.say(question, args, progress);
+        progress.say(&with_flags(&summary.to_string()));
     }
     Ok(())
 }
@@ -270,6 +266,7 @@ impl DedupArgs {
             resume: self.resume.clone(),
             pairs: false,
             section: None,
+            skip_bad: false,
             memory: self.memory,
             temporary: self.temporary.clone(),
         })

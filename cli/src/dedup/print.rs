@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use simstore_corpus::IdRef;
 use simstore_corpus::dedup::Cluster;
+use simstore_corpus::numbers::share;
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
@@ -89,13 +90,4 @@ pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
         output.line(format_args!("  {how:>width$}  {}{place}", column(&id)))?;
     }
     Ok(())
-}
-
-/// A similarity with three decimals, rounded down: only what is 1 is shown as such.
-pub(super) fn share(similarity: f32) -> String {
-    if similarity >= 1.0 {
-        "1".to_owned()
-    } else {
-        format!("{:.3}", (similarity * 1000.0 + 1e-3).floor() / 1000.0)
-    }
 }

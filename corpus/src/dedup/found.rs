@@ -9,7 +9,7 @@ use super::clusters;
 use super::job::Job;
 use super::nearness::How;
 use super::options::Question;
-use super::rows::{Near, Other};
+use super::rows::{Near, Other, Reason};
 use super::totals::Totals;
 use super::written::Clustered;
 use crate::{Counts, DocumentId, IdRef, InputKind, Watch};
@@ -128,6 +128,30 @@ pub struct Kept {
     pub fingerprint: Option<String>,
 }
 
+/// A document that is not kept, and what it is a duplicate of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Removed<'a> {
+    /// Which document, from 0: malformed ones do not count.
+    pub document: usize,
+    /// What it is called.
+    pub id: IdRef<'a>,
+    /// Where it stands, `FILE:LINE`, if there are ids that repeat.
+    pub place: Option<String>,
+    /// The document that it is a duplicate of: the one that stands for its cluster, or the nearest other one of a document that
+    /// does and is not kept either. `None` for something stored.
+    pub duplicate_of: Option<usize>,
+    /// What that is called.
+    pub duplicate_of_id: DocumentId,
+    /// Where that stands, as [`place`](Removed::place).
+    pub duplicate_of_place: Option<String>,
+    /// The store that has it, where there are several.
+    pub store: Option<&'a Path>,
+    /// From it, in bits; `None` where texts are compared by similarity.
+    pub distance: Option<u32>,
+    /// Of the two texts, from 0 to 1, where texts are compared.
+    pub similarity: Option<f32>,
+}
+
 impl Found {
     /// Width of the fingerprints, in bits.
     pub fn bits(&self) -> u32 {
@@ -179,6 +203,40 @@ impl Found {
     /// Items are errors where documents are on disk, for they were too much for the memory, and cannot be read.
     pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Kept>> + '_> {
         of_any!(&self.0, job => Box::new(kept_of(job)))
+    }
+
+    /// What is not kept, in order of input, and why.
+    ///
+    /// # Errors
+    /// As [`Found::clusters`].
+    pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
+        of_any!(&self.0, job => {
+            let results = job.results();
+            results.removed().try_for_each(|reason| {
+                let Reason { document, of, of_id, of_place, store, how } = reason?;
+                visitor(&Removed {
+                    document,
+                    id: job.corpus.id(document),
+                    place: results.place(document),
+                    duplicate_of: of,
+                    duplicate_of_id: of_id,
+                    duplicate_of_place: of_place,
+                    store: store.and_then(|store| results.store(store)),
+                    distance: how.distance,
+                    similarity: how.similarity,
+                })
+            })
+        })
+    }
+
+    /// How many stores were compared with, one that is only made included.
+    pub fn stores(&self) -> usize {
+        of_any!(&self.0, job => job.against.len())
+    }
+
+    /// Whether the ids of all documents are numbers; and whether all that is stored is called by a number too.
+    pub fn are_numbers(&self) -> (bool, bool) {
+        of_any!(&self.0, job => (job.corpus.are_numbers(), job.results().mixed_are_numbers()))
     }
 
     /// Visits the pairs of near documents by input order, then those of documents with something stored; where texts are

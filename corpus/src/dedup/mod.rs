@@ -66,16 +66,18 @@ mod sketch_file;
 mod sketches;
 mod source;
 mod stretch;
+mod summary;
 mod totals;
 mod written;
 
 pub use self::estimate::{Estimate, FilesOfFormat, Search, estimate};
 pub use self::files::Files;
-pub use self::found::{AddedBefore, Answer, Cluster, Found, Kept, Member, NearPair};
+pub use self::found::{AddedBefore, Answer, Cluster, Found, Kept, Member, NearPair, Removed};
 pub use self::options::{ClusterBy, Options, Question, profile_with};
 pub use self::parts::{Shard, Tally};
 pub use self::preference::Keep;
 pub use self::source::{Source, Text};
+pub use self::summary::Summary;
 pub use self::totals::{Largest, Spilled, Totals};
 
 /// Reads all, and finds what is near what.

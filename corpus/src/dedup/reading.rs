@@ -10,6 +10,7 @@ use super::feature_sets::FeatureSets;
 use super::options::Options;
 use super::parts::Parts;
 use super::source::{Source, Text};
+use crate::item::Malformed;
 use crate::output::Unfinished;
 use crate::watch::Step;
 use crate::{Block, Counts, InputKind, Inputs, Item, Notice, Piece, Watch};
@@ -127,11 +128,21 @@ impl Reading<'_> {
         let step = Step::new(self.watch, "documents");
         step.add(0)?;
         let mut counts = Counts::default();
+        let mut malformed = Malformed::new(self.options.skip_bad, self.watch);
         let mut documents = documents.fuse();
         let mut position = 0;
         loop {
-            let batch: Vec<Text> = documents.by_ref().take(BATCH).collect::<Result<_>>()?;
+            let mut batch = Vec::with_capacity(BATCH);
+            while batch.len() < BATCH
+                && let Some(document) = documents.next()
+            {
+                match document {
+                    Ok(document) => batch.push(document),
+                    Err(error) => malformed.take(error)?,
+                }
+            }
             if batch.is_empty() {
+                counts.bad = malformed.count();
                 return Ok(counts);
             }
             let make = |document: &Text| {

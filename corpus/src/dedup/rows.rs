@@ -29,6 +29,18 @@ pub(super) enum Other<'a> {
     Stored(IdRef<'a>, usize),
 }
 
+/// Why a document is not kept.
+pub(super) struct Reason {
+    pub(super) document: usize,
+    /// The document that it is a duplicate of; `None` for something stored.
+    pub(super) of: Option<usize>,
+    pub(super) of_id: DocumentId,
+    pub(super) of_place: Option<String>,
+    /// The store that has it.
+    pub(super) store: Option<usize>,
+    pub(super) how: How,
+}
+
 impl How {
     fn cells<'a>(self) -> impl Iterator<Item = Cell<'a>> {
         let distance = self.distance.map(|distance| Cell::Count(u64::from(distance)));
@@ -81,9 +93,12 @@ impl<'a, F: Fingerprint> Results<'a, F> {
 
     /// Ids of documents and of what is stored.
     fn mixed_ids(&self) -> Kind {
-        let are_numbers = self.corpus.are_numbers()
-            && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0);
-        Kind::Ids { are_numbers }
+        Kind::Ids { are_numbers: self.mixed_are_numbers() }
+    }
+
+    /// Whether all documents, and what is stored, are called by numbers.
+    pub(super) fn mixed_are_numbers(&self) -> bool {
+        self.corpus.are_numbers() && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0)
     }
 
     /// How many of the documents that are kept have a fingerprint.
@@ -240,8 +255,8 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [columns, self.stored_columns(), self.place_columns(&["place", "duplicate_of_place"])].concat()
     }
 
-    /// Writes what is not kept, in order of input, with what it is a duplicate of.
-    pub(super) fn write_reasons(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
+    /// What is not kept, in order of input, with what it is a duplicate of.
+    pub(super) fn removed(&self) -> impl Iterator<Item = Result<Reason>> + use<'a, '_, F> {
         let of_cluster = |cluster: &'a Cluster<F>| {
             let members = cluster.members.iter().enumerate();
             let removed = members.filter(|&(_, &member)| !cluster.keeps(member));
@@ -250,17 +265,30 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         let mut removed: Vec<(usize, &Cluster<F>, usize)> =
             self.clusters.iter().flat_map(of_cluster).collect();
         removed.sort_unstable_by_key(|&(member, ..)| member);
-        each(watch, "rows written", removed.into_iter(), |(member, cluster, at)| {
-            let (of, store, of_place, how) = if cluster.is_representative(member) {
-                let Some(nearest) = self.nearest_member(cluster, at) else { return Ok(()) };
-                let other = cluster.members[nearest];
-                (self.corpus.id(other).into(), None, self.place(other), self.how(cluster, nearest))
-            } else {
-                let (of, store) = self.representative(cluster)?;
-                (of, store, self.place_of_representative(cluster), self.how(cluster, at))
+        removed.into_iter().filter_map(|(document, cluster, at)| {
+            if cluster.is_representative(document) {
+                let nearest = self.nearest_member(cluster, at)?;
+                let (of, how) = (cluster.members[nearest], self.how(cluster, nearest));
+                let (of_id, of_place) = (self.corpus.id(of).into(), self.place(of));
+                return Some(Ok(Reason { document, of: Some(of), of_id, of_place, store: None, how }));
+            }
+            let of = match cluster.representative {
+                Representative::Document(of) => Some(of),
+                Representative::Stored(_) => None,
             };
-            let (place, path) = (self.place(member), self.path_of(store));
-            let mut cells = vec![Cell::Id(self.corpus.id(member)), Cell::Id((&of).into())];
+            Some(self.representative(cluster).map(|(of_id, store)| {
+                let of_place = self.place_of_representative(cluster);
+                Reason { document, of, of_id, of_place, store, how: self.how(cluster, at) }
+            }))
+        })
+    }
+
+    /// Writes what is not kept, in order of input, with what it is a duplicate of.
+    pub(super) fn write_reasons(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
+        each(watch, "rows written", self.removed(), |removed| {
+            let Reason { document, of_id, of_place, store, how, .. } = removed?;
+            let (place, path) = (self.place(document), self.path_of(store));
+            let mut cells = vec![Cell::Id(self.corpus.id(document)), Cell::Id((&of_id).into())];
             cells.extend(how.cells());
             cells.extend(self.stored_cells(store, &path));
             if let Some(place) = &place {

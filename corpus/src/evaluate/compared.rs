@@ -11,7 +11,8 @@ use crate::evaluate::curve::Compared;
 use crate::evaluate::pairs::LabelledPair;
 use crate::evaluate::random::{MAX_PAIRS, RandomPairs, Text};
 use crate::evaluate::shingles::ShingleSets;
-use crate::watch::{Notice, Step, Watch};
+use crate::notice::Notice;
+use crate::watch::{Step, Watch};
 
 /// Texts are fingerprinted when so many bytes of them have been read.
 const BATCH_BYTES: usize = 8 << 20;

@@ -45,7 +45,7 @@ mod similar;
 mod svg;
 
 pub use crate::evaluate::curve::{FalsePairs, GOOD_F1, MAX_K, Point, ProfileCurve};
-pub use crate::evaluate::pairs::{LabelledPair, LabelledPairs, PairOptions, labelled_pairs};
+pub use crate::evaluate::pairs::{LabelledPair, LabelledPairs, PairOptions, labelled_pairs, labelled_rows};
 pub use crate::evaluate::similar::SimilarPoint;
 
 /// The distance of Manku, Jain and Das Sarma, for fingerprints of [`PAPER_BITS`].

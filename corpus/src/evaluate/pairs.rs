@@ -83,14 +83,36 @@ impl LabelledPairs {
         let bad = |reason| Error::BadInput { path: record.path().to_path_buf(), line: record.line(), reason };
         // Read as JSON lines, all have bytes.
         let line = self.options.parse(record.bytes().unwrap_or_default()).map_err(bad)?;
-        let is_labelled = line.is_positive.is_some();
-        if *self.are_labelled.get_or_insert(is_labelled) != is_labelled {
-            let reason = "some pairs have a label and some have none: either all must have one, or none";
-            return Err(bad(reason.to_owned()));
-        }
-        let Line { texts, is_positive, path } = line;
-        Ok(LabelledPair { texts, is_positive: is_positive.unwrap_or(true), path })
+        labelled(line, &mut self.are_labelled).map_err(bad)
     }
+}
+
+/// The labelled pairs of rows that are handed over, in order: the fields of each, as an object of JSON has them.
+///
+/// # Errors
+/// Those of the rows, and [`Error::BadInput`] for a malformed one, with its number from 1, as [`labelled_pairs`].
+pub fn labelled_rows(
+    rows: impl Iterator<Item = Result<Map<String, Value>>>,
+    options: &PairOptions,
+) -> impl Iterator<Item = Result<LabelledPair>> {
+    let options = options.clone();
+    let mut are_labelled = None;
+    (1..).zip(rows).map(move |(line, fields)| {
+        let pair = options.of_fields(fields?).and_then(|pair| labelled(pair, &mut are_labelled));
+        pair.map_err(|reason| Error::BadInput { path: PathBuf::from("-"), line, reason })
+    })
+}
+
+/// A pair, if it has a label as the first one has, or none as that.
+fn labelled(line: Line, are_labelled: &mut Option<bool>) -> Result<LabelledPair, String> {
+    let is_labelled = line.is_positive.is_some();
+    if *are_labelled.get_or_insert(is_labelled) != is_labelled {
+        return Err(
+            "some pairs have a label and some have none: either all must have one, or none".to_owned()
+        );
+    }
+    let Line { texts, is_positive, path } = line;
+    Ok(LabelledPair { texts, is_positive: is_positive.unwrap_or(true), path })
 }
 
 /// A line of the inputs.
@@ -105,12 +127,16 @@ struct Line {
 impl PairOptions {
     /// Parses a line; a reason if it is malformed.
     fn parse(&self, line: &[u8]) -> Result<Line, String> {
-        let mut fields: Map<String, Value> = serde_json::from_slice(line).map_err(|error| {
+        let fields = serde_json::from_slice(line).map_err(|error| {
             let message = error.to_string();
             // The parser sees one line only.
             let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
             format!("no pair in a JSON object: {message} at column {}", error.column())
         })?;
+        self.of_fields(fields)
+    }
+
+    fn of_fields(&self, mut fields: Map<String, Value>) -> Result<Line, String> {
         let texts = [
             text(&mut fields, self.text_a.as_deref(), ["text_a", "text_old"], "text_a")?,
             text(&mut fields, self.text_b.as_deref(), ["text_b", "text_new"], "text_b")?,
@@ -212,6 +238,17 @@ mod tests {
         assert!(error(r#"{"x": "a", "y": "b"}"#).contains("no label field `z`"));
         assert!(error(r#"{"x": "a", "y": "b", "z": true}"#).contains("`z` is true: expected a number"));
         assert!(error(r#"{"y": "b", "z": 1}"#).contains("no text field `x`; option `text_a`"));
+    }
+
+    #[test]
+    fn rows_are_read_as_lines_are() {
+        let rows =
+            [r#"{"text_a": "a", "text_b": "b", "label": 1}"#, "{}", r#"{"text_a": "a", "text_b": "b"}"#];
+        let rows = rows.map(|row| Ok(serde_json::from_str(row).unwrap()));
+        let pairs: Vec<_> = labelled_rows(rows.into_iter(), &PairOptions::default()).collect();
+        assert!(pairs[0].as_ref().unwrap().is_positive);
+        assert!(matches!(pairs[1], Err(Error::BadInput { line: 2, .. })));
+        assert!(pairs[2].as_ref().unwrap_err().to_string().contains("some have none"));
     }
 
     #[test]

@@ -20,9 +20,10 @@ use self::reader::{First, Part};
 pub use self::shard::{Shard, Tally};
 use self::units::{Unit, units};
 use self::writer::Writer;
+use crate::notice::Notice;
 use crate::output::Unfinished;
 use crate::visit::tell_notes;
-use crate::watch::{Notice, Step};
+use crate::watch::Step;
 use crate::{Counts, DocumentId, DocumentOptions, InputFile, Inputs, Item, Watch};
 
 /// A folder of parts.

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use simstore::Error;
 
+use crate::notice::Notice;
 use crate::section::Section;
-use crate::watch::Notice;
 use crate::{Progress, Watch};
 
 /// A watch that is told of malformed documents of a section where they stand in the file.

@@ -10,8 +10,8 @@ use simstore::{Error, Result};
 use simstore_text::Profile;
 
 use super::{Parts, Shard, Tally};
+use crate::notice::Notice;
 use crate::output::Unfinished;
-use crate::watch::Notice;
 use crate::{Counts, DocumentOptions, Inputs, Item, Watch};
 
 /// All that is known of a corpus when it has been read.
