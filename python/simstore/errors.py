@@ -22,6 +22,10 @@ class Error(Exception):
         return str(self.args[0])
 
 
+class SimstoreWarning(UserWarning):
+    """Something was skipped, guessed or replaced, or may not be as it was meant."""
+
+
 class LockedError(Error):
     """Another process, or another `Store` of this one, is writing to the store."""
 

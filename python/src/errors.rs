@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 use simstore::Error;
 
 /// The exception that an error becomes.
+#[expect(clippy::needless_pass_by_value, reason = "it is handed over by `map_err`")]
 pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
-    let message = error.to_string();
+    let message = said(&error.to_string());
     let code = error.code().name();
     match &error {
         Error::Io { path, action, source } => os_error(source, &format!("cannot {action}"), Some(path)),
@@ -37,6 +38,11 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::Bug(_) => PyRuntimeError::new_err(message),
         _ => own(py, "Error", (message, code)),
     }
+}
+
+/// A message of a library as Python says it: a few options have other names here.
+pub(crate) fn said(message: &str) -> String {
+    message.replace("option `text_field`", "option `text`").replace("option `id_field`", "option `id`")
 }
 
 /// `OSError` makes itself what its number says: `FileNotFoundError` and the like.

@@ -1,24 +1,28 @@
 //! The gate that calls go through: it lets other Python threads run, notices Ctrl-C, tells how far a call has come, and makes
 //! exceptions of errors.
 
+use std::ffi::CString;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use simstore::progress::ProgressCallback;
 use simstore::threads::in_this_process;
 use simstore::{Error, Result};
-use simstore_corpus::{Notice, Watch};
+use simstore_corpus::{Counts, InputKind, Notice, ReadNotes, Watch};
 
-use crate::errors::exception;
+use crate::errors::{exception, said};
 
 /// How often a long call asks for signals, and tells how far it has come.
 const ASKED_EVERY: Duration = Duration::from_millis(50);
+
+/// What is malformed is told one by one up to so many in a step, and then only counted.
+const MALFORMED_SHOWN: u64 = 10;
 
 /// How far a step of a long call has come.
 ///
@@ -57,7 +61,12 @@ pub(crate) struct Call {
     is_stopped: AtomicBool,
     /// The steps under way, the last one that was told of last.
     steps: Mutex<Vec<Progress>>,
-    notices: Mutex<Vec<String>>,
+    /// What is to be said, and whether it is a warning.
+    notices: Mutex<Vec<(bool, String)>>,
+    /// What there is to say of what was read, when that has ended.
+    notes: Mutex<ReadNotes>,
+    /// What was malformed in this step.
+    malformed: Mutex<u64>,
     /// The exception of what the work has asked for.
     raised: Mutex<Option<PyErr>>,
     events: Sender<Event>,
@@ -118,6 +127,23 @@ impl Call {
         })
     }
 
+    /// Says something that is no failure.
+    pub(crate) fn say(&self, notice: &Notice<'_>) {
+        lock(&self.notices).push((notice.is_warning(), said(&notice.to_string())));
+    }
+
+    /// Says what is to be known of a reading.
+    pub(crate) fn say_counts(&self, counts: &Counts, kind: InputKind) {
+        let notes = std::mem::take(&mut *lock(&self.notes));
+        counts.notices(kind, notes).iter().for_each(|notice| self.say(notice));
+    }
+
+    /// Warns of what was said so far: where warnings are errors, the call ends here.
+    pub(crate) fn warn(self: &Arc<Self>) -> Result<()> {
+        let call = Arc::clone(self);
+        self.in_caller(move |py| warn(py, &call))
+    }
+
     /// Tells of a step of the engine, or of Python's side.
     pub(crate) fn step(&self, step: &str, count: u64) {
         self.tell(Progress { step: step.to_owned(), count, bytes: 0, total_bytes: None });
@@ -131,8 +157,26 @@ impl Watch for Call {
         self.go_on()
     }
 
+    fn done(&self, _: &'static str) {
+        *lock(&self.malformed) = 0;
+    }
+
     fn notice(&self, notice: &Notice<'_>) {
-        lock(&self.notices).push(format!("{notice:?}"));
+        match notice {
+            Notice::Malformed(error) => {
+                let mut malformed = lock(&self.malformed);
+                *malformed += 1;
+                if *malformed <= MALFORMED_SHOWN {
+                    lock(&self.notices).push((true, said(&error.to_string())));
+                }
+                if *malformed == MALFORMED_SHOWN + 1 {
+                    let more = "more that is malformed follows, it is only counted";
+                    lock(&self.notices).push((true, more.to_owned()));
+                }
+            }
+            Notice::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,
+            notice => self.say(notice),
+        }
     }
 
     fn wants_totals(&self) -> bool {
@@ -165,11 +209,17 @@ pub(crate) fn told<T: Send>(
         is_stopped: AtomicBool::new(false),
         steps: Mutex::default(),
         notices: Mutex::default(),
+        notes: Mutex::default(),
+        malformed: Mutex::default(),
         raised: Mutex::default(),
         events,
         wants_totals: progress.is_some(),
     });
-    let done = py.detach(|| run(&call, received, progress.as_ref(), work));
+    let (asked, told) = (&call, progress.as_ref());
+    let done = py.detach(move || {
+        let received = received;
+        run(asked, &received, told, work)
+    });
     let result = match lock(&call.raised).take() {
         Some(raised) => Err(raised),
         None => done.and_then(|result| result.map_err(|error| exception(py, error))),
@@ -191,7 +241,7 @@ pub(crate) fn told<T: Send>(
 /// The error of the outside is Python's: somebody wants the call to end.
 fn run<T: Send>(
     call: &Arc<Call>,
-    received: Receiver<Event>,
+    received: &Receiver<Event>,
     progress: Option<&Told>,
     work: impl FnOnce(&Arc<Call>) -> Result<T> + Send,
 ) -> PyResult<Result<T>> {
@@ -297,14 +347,20 @@ fn tell(py: Python<'_>, call: &Call, progress: &Told) -> PyResult<()> {
     steps.into_iter().try_for_each(|step| progress.callable.call1(py, (step,)).map(drop))
 }
 
-/// Warns of what a person should know, as Python's warnings.
+/// Says what a person should know: as Python's warnings, and what is only good to know to the log "simstore".
 fn warn(py: Python<'_>, call: &Call) -> PyResult<()> {
     let notices = std::mem::take(&mut *lock(&call.notices));
-    let category = py.get_type::<PyUserWarning>();
-    notices.into_iter().try_for_each(|notice| {
-        let notice = std::ffi::CString::new(notice.replace('\0', " ")).unwrap_or_default();
-        PyErr::warn(py, &category, &notice, 1)
-    })
+    for (is_warning, said) in notices {
+        if !is_warning {
+            let log = py.import("logging")?.call_method1("getLogger", ("simstore",))?;
+            log.call_method1("info", ("%s", said))?;
+            continue;
+        }
+        let category = py.import("simstore.errors")?.getattr("SimstoreWarning")?;
+        let said = CString::new(said.replace('\0', " ")).unwrap_or_default();
+        PyErr::warn(py, &category, &said, 1)?;
+    }
+    Ok(())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,10 +4,15 @@
 use pyo3::prelude::*;
 
 mod arrow;
+mod dedup;
+mod documents;
 mod errors;
 mod fingerprints;
 mod gate;
 mod profile;
+mod results;
+mod source;
+mod summary;
 mod texts;
 
 /// The compiled part of simstore.
@@ -16,9 +21,13 @@ mod _simstore {
     #[pymodule_export]
     use crate::arrow::{Array, Table};
     #[pymodule_export]
+    use crate::dedup::{Deduplication, dedup};
+    #[pymodule_export]
     use crate::gate::Progress;
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
+    #[pymodule_export]
+    use crate::summary::Summary;
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! Texts to fingerprints and sketches, and their similarity.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::builder::FixedSizeListBuilder;
@@ -9,7 +10,7 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
-use simstore_text::{MAX_SKETCHES, Preset, Sketcher, jaccard};
+use simstore_text::{MAX_SKETCHES, Preset, Resource, Resources, Sketcher, jaccard};
 
 use crate::arrow::Array;
 use crate::fingerprints::array_of;
@@ -19,9 +20,6 @@ use crate::texts::Texts;
 /// Texts that are done between two questions whether to go on.
 const TEXTS: usize = 64;
 
-/// Profile(name="by-script,strip-markup,simplified", *, bits=None)
-/// --
-///
 /// How a text becomes a fingerprint, by name: a tokenizer, then options, separated by commas.
 ///
 /// Parameters
@@ -30,6 +28,9 @@ const TEXTS: usize = 64;
 ///     As ``simstore fingerprint --help`` lists them. The default is good for English and Chinese.
 /// bits : {64, 128}, optional
 ///     Width of the fingerprints: 64, or that of the preset.
+/// dictionary, stop_words, idf : path, optional
+///     Files: words that jieba should know, words that are no keywords, one a line, and a table of inverse document frequencies.
+///     The name holds their checksums, a pickled profile their contents.
 ///
 /// Examples
 /// --------
@@ -43,7 +44,9 @@ const TEXTS: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Profile {
     pub(crate) inner: simstore_text::Profile,
-    bits: u32,
+    pub(crate) bits: u32,
+    /// The files that its name refers to.
+    pub(crate) resources: Resources,
 }
 
 impl PartialEq for Profile {
@@ -61,18 +64,20 @@ impl std::hash::Hash for Profile {
 #[pymethods]
 impl Profile {
     #[new]
-    #[pyo3(signature = (name=None, *, bits=None))]
-    fn new(py: Python<'_>, name: Option<&str>, bits: Option<u32>) -> PyResult<Self> {
-        let inner = match name {
-            Some(name) => gate::quick(py, || name.parse())?,
-            None => simstore_text::Profile::default(),
-        };
-        let bits = bits.or(inner.bits()).unwrap_or(64);
-        if ![64, 128].contains(&bits) {
-            return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128")));
-        }
-        gate::quick(py, || inner.check_bits(bits))?;
-        Ok(Profile { inner, bits })
+    #[pyo3(signature = (name=None, *, bits=None, dictionary=None, stop_words=None, idf=None))]
+    fn new(
+        py: Python<'_>,
+        name: Option<&str>,
+        bits: Option<u32>,
+        dictionary: Option<PathBuf>,
+        stop_words: Option<PathBuf>,
+        idf: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let read = |path: Option<PathBuf>| path.map(Resource::read).transpose();
+        let resources = gate::quick(py, || {
+            Ok(Resources { dictionary: read(dictionary)?, stop_words: read(stop_words)?, idf: read(idf)? })
+        })?;
+        Profile::of(py, name, bits, resources)
     }
 
     /// A profile that does as another tool does, bit for bit.
@@ -89,7 +94,7 @@ impl Profile {
                 "there is no preset `{name}`; expected one of {names}"
             )));
         }
-        Profile::new(py, Some(name), None)
+        Profile::of(py, Some(name), None, Resources::default())
     }
 
     /// What presets there are: a dict of names and what they do.
@@ -150,18 +155,49 @@ impl Profile {
         }
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Py<PyAny>))> {
-        let py = slf.py();
-        let this = slf.get();
-        let make = py.import("simstore._simstore")?.getattr("_profile")?;
-        Ok((make, (this.inner.to_string(), this.bits.into_pyobject(py)?.into_any().unbind())))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
+        let Profile { inner, bits, resources } = slf.get();
+        let make = slf.py().import("simstore._simstore")?.getattr("_profile")?;
+        let Resources { dictionary, stop_words, idf } = resources;
+        let file = |file: &Option<Resource>| {
+            let file = file.as_ref()?;
+            Some((file.path().display().to_string(), file.text().to_owned()))
+        };
+        Ok((make, (inner.to_string(), *bits, file(dictionary), file(stop_words), file(idf))))
+    }
+}
+
+/// A pickled profile: its name, its width, and the files that the name refers to, with their contents.
+type Pickled = (String, u32, Option<File>, Option<File>, Option<File>);
+type File = (String, String);
+
+impl Profile {
+    fn of(py: Python<'_>, name: Option<&str>, bits: Option<u32>, resources: Resources) -> PyResult<Self> {
+        let default = simstore_text::Profile::default().to_string();
+        let name = name.unwrap_or(&default);
+        let inner = gate::quick(py, || simstore_text::Profile::with_resources(name, &resources))?;
+        let bits = bits.or(inner.bits()).unwrap_or(64);
+        if ![64, 128].contains(&bits) {
+            return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128")));
+        }
+        gate::quick(py, || inner.check_bits(bits))?;
+        Ok(Profile { inner, bits, resources })
     }
 }
 
 /// What a pickled profile is made from.
 #[pyfunction]
-pub(crate) fn _profile(py: Python<'_>, name: &str, bits: u32) -> PyResult<Profile> {
-    Profile::new(py, Some(name), Some(bits))
+pub(crate) fn _profile(
+    py: Python<'_>,
+    name: &str,
+    bits: u32,
+    dictionary: Option<File>,
+    stop_words: Option<File>,
+    idf: Option<File>,
+) -> PyResult<Profile> {
+    let file = |file: Option<File>| file.map(|(path, text)| Resource::new(path, text));
+    let resources = Resources { dictionary: file(dictionary), stop_words: file(stop_words), idf: file(idf) };
+    Profile::of(py, Some(name), Some(bits), resources)
 }
 
 fn fingerprints_of<F: Fingerprint>(
@@ -194,9 +230,6 @@ fn in_parallel<T: Send>(
     Ok(made)
 }
 
-/// similarity(text_a, text_b, *, profile=None)
-/// --
-///
 /// The similarity of two texts: the share of all shingles of the two that are in both (the Jaccard similarity of their sets).
 ///
 /// Shingles are every three successive words; a character of a script without spaces is a word.
@@ -230,9 +263,6 @@ pub(crate) fn similarity(
     py.detach(|| jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b)))
 }
 
-/// sketches(texts, count=8, *, profile=None)
-/// --
-///
 /// Sketches of texts: independent 64-bit simhashes of their sets of shingles. Two texts of similarity s differ in a share of
 /// arccos(2 s / (1 + s)) / pi of the bits, on average.
 ///

@@ -34,14 +34,7 @@ impl StringChunk {
         if let Some(strings) = any.downcast_ref::<StringViewArray>() {
             return Ok(StringChunk::View(strings.clone()));
         }
-        let stands_for_strings = match array.data_type() {
-            DataType::Null => true,
-            DataType::Dictionary(_, values) => {
-                matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-            }
-            _ => false,
-        };
-        if !stands_for_strings {
+        if !StringChunk::takes(array.data_type()) {
             return Err(PyTypeError::new_err(format!(
                 "expected texts, found an Arrow array of {}",
                 array.data_type()
@@ -50,6 +43,15 @@ impl StringChunk {
         let strings = arrow_cast::cast(array, &DataType::LargeUtf8)
             .map_err(|error| PyTypeError::new_err(error.to_string()))?;
         StringChunk::of(&strings)
+    }
+
+    /// Whether values of this type are strings, or stand for them.
+    pub(crate) fn takes(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,
+            DataType::Dictionary(_, values) => StringChunk::takes(values),
+            _ => false,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -84,6 +86,11 @@ impl Texts {
             }
             return Ok(Texts::Arrow { chunks, starts });
         }
+        Texts::of_objects(object)
+    }
+
+    /// All that an iterable gives, one by one.
+    pub(crate) fn of_objects(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
         object.try_iter()?.map(|text| text_of(&text?)).collect::<PyResult<_>>().map(Texts::Objects)
     }
 
@@ -138,5 +145,6 @@ pub(crate) fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(number) = object.cast::<PyFloat>() {
         return Ok(number.value().is_nan());
     }
-    Ok(object.get_type().name()? == "NAType")
+    // `pandas.NA` and `pandas.NaT`.
+    Ok(["NAType", "NaTType"].iter().any(|name| object.get_type().name().is_ok_and(|of| of == *name)))
 }

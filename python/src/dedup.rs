@@ -1,0 +1,514 @@
+//! Deduplication: the function and what it gives.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use numpy::PyArray1;
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
+use serde_json::json;
+use simstore_corpus::dedup::{self as job, Answer, ClusterBy, Files, Options, Question, Source};
+use simstore_corpus::numbers::{count_of, parse_bytes};
+use simstore_corpus::{DocumentOptions, Inputs, Notice};
+use simstore_text::Resources;
+
+use crate::arrow::Table;
+use crate::documents::Handed;
+use crate::fingerprints::each_width;
+use crate::gate::{self, Call};
+use crate::profile::Profile;
+use crate::results::{Results, RowNumbers};
+use crate::source::{FieldNames, Given};
+use crate::summary::Summary;
+
+/// What `dedup` has found.
+///
+/// Documents are told apart by their numbers from 0: of a frame or another thing that was handed over, the rows; of files, the
+/// documents in order, malformed ones not counted. Ids are uint64 if all are numbers, else strings.
+///
+/// Attributes
+/// ----------
+/// clusters : Table
+///     The documents of the clusters of two and more: cluster (from 1), document, id, representative_document, representative
+///     (the id of what stands for the cluster), is_kept, and similarity (from 0 to 1) or distance (in bits) to it. With a store,
+///     also stored; where ids repeat, also place and representative_place, FILE:LINE.
+/// kept : Table
+///     What is kept: document, id.
+/// removed : Table
+///     What is not: document, id, duplicate_of_document, duplicate_of (an id), similarity or distance to that.
+/// summary : Summary
+///     The numbers of the whole.
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Deduplication {
+    /// Of a run that was finished before, nothing is known.
+    results: Option<Results>,
+    summary: Py<Summary>,
+}
+
+impl Deduplication {
+    fn results(&self) -> PyResult<&Results> {
+        self.results.as_ref().ok_or_else(|| {
+            PyAttributeError::new_err(
+                "the same run has added its documents to the store before, and cannot tell again which were new: again=True \
+                 compares with the store as it is now",
+            )
+        })
+    }
+}
+
+#[pymethods]
+impl Deduplication {
+    #[getter]
+    fn clusters(&self) -> PyResult<Table> {
+        self.results().map(|results| results.clusters.clone())
+    }
+
+    /// All pairs of near documents: a_document, a (an id), b_document, b, similarity or distance.
+    ///
+    /// Raises
+    /// ------
+    /// AttributeError
+    ///     If they were not asked for by ``pairs=True``: they take memory.
+    #[getter]
+    fn pairs(&self) -> PyResult<Table> {
+        self.results()?.pairs.clone().ok_or_else(|| {
+            PyAttributeError::new_err(
+                "there are no pairs: they take memory, and were not asked for by pairs=True",
+            )
+        })
+    }
+
+    #[getter]
+    fn kept(&self) -> PyResult<Table> {
+        self.results().map(|results| results.kept.clone())
+    }
+
+    #[getter]
+    fn removed(&self) -> PyResult<Table> {
+        self.results().map(|results| results.removed.clone())
+    }
+
+    /// Whether each document is kept: a numpy array of bool, of shape (documents,). ``frame[result.is_kept]`` in pandas,
+    /// ``frame.filter(result.is_kept)`` in Polars. A row that is malformed, and was skipped, is not kept.
+    #[getter]
+    fn is_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.results().map(|results| PyArray1::from_slice(py, &results.marks.is_kept))
+    }
+
+    /// The cluster of each document, from 1, or -1: a numpy array of int64, of shape (documents,).
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        self.results().map(|results| PyArray1::from_slice(py, &results.marks.labels))
+    }
+
+    #[getter]
+    fn summary(&self, py: Python<'_>) -> Py<Summary> {
+        self.summary.clone_ref(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let summary = self.summary.get();
+        let count = |key: &str| summary.values().get(key).and_then(serde_json::Value::as_u64).unwrap_or(0);
+        match &self.results {
+            Some(_) => format!(
+                "Deduplication({}, {}, {} kept)",
+                count_of(count("documents"), "document"),
+                count_of(count("clusters"), "cluster"),
+                count("kept")
+            ),
+            None => format!("Deduplication({}, added before)", count_of(count("documents"), "document")),
+        }
+    }
+
+    fn _repr_html_(&self) -> String {
+        let summary = self.summary.get();
+        let mut html = String::from("<table><tbody>");
+        for key in [
+            "documents",
+            "fingerprints",
+            "clusters",
+            "clustered",
+            "duplicates",
+            "stored",
+            "added",
+            "kept",
+            "bad",
+        ] {
+            if let Some(count) = summary.values().get(key).and_then(serde_json::Value::as_u64)
+                && (key != "bad" || count > 0)
+            {
+                let distinct = if key == "fingerprints" { "distinct" } else { key };
+                let count = simstore_corpus::numbers::grouped(count);
+                html += &format!("<tr><th>{distinct}</th><td>{count}</td></tr>");
+            }
+        }
+        html += "</tbody></table>";
+        if let Some(results) = self.results.as_ref().filter(|results| !results.marks.largest.is_empty()) {
+            html += "<table><thead><tr><th>largest clusters</th><th>documents</th></tr></thead><tbody>";
+            for (documents, representative) in &results.marks.largest {
+                html += &format!("<tr><td>{}</td><td>{documents}</td></tr>", escaped(representative));
+            }
+            html += "</tbody></table>";
+        }
+        html
+    }
+}
+
+/// A text as HTML shows it, cut where it is long.
+pub(crate) fn escaped(text: &str) -> String {
+    const SHOWN: usize = 80;
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The near-duplicates of a corpus, and what is left without them.
+///
+/// Parameters
+/// ----------
+/// source : path, list of paths, frame, Arrow table or stream, iterable of dicts, or array
+///     What is deduplicated: files, folders, archives and patterns such as ``"crawl/*.warc.gz"``, as the command line reads them;
+///     a pandas or Polars frame, or whatever gives itself as an Arrow stream, batch by batch; an iterable of dicts; an array or
+///     series of texts; or an array of fingerprints (numpy uint64, Arrow uint64 or fixed_size_binary[16], a list of ints).
+/// similar : float, optional
+///     Texts are near that are at least so similar, above 0, up to 1: by the share of their shingles that both have. 0.8 if
+///     nothing asks for a distance.
+/// recall : float, optional
+///     The least probability that two texts of just that similarity are found, 0.95 by default.
+/// distance : int, optional
+///     Compare fingerprints instead: near are those that differ in at most so many bits. By default 3 for fingerprints, and with
+///     ``profile``, ``bits`` or ``verify_text``; for a store, its own.
+/// bits : {64, 128}, optional
+///     Width of fingerprints: 64, or that of the store or of the profile.
+/// profile : Profile or str, optional
+///     How texts become fingerprints.
+/// verify_text : float, optional
+///     With fingerprints: near ones count only if their texts are at least so similar.
+/// verify_profile : Profile or str, optional
+///     What texts are compared by, instead of shingles.
+/// cluster_by : {"stars", "components"}, optional
+///     Each is near what is kept, or what chains connect. Stars by default for texts, components for fingerprints.
+/// keep : str
+///     What is kept of a cluster: "first", "longest", "smallest-id", "newest:FIELD" or "none".
+/// against : path or list of paths, optional
+///     Stores: what is near something in them is not kept.
+/// add, again : bool
+///     Whether what is kept is added to the (first) store, which is made if there is none; and also if the same run has done so
+///     before. Store and files change together.
+/// resume : path, optional
+///     A folder for what was made of finished files: a run that was cut off carries on.
+/// memory : int or str, optional
+///     The memory to take, in bytes, or as "8G"; what is more goes to disk, in the folder ``temporary``.
+/// temporary : path, optional
+///     That folder, instead of the system's.
+/// text : str or list of str
+///     The field or column of the text, ``text`` by default; several are joined by newlines.
+/// id : str, optional
+///     The field or column of the id: "id", if it is there, else the number of the row, or FILE:LINE.
+/// format, delimiter, encoding, max_document : optional
+///     How files are read, as the command line does: "jsonl", ";", "gb18030", "1G".
+/// skip_bad : bool
+///     Whether what is malformed is told as a warning, counted and skipped, instead of ending the call.
+/// output, annotated : path, optional
+///     Files to be written: the input without its duplicates, byte for byte, and the whole input with the number of the cluster
+///     in the field ``cluster_field``. Of files alone.
+/// clusters, keep_list, remove_list : path, optional
+///     Tables to be written, in the format of the file's name; with ``reasons`` the last one tells what each is a duplicate of.
+/// pairs : bool or path
+///     Whether all pairs are kept for the result; or the table of them to be written.
+/// progress : callable or bool, optional
+///     Called with a `Progress` now and then; True shows bars of tqdm.
+///
+/// Returns
+/// -------
+/// Deduplication
+///
+/// Raises
+/// ------
+/// FileNotFoundError
+///     For a path that is not there.
+/// ValueError
+///     For options that make no sense, columns that are not there, and, as `simstore.errors.BadInputError`, for what is malformed.
+///
+/// Notes
+/// -----
+/// Files appear when the work is done, all of them or none, and the store changes with them; after Ctrl-C nothing is left.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> text = "to be or not to be that is the question"
+/// >>> result = simstore.dedup([{"text": text}, {"text": text + " "}, {"text": "something else altogether"}])
+/// >>> result.is_kept
+/// array([ True, False,  True])
+/// >>> result.summary["duplicates"]
+/// 1
+#[pyfunction]
+#[pyo3(signature = (
+    source, *, similar=None, recall=None, distance=None, bits=None, profile=None, verify_text=None, verify_profile=None,
+    cluster_by=None, keep="first", against=None, add=false, again=false, resume=None, memory=None, temporary=None,
+    text=None, id=None, format=None, delimiter=None, encoding="auto", max_document=None, skip_bad=false, output=None,
+    annotated=None, cluster_field="cluster", clusters=None, pairs=None, keep_list=None, remove_list=None, reasons=false,
+    progress=None,
+))]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "they are the options of the command line"
+)]
+pub(crate) fn dedup(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    similar: Option<f64>,
+    recall: Option<f64>,
+    distance: Option<u32>,
+    bits: Option<u32>,
+    profile: Option<&Bound<'_, PyAny>>,
+    verify_text: Option<f64>,
+    verify_profile: Option<&Bound<'_, PyAny>>,
+    cluster_by: Option<&str>,
+    keep: &str,
+    against: Option<&Bound<'_, PyAny>>,
+    add: bool,
+    again: bool,
+    resume: Option<PathBuf>,
+    memory: Option<&Bound<'_, PyAny>>,
+    temporary: Option<PathBuf>,
+    text: Option<&Bound<'_, PyAny>>,
+    id: Option<String>,
+    format: Option<&str>,
+    delimiter: Option<&str>,
+    encoding: &str,
+    max_document: Option<&Bound<'_, PyAny>>,
+    skip_bad: bool,
+    output: Option<PathBuf>,
+    annotated: Option<PathBuf>,
+    cluster_field: &str,
+    clusters: Option<PathBuf>,
+    pairs: Option<&Bound<'_, PyAny>>,
+    keep_list: Option<PathBuf>,
+    remove_list: Option<PathBuf>,
+    reasons: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Deduplication> {
+    let (keeps_pairs, pairs) = match pairs.filter(|pairs| !pairs.is_none()) {
+        None => (false, None),
+        Some(pairs) => match pairs.cast::<PyBool>() {
+            Ok(pairs) => (pairs.is_true(), None),
+            Err(_) => (false, Some(pairs.extract()?)),
+        },
+    };
+    let mut options = Options {
+        similar,
+        recall,
+        distance,
+        bits,
+        verify_text,
+        cluster_by: cluster_by.map(shape).transpose()?,
+        keep: keep.parse().map_err(|error| in_argument("keep", keep, &error))?,
+        against: against.map(list::<PathBuf>).transpose()?.unwrap_or_default(),
+        add,
+        again,
+        resume,
+        pairs: keeps_pairs,
+        memory: memory.map(|memory| bytes_of("memory", memory)).transpose()?,
+        temporary,
+        skip_bad,
+        ..Options::default()
+    };
+    set_profiles(&mut options, profile, verify_profile)?;
+    let newest = keep.strip_prefix("newest:").map(str::to_owned);
+    let texts = text.map(list::<String>).transpose()?.unwrap_or_else(|| vec!["text".to_owned()]);
+    let names = FieldNames { texts, id, extra: newest };
+    let reading = DocumentOptions {
+        text_fields: names.texts.clone(),
+        id_field: names.id.clone(),
+        format: format.map(str::parse).transpose().map_err(|error| crate::errors::exception(py, error))?,
+        delimiter: delimiter.map(delimiter_of).transpose()?,
+        encoding: encoding.parse().map_err(|error| crate::errors::exception(py, error))?,
+        ..DocumentOptions::default()
+    };
+    let max_bytes = max_document.map(|bytes| bytes_of("max_document", bytes)).transpose()?;
+    let max_bytes = max_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let reading = DocumentOptions { max_bytes: max_bytes.unwrap_or(reading.max_bytes), ..reading };
+    let files = Files {
+        output,
+        annotated,
+        cluster_field: Some(cluster_field.to_owned()),
+        clusters,
+        pairs,
+        keep_list,
+        remove_list,
+        reasons,
+        ..Files::default()
+    };
+    if files.use_stdout() {
+        return Err(PyValueError::new_err(
+            "`-` is no file: standard output is that of the whole process here",
+        ));
+    }
+    let given = Given::read(source, &names, options.bits)?;
+    if let Given::Fingerprints(values) = &given
+        && values.bits() == 128
+    {
+        options.bits = Some(128);
+    }
+    let (results, summary) =
+        gate::told(py, progress, |call| run(given, reading, &options, files, keeps_pairs, call))?;
+    Ok(Deduplication { results, summary: Py::new(py, summary)? })
+}
+
+fn run(
+    given: Given,
+    reading: DocumentOptions,
+    options: &Options,
+    files: Files,
+    pairs: bool,
+    call: &Arc<Call>,
+) -> simstore::Result<(Option<Results>, Summary)> {
+    let started = Instant::now();
+    let (source, malformed) = match given {
+        Given::Paths(paths) => {
+            let inputs = Inputs::new(&paths, reading)?.skip_bad(options.skip_bad);
+            (Source::Files(inputs), None)
+        }
+        Given::Fingerprints(values) => {
+            let inputs = each_width!(values, values => Inputs::of_fingerprints(values, None))?;
+            (Source::Files(inputs), None)
+        }
+        Given::Documents(documents) => {
+            let (handed, malformed) = Handed::new(documents, call);
+            (Source::Documents(Box::new(handed)), Some(malformed))
+        }
+    };
+    let kind = match &source {
+        Source::Files(inputs) => inputs.kind()?,
+        _ => simstore_corpus::InputKind::Documents,
+    };
+    let mut found = match job::find(source, options, files, &**call)? {
+        Answer::Found(found) => found,
+        Answer::AddedBefore(before) => {
+            let values = json!({"documents": before.counts.read, "added": 0, "added_before": before.added});
+            let said = format!(
+                "the same run has added {} before: store and outputs stay as they are",
+                count_of(before.added, "document")
+            );
+            return Ok((None, Summary::new(values, said)));
+        }
+    };
+    call.say_counts(&found.counts(), kind);
+    if matches!(found.question(), Question::Distance(_)) {
+        found.counts().short_notice().iter().for_each(|notice| call.say(notice));
+    }
+    let mut totals = found.totals();
+    if totals.same_id > 0 {
+        call.say(&Notice::SameId(totals.same_id as u64));
+    }
+    let malformed = malformed
+        .map(|malformed| malformed.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        .unwrap_or_default();
+    found.write(&**call)?;
+    let results = Results::of(&found, &RowNumbers::new(&malformed), malformed.len(), pairs, call)?;
+    (totals.compared, totals.unlike) = found.compared();
+    let summary = job::Summary::new(totals, found.question(), options, started.elapsed().as_secs_f64());
+    // As it is written: a similarity has the digits that it has there.
+    let values = serde_json::to_string(&summary).and_then(|json| serde_json::from_str(&json));
+    let values = values.map_err(|error| simstore::Error::Bug(error.to_string()))?;
+    // Where warnings are errors, nothing is done.
+    call.warn()?;
+    found.finish(&**call)?;
+    Ok((Some(results), Summary::new(values, crate::errors::said(&summary.to_string()))))
+}
+
+fn shape(name: &str) -> PyResult<ClusterBy> {
+    match name {
+        "components" => Ok(ClusterBy::Components),
+        "stars" => Ok(ClusterBy::Stars),
+        _ => Err(PyValueError::new_err(format!("cluster_by is '{name}': expected 'stars' or 'components'"))),
+    }
+}
+
+fn in_argument(argument: &str, value: &str, error: &simstore::Error) -> PyErr {
+    PyValueError::new_err(format!("{argument} is '{value}': {error}"))
+}
+
+/// One, or a list of them.
+fn list<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Vec<T>> {
+    match object.extract::<T>() {
+        Ok(one) => Ok(vec![one]),
+        Err(_) => object.try_iter()?.map(|one| one?.extract()).collect(),
+    }
+}
+
+/// A number of bytes, or how people write one.
+fn bytes_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let bytes = match object.cast::<PyString>() {
+        Ok(text) => parse_bytes(&text.to_cow()?),
+        Err(_) => Some(object.extract()?).filter(|&bytes| bytes > 0),
+    };
+    bytes.ok_or_else(|| {
+        let shown = object.repr().map_or_else(|_| String::new(), |shown| shown.to_string());
+        PyValueError::new_err(format!(
+            "{argument} is {shown}: expected a number of bytes, or a text like '8G'"
+        ))
+    })
+}
+
+fn delimiter_of(delimiter: &str) -> PyResult<u8> {
+    match delimiter.as_bytes() {
+        b"tab" => Ok(b'\t'),
+        &[byte] if byte.is_ascii_punctuation() && byte != b'"' || b"\t ".contains(&byte) => Ok(byte),
+        _ => Err(PyValueError::new_err(format!(
+            "delimiter is {delimiter:?}: expected one character of ASCII, such as ';' or '|', or 'tab'"
+        ))),
+    }
+}
+
+/// Profiles by name, or as they are, with their files.
+fn set_profiles(
+    options: &mut Options,
+    profile: Option<&Bound<'_, PyAny>>,
+    verify_profile: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut resources = Resources::default();
+    let mut name_of = |object: &Bound<'_, PyAny>| -> PyResult<(String, Option<u32>)> {
+        if let Ok(name) = object.extract::<String>() {
+            return Ok((name, None));
+        }
+        let Ok(profile) = object.cast::<Profile>() else {
+            let found = object.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "expected a simstore.Profile or its name, found {found}"
+            )));
+        };
+        let profile = profile.get();
+        let of_this = &profile.resources;
+        for (all, of_this) in [
+            (&mut resources.dictionary, &of_this.dictionary),
+            (&mut resources.stop_words, &of_this.stop_words),
+            (&mut resources.idf, &of_this.idf),
+        ] {
+            if all.is_none() {
+                all.clone_from(of_this);
+            }
+        }
+        Ok((profile.inner.to_string(), Some(profile.bits)))
+    };
+    if let Some(profile) = profile.filter(|profile| !profile.is_none()) {
+        let (name, bits) = name_of(profile)?;
+        options.profile = Some(name);
+        // Those of 64 leave it to a store.
+        options.bits = options.bits.or(bits.filter(|&bits| bits == 128));
+    }
+    if let Some(profile) = verify_profile.filter(|profile| !profile.is_none()) {
+        options.verify_profile = Some(name_of(profile)?.0);
+    }
+    options.resources = resources;
+    Ok(())
+}

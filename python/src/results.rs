@@ -1,0 +1,290 @@
+//! What was found as tables, whose rows are told apart by the numbers of documents.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{
+    BooleanBuilder, Float32Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
+};
+use simstore::Result;
+use simstore_corpus::dedup::{Cluster, Found, NearPair, Question};
+use simstore_corpus::{DocumentId, IdRef};
+
+use crate::arrow::Table;
+use crate::gate::Call;
+
+/// Which row a document is: those that are malformed are rows, but no documents.
+pub(crate) struct RowNumbers {
+    /// How many documents come before each malformed row.
+    before: Vec<u64>,
+}
+
+impl RowNumbers {
+    pub(crate) fn new(malformed: &[u64]) -> RowNumbers {
+        RowNumbers { before: (0..).zip(malformed).map(|(at, row)| row - at).collect() }
+    }
+
+    fn row(&self, document: usize) -> u64 {
+        let document = document as u64;
+        document + self.before.partition_point(|&before| before <= document) as u64
+    }
+}
+
+/// The tables of a run.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) clusters: Table,
+    pub(crate) pairs: Option<Table>,
+    pub(crate) kept: Table,
+    pub(crate) removed: Table,
+    pub(crate) marks: Marks,
+}
+
+/// What is told of each row, and of the whole.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    pub(crate) is_kept: Vec<bool>,
+    pub(crate) labels: Vec<i64>,
+    /// The largest clusters: how many documents, and what stands for them.
+    pub(crate) largest: Vec<(usize, String)>,
+}
+
+/// The largest clusters that a notebook shows.
+const LARGEST: usize = 5;
+
+/// Ids: numbers if all are.
+enum Ids {
+    Numbers(UInt64Builder),
+    Texts(LargeStringBuilder),
+}
+
+impl Ids {
+    fn new(are_numbers: bool) -> Ids {
+        if are_numbers { Ids::Numbers(UInt64Builder::new()) } else { Ids::Texts(LargeStringBuilder::new()) }
+    }
+
+    fn push(&mut self, id: IdRef<'_>) {
+        match (self, id) {
+            (Ids::Numbers(ids), IdRef::Number(id)) => ids.append_value(id),
+            // All of them are numbers, it was said.
+            (Ids::Numbers(ids), IdRef::Name(_)) => ids.append_null(),
+            (Ids::Texts(ids), id) => ids.append_value(id.text()),
+        }
+    }
+
+    fn finish(self) -> ArrayRef {
+        match self {
+            Ids::Numbers(mut ids) => Arc::new(ids.finish()),
+            Ids::Texts(mut ids) => Arc::new(ids.finish()),
+        }
+    }
+}
+
+/// How near two are, which store has the one, and where they stand: columns that not every run has.
+struct Circumstances {
+    distance: Option<UInt32Builder>,
+    similarity: Option<Float32Builder>,
+    stored: Option<BooleanBuilder>,
+    store: Option<LargeStringBuilder>,
+    places: Option<[LargeStringBuilder; 2]>,
+}
+
+/// What a run has of these.
+#[derive(Clone, Copy)]
+struct Kind {
+    has_distance: bool,
+    has_similarity: bool,
+    stores: usize,
+    has_places: bool,
+    /// Whether ids are numbers, and those of what is stored too.
+    are_numbers: (bool, bool),
+}
+
+impl Circumstances {
+    fn new(kind: Kind) -> Circumstances {
+        Circumstances {
+            distance: kind.has_distance.then(UInt32Builder::new),
+            similarity: kind.has_similarity.then(Float32Builder::new),
+            stored: (kind.stores > 0).then(BooleanBuilder::new),
+            store: (kind.stores > 1).then(LargeStringBuilder::new),
+            places: kind.has_places.then(|| [LargeStringBuilder::new(), LargeStringBuilder::new()]),
+        }
+    }
+
+    fn push(
+        &mut self,
+        (distance, similarity): (Option<u32>, Option<f32>),
+        is_stored: bool,
+        store: Option<&std::path::Path>,
+        places: [Option<&str>; 2],
+    ) {
+        self.distance.iter_mut().for_each(|column| column.append_option(distance));
+        self.similarity.iter_mut().for_each(|column| column.append_option(similarity));
+        self.stored.iter_mut().for_each(|column| column.append_value(is_stored));
+        let store = store.map(std::path::Path::to_string_lossy);
+        self.store.iter_mut().for_each(|column| column.append_option(store.as_deref()));
+        for (column, place) in self.places.iter_mut().flatten().zip(places) {
+            column.append_option(place);
+        }
+    }
+
+    fn columns(self, places: [&'static str; 2]) -> Vec<(&'static str, ArrayRef)> {
+        let mut columns: Vec<(&str, ArrayRef)> = Vec::new();
+        columns.extend(self.distance.map(|mut column| ("distance", Arc::new(column.finish()) as _)));
+        columns.extend(self.similarity.map(|mut column| ("similarity", Arc::new(column.finish()) as _)));
+        columns.extend(self.stored.map(|mut column| ("stored", Arc::new(column.finish()) as _)));
+        columns.extend(self.store.map(|mut column| ("store", Arc::new(column.finish()) as _)));
+        for (mut column, name) in self.places.into_iter().flatten().zip(places) {
+            columns.push((name, Arc::new(column.finish())));
+        }
+        columns
+    }
+}
+
+impl Results {
+    /// Takes all out of what was found; `rows` are those that were handed over.
+    pub(crate) fn of(
+        found: &Found,
+        rows: &RowNumbers,
+        malformed: usize,
+        pairs: bool,
+        call: &Call,
+    ) -> Result<Results> {
+        let totals = found.totals();
+        let is_by_distance = matches!(found.question(), Question::Distance(_));
+        let kind = Kind {
+            has_distance: is_by_distance,
+            has_similarity: !is_by_distance || totals.compared.is_some(),
+            stores: if totals.stored.is_some() { found.stores() } else { 0 },
+            has_places: totals.same_id > 0,
+            are_numbers: found.are_numbers(),
+        };
+        let all = totals.documents as usize + malformed;
+        let mut marks = Marks { is_kept: vec![false; all], labels: vec![-1; all], largest: Vec::new() };
+        Ok(Results {
+            clusters: marks.read_clusters(found, rows, kind, call)?,
+            kept: marks.read_kept(found, rows, kind, call)?,
+            removed: read_removed(found, rows, kind, call)?,
+            pairs: if pairs { Some(read_pairs(found, rows, kind, call)?) } else { None },
+            marks,
+        })
+    }
+}
+
+impl Marks {
+    fn read_clusters(&mut self, found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+        let (mut numbers, mut documents) = (UInt64Builder::new(), UInt64Builder::new());
+        let (mut ids, mut representatives) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
+        let mut stand = UInt64Builder::new();
+        let mut is_kept = BooleanBuilder::new();
+        let mut others = Circumstances::new(kind);
+        for cluster in found.clusters() {
+            call.check()?;
+            let Cluster { number, representative, document, place, is_stored, store, members } = &cluster?;
+            for member in members {
+                let row = rows.row(member.document);
+                self.labels[row as usize] = *number as i64;
+                numbers.append_value(*number as u64);
+                documents.append_value(row);
+                ids.push(member.id);
+                stand.append_option(document.map(|document| rows.row(document)));
+                representatives.push(representative.into());
+                is_kept.append_value(member.is_kept);
+                let places = [member.place.as_deref(), place.as_deref()];
+                others.push((member.distance, member.similarity), *is_stored, *store, places);
+            }
+            self.see(members.len(), representative);
+        }
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("cluster", Arc::new(numbers.finish())),
+            ("document", Arc::new(documents.finish())),
+            ("id", ids.finish()),
+            ("representative_document", Arc::new(stand.finish())),
+            ("representative", representatives.finish()),
+            ("is_kept", Arc::new(is_kept.finish())),
+        ];
+        table([columns, others.columns(["place", "representative_place"])].concat())
+    }
+
+    /// Remembers the largest clusters, of equal ones the first.
+    fn see(&mut self, documents: usize, representative: &DocumentId) {
+        let at = self.largest.partition_point(|&(other, _)| other >= documents);
+        if at < LARGEST {
+            self.largest.insert(at, (documents, representative.to_string()));
+            self.largest.truncate(LARGEST);
+        }
+    }
+
+    fn read_kept(&mut self, found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+        let mut documents = UInt64Builder::new();
+        let mut ids = Ids::new(kind.are_numbers.0);
+        let mut places = kind.has_places.then(LargeStringBuilder::new);
+        for (at, kept) in found.kept().enumerate() {
+            if at.is_multiple_of(1024) {
+                call.check()?;
+            }
+            let kept = kept?;
+            let row = rows.row(kept.document);
+            self.is_kept[row as usize] = true;
+            documents.append_value(row);
+            ids.push((&kept.id).into());
+            places.iter_mut().for_each(|places| places.append_value(&kept.place));
+        }
+        let mut columns: Vec<(&str, ArrayRef)> =
+            vec![("document", Arc::new(documents.finish())), ("id", ids.finish())];
+        columns.extend(places.map(|mut places| ("place", Arc::new(places.finish()) as _)));
+        table(columns)
+    }
+}
+
+fn read_removed(found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+    let (mut documents, mut of_documents) = (UInt64Builder::new(), UInt64Builder::new());
+    let (mut ids, mut of_ids) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
+    let mut others = Circumstances::new(kind);
+    found.visit_removed(&mut |removed| {
+        call.check()?;
+        documents.append_value(rows.row(removed.document));
+        ids.push(removed.id);
+        of_documents.append_option(removed.duplicate_of.map(|of| rows.row(of)));
+        of_ids.push((&removed.duplicate_of_id).into());
+        let places = [removed.place.as_deref(), removed.duplicate_of_place.as_deref()];
+        let how = (removed.distance, removed.similarity);
+        others.push(how, removed.duplicate_of.is_none(), removed.store, places);
+        Ok(())
+    })?;
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("document", Arc::new(documents.finish())),
+        ("id", ids.finish()),
+        ("duplicate_of_document", Arc::new(of_documents.finish())),
+        ("duplicate_of", of_ids.finish()),
+    ];
+    table([columns, others.columns(["place", "duplicate_of_place"])].concat())
+}
+
+fn read_pairs(found: &Found, rows: &RowNumbers, kind: Kind, call: &Call) -> Result<Table> {
+    let (mut a, mut b) = (UInt64Builder::new(), UInt64Builder::new());
+    let (mut a_ids, mut b_ids) = (Ids::new(kind.are_numbers.0), Ids::new(kind.are_numbers.1));
+    // Ids and the numbers of documents tell which they are.
+    let mut others = Circumstances::new(Kind { has_places: false, ..kind });
+    found.visit_pairs(call, &mut |pair| {
+        let &NearPair { document, id, other, other_id, store, distance, similarity } = pair;
+        a.append_value(rows.row(document));
+        b.append_option(other.map(|other| rows.row(other)));
+        a_ids.push(id);
+        b_ids.push(other_id);
+        others.push((distance, similarity), other.is_none(), store, [None, None]);
+        Ok(())
+    })?;
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("a_document", Arc::new(a.finish())),
+        ("a", a_ids.finish()),
+        ("b_document", Arc::new(b.finish())),
+        ("b", b_ids.finish()),
+    ];
+    table([columns, others.columns(["", ""])].concat())
+}
+
+fn table(columns: Vec<(&str, ArrayRef)>) -> Result<Table> {
+    // Each has a value for each row.
+    Table::of_columns(columns).map_err(|error| simstore::Error::Bug(error.to_string()))
+}

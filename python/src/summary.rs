@@ -1,0 +1,105 @@
+//! The numbers of a run.
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyIterator, PyList};
+use serde_json::{Map, Value};
+
+/// The numbers of a run of `dedup`: a mapping with the keys of the command line's JSON, which prints as what the command line
+/// says.
+///
+/// Keys are ``documents``, ``fingerprints`` (distinct ones; of texts, distinct texts), ``clusters``, ``clustered``,
+/// ``duplicates``, ``kept``, ``largest``, ``seconds`` and others; ``dict(summary)`` has all of them.
+#[pyclass(frozen, mapping, module = "simstore")]
+#[derive(Debug)]
+pub(crate) struct Summary {
+    values: Map<String, Value>,
+    said: String,
+}
+
+impl Summary {
+    /// Of an object, and what is said of it.
+    pub(crate) fn new(values: Value, said: String) -> Summary {
+        let values = match values {
+            Value::Object(values) => values,
+            _ => Map::new(),
+        };
+        Summary { values, said }
+    }
+
+    pub(crate) fn values(&self) -> &Map<String, Value> {
+        &self.values
+    }
+}
+
+#[pymethods]
+impl Summary {
+    fn __len__(&self) -> usize {
+        self.values.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.values.get(key) {
+            Some(value) => value_of(py, value),
+            None => {
+                let keys: Vec<&str> = self.values.keys().map(String::as_str).collect();
+                Err(PyKeyError::new_err(format!("{key}: the keys are {}", keys.join(", "))))
+            }
+        }
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> bool {
+        key.extract::<&str>().is_ok_and(|key| self.values.contains_key(key))
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.keys(py)?.try_iter()
+    }
+
+    /// The keys, as a list.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.values.keys())
+    }
+
+    /// The values, as a list.
+    #[pyo3(name = "values")]
+    fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.values.values().map(|value| value_of(py, value)).collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn __str__(&self) -> &str {
+        &self.said
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let dict = PyDict::new(py);
+        for (key, value) in &self.values {
+            dict.set_item(key, value_of(py, value)?)?;
+        }
+        Ok(format!("Summary({})", dict.repr()?))
+    }
+}
+
+/// A value of JSON as Python has it.
+pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => py.None().into_bound(py),
+        Value::Bool(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+        Value::Number(number) => match number.as_u64() {
+            Some(count) => count.into_pyobject(py)?.into_any(),
+            None => number.as_f64().into_pyobject(py)?.into_any(),
+        },
+        Value::String(text) => text.into_pyobject(py)?.into_any(),
+        Value::Array(values) => {
+            PyList::new(py, values.iter().map(|value| value_of(py, value)).collect::<PyResult<Vec<_>>>()?)?
+                .into_any()
+        }
+        Value::Object(values) => {
+            let dict = PyDict::new(py);
+            for (key, value) in values {
+                dict.set_item(key, value_of(py, value)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}

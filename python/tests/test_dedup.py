@@ -1,0 +1,286 @@
+"""Deduplication: beside the plain loop, and beside the command line."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from corpora import SAMPLES, jaccard, rows_of, run, shingles, texts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import simstore
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* so short that:simstore.SimstoreWarning")
+
+ROW = {"text": "to be or not to be that is the question"}
+
+
+def pairs_of(result, how):
+    return {(pair["a_document"], pair["b_document"]): pair[how] for pair in result.pairs.to_pylist()}
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32), similar=st.sampled_from([0.5, 0.8, 0.95, 1.0]))
+def test_all_similar_pairs_of_small_texts_are_found(seed, similar):
+    made = texts(seed, 60)
+    sets = [shingles(text) for text in made]
+    expected = {
+        (a, b): jaccard(sets[a], sets[b])
+        for a in range(len(made))
+        for b in range(a + 1, len(made))
+        if jaccard(sets[a], sets[b]) >= similar
+    }
+    result = simstore.dedup(({"text": text} for text in made), similar=similar, pairs=True)
+    found = pairs_of(result, "similarity")
+    assert found.keys() == expected.keys()
+    assert all(abs(found[pair] - expected[pair]) < 1e-6 for pair in found)
+    # Nothing that is kept is similar to another, and what is not is similar to what stands for it.
+    kept = np.flatnonzero(result.is_kept)
+    assert not any((a, b) in expected for a in kept for b in kept)
+    for removed in result.removed.to_pylist():
+        pair = tuple(sorted((removed["document"], removed["duplicate_of_document"])))
+        assert abs(expected[pair] - removed["similarity"]) < 1e-6 and result.is_kept[removed["duplicate_of_document"]]
+    assert len(result.kept) + len(result.removed) == len(made)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32), distance=st.integers(0, 6), bits=st.sampled_from([64, 128]))
+def test_pairs_and_components_of_fingerprints_are_those_of_the_plain_loop(seed, distance, bits):
+    chance = np.random.default_rng(seed)
+    near = [int(value) for value in chance.integers(0, 2**63, 20)]
+    values = [near[chance.integers(20)] << (bits - 64) for _ in range(80)] + [0, 2**bits - 1, 0, 1]
+    for _ in range(3):
+        values = [value ^ (1 << int(chance.integers(bits))) if chance.random() < 0.7 else value for value in values]
+    if bits == 64:
+        array = np.array(values, dtype=np.uint64)
+    else:
+        array = np.array([list(value.to_bytes(16, "big")) for value in values], dtype=np.uint8)
+    result = simstore.dedup(array, distance=distance, pairs=True)
+    count = len(values)
+    expected = {
+        (a, b): (values[a] ^ values[b]).bit_count()
+        for a in range(count)
+        for b in range(a + 1, count)
+        if (values[a] ^ values[b]).bit_count() <= distance
+    }
+    assert pairs_of(result, "distance") == expected
+    first = list(range(count))
+    for a, b in sorted(expected):
+        low, high = sorted((first[a], first[b]))
+        first = [low if other == high else other for other in first]
+    assert result.is_kept.tolist() == [first[at] == at for at in range(count)]
+    labels = result.labels
+    for a in range(count):
+        assert (labels[a] == -1) == (first.count(first[a]) == 1)
+        assert all((labels[a] == labels[b]) == (first[a] == first[b]) for b in range(count) if labels[a] >= 0)
+
+
+@pytest.mark.parametrize("name", ["en.jsonl", "zh.jsonl"])
+@pytest.mark.parametrize(
+    ("flags", "options"),
+    [
+        ([], {}),
+        (["--similar", "0.9", "--keep", "longest"], {"similar": 0.9, "keep": "longest"}),
+        (["--distance", "6", "--bits", "128"], {"distance": 6, "bits": 128}),
+        (["--distance", "10", "--verify-text", "0.8"], {"distance": 10, "verify_text": 0.8}),
+        (["--profile", "chars-4", "--keep", "none"], {"profile": simstore.Profile("chars-4"), "keep": "none"}),
+    ],
+)
+def test_the_command_line_says_the_same(name, flags, options):
+    *clusters, summary = run("dedup", SAMPLES / name, "--json", *flags)
+    result = simstore.dedup(SAMPLES / name, **options)
+    summary.pop("seconds")
+    numbers = dict(result.summary)
+    assert numbers.pop("seconds") >= 0
+    assert numbers == summary
+    rows = iter(result.clusters.to_pylist())
+    for cluster in clusters:
+        for member in cluster["members"]:
+            row = next(rows)
+            assert (row["cluster"], row["id"]) == (cluster["cluster"], member["id"])
+            assert row["representative"] == cluster["representative"]
+            for how in ("distance", "similarity"):
+                assert row.get(how) == pytest.approx(member.get(how))
+    assert next(rows, None) is None
+
+
+def test_the_summary_is_a_mapping_and_reads_as_the_command_line():
+    summary = simstore.dedup(SAMPLES / "en.jsonl").summary
+    assert summary["documents"] == 77 and "kept" in summary and dict(summary)["kept"] == summary["kept"]
+    assert list(summary) == summary.keys() and len(summary) == len(summary.values())
+    with pytest.raises(KeyError, match="the keys are"):
+        summary["nothing"]
+    first, second, *_ = str(summary).splitlines()
+    assert first.startswith("77 documents (131.7 KiB of text), 77 distinct texts, similarity 0.8 and more, ")
+    assert second == "6 clusters of 13 documents, 7 duplicates (9.1%), 70 left"
+
+
+def test_files_are_written_as_the_command_line_does(tmp_path):
+    names = ["output.jsonl", "annotated.jsonl", "clusters.csv", "pairs.jsonl", "keep.txt", "remove.tsv"]
+    flags = ["--output", "--annotated", "--clusters", "--pairs", "--keep-list", "--remove-list"]
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "python").mkdir()
+    files = [(flag, tmp_path / "cli" / name) for flag, name in zip(flags, names)]
+    run("dedup", SAMPLES / "zh.jsonl", "--reasons", "--cluster-field", "number", *[arg for file in files for arg in file])
+    paths = [tmp_path / "python" / name for name in names]
+    options = dict(zip(["output", "annotated", "clusters", "pairs", "keep_list", "remove_list"], paths))
+    result = simstore.dedup(SAMPLES / "zh.jsonl", reasons=True, cluster_field="number", **options)
+    for name in names:
+        assert (tmp_path / "python" / name).read_bytes() == (tmp_path / "cli" / name).read_bytes(), name
+    lines = (SAMPLES / "zh.jsonl").read_bytes().splitlines(keepends=True)
+    assert paths[0].read_bytes() == b"".join(line for line, kept in zip(lines, result.is_kept) if kept)
+
+
+def test_files_appear_all_together_or_not_at_all(tmp_path):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"id": 1, "text": "one"}\nno JSON\n')
+    with pytest.raises(simstore.BadInputError) as raised:
+        simstore.dedup(bad, keep_list=tmp_path / "kept.txt")
+    assert raised.value.path == str(bad) and raised.value.line == 2 and isinstance(raised.value, ValueError)
+    assert os.listdir(tmp_path) == ["bad.jsonl"]
+    with pytest.warns(simstore.SimstoreWarning) as warned:
+        result = simstore.dedup(bad, keep_list=tmp_path / "kept.txt", skip_bad=True)
+    said = [str(warning.message) for warning in warned]
+    assert any("bad.jsonl:2:" in line for line in said) and "1 document or file malformed, skipped" in said
+    assert all(warning.filename == __file__ for warning in warned)
+    assert result.summary["bad"] == 1 and result.is_kept.tolist() == [True]
+    assert sorted(os.listdir(tmp_path)) == ["bad.jsonl", "kept.txt"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_warnings_are_errors_no_file_is_left(tmp_path):
+    (tmp_path / "bad.jsonl").write_text('{"id": 1, "text": "one"}\nno JSON\n')
+    with pytest.raises(simstore.SimstoreWarning):
+        simstore.dedup(tmp_path / "bad.jsonl", keep_list=tmp_path / "kept.txt", skip_bad=True)
+    assert os.listdir(tmp_path) == ["bad.jsonl"]
+
+
+def test_a_store_is_compared_with_and_added_to(tmp_path):
+    store = tmp_path / "seen.simstore"
+    first = simstore.dedup(SAMPLES / "en.jsonl", against=store, add=True, keep_list=tmp_path / "kept.txt")
+    assert first.summary["added"] == first.summary["kept"] and store.is_dir()
+    again = simstore.dedup(SAMPLES / "en.jsonl", against=[store], add=True, keep_list=tmp_path / "kept.txt")
+    assert again.summary["added_before"] == first.summary["added"]
+    assert not hasattr(again, "clusters") and "added before" in repr(again)
+    compared = simstore.dedup(rows_of("en.jsonl"), against=store, pairs=True)
+    assert not compared.is_kept.any() and compared.summary["kept"] == 0
+    removed = compared.removed.to_pylist()
+    assert all(row["stored"] and row["duplicate_of_document"] is None for row in removed)
+    assert any(pair["stored"] and pair["b_document"] is None for pair in compared.pairs.to_pylist())
+    with pytest.raises(simstore.Error, match="there is no store"):
+        simstore.dedup([ROW], against=tmp_path / "nothing")
+
+
+def test_a_run_carries_on(tmp_path):
+    expected = simstore.dedup(SAMPLES / "en.jsonl")
+    for _ in range(2):
+        result = simstore.dedup(SAMPLES / "en.jsonl", resume=tmp_path / "parts")
+        assert result.clusters.to_pylist() == expected.clusters.to_pylist()
+    assert any((tmp_path / "parts").iterdir())
+    with pytest.raises(ValueError, match="option `resume` is for files"):
+        simstore.dedup([ROW], resume=tmp_path / "parts")
+
+
+@pytest.mark.parametrize("options", [{"memory": "1M"}, {"memory": 150_000, "distance": 3}])
+def test_with_little_memory_the_answer_is_the_same(options, tmp_path):
+    made = [{"id": f"document {at}", "text": text} for at, text in enumerate(texts(3, 3000, topics=20_000))]
+    expected = simstore.dedup(made, pairs=True, distance=options.get("distance"))
+    result = simstore.dedup(iter(made), pairs=True, temporary=tmp_path, **options)
+    assert result.summary["spilled"]["written"] > 0
+    for table in ("clusters", "pairs", "kept", "removed"):
+        assert getattr(result, table).to_pylist() == getattr(expected, table).to_pylist()
+    assert os.listdir(tmp_path) == []
+
+
+def test_pairs_are_there_only_if_they_are_asked_for():
+    with pytest.raises(AttributeError, match="pairs=True"):
+        simstore.dedup([ROW, ROW]).pairs
+    assert len(simstore.dedup([ROW, ROW], pairs=True).pairs) == 1
+
+
+def test_ids_that_repeat_are_told_apart():
+    rows = [dict(ROW, id="a"), dict(ROW, id="a"), {"id": 18446744073709551615, "text": "alone"}]
+    with pytest.warns(simstore.SimstoreWarning, match="2 documents have an id that another has"):
+        result = simstore.dedup(rows)
+    assert result.clusters["place"].to_pylist() == ["-:1", "-:2"]
+    assert result.kept["id"].to_pylist() == ["a", "18446744073709551615"]
+    numbers = simstore.dedup([dict(ROW, id=2**64 - 1), dict(ROW, id=np.uint8(3))])
+    assert numbers.kept["id"].type == "uint64" and numbers.removed["duplicate_of"].to_pylist() == [2**64 - 1]
+
+
+def test_html_is_escaped():
+    html = simstore.dedup([dict(ROW, id="<b>&"), dict(ROW, id="<i>")])._repr_html_()
+    assert "&lt;b&gt;&amp;" in html and "<b>" not in html
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"similar": 0.0}, "option `similar`"),
+        ({"similar": 0.8, "distance": 3}, "leave out one of them"),
+        ({"cluster_by": "rows"}, "cluster_by is 'rows'"),
+        ({"keep": "all"}, "keep is 'all': expected first"),
+        ({"keep": "newest:date"}, "no document has a field `date`"),
+        ({"memory": "much"}, "memory is 'much'"),
+        ({"delimiter": "||"}, "delimiter is"),
+        ({"encoding": "utf-9"}, "is no encoding"),
+        ({"format": "xml"}, "expected one of jsonl"),
+        ({"profile": "nothing"}, "unknown text profile"),
+        ({"add": True}, "needs option `against`"),
+        ({"output": "unique.jsonl"}, "is for files"),
+        ({"keep_list": "-"}, "`-` is no file"),
+        ({"text": "words"}, "no document has a field `words`: the first has text; option `text`"),
+        ({"id": "key"}, "there is no field `key`"),
+        ({"distance": 99}, "distance 99 is too large"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, said):
+    with pytest.raises((ValueError, simstore.Error), match=said):
+        simstore.dedup([ROW, ROW], **options)
+
+
+def test_a_missing_file_is_that_of_python(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        simstore.dedup(tmp_path / "nothing.jsonl")
+    assert raised.value.filename == str(tmp_path / "nothing.jsonl")
+
+
+SLOW = """
+import simstore, sys, time
+def rows():
+    for number in range(10**9):
+        {wait}
+        yield {{"text": f"document {{number}} of many that say something"}}
+        if number == {ready}:
+            print("ready", flush=True)
+simstore.dedup({source}, progress=lambda told: None)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(
+    ("wait", "ready", "source"),
+    [
+        ("time.sleep(60 if number > 3 else 0)", 3, "rows()"),
+        ("pass", 3000, "rows()"),
+        ("pass", 3000, "map(dict, rows())"),
+    ],
+)
+def test_ctrl_c_ends_within_a_second(wait, ready, source):
+    code = SLOW.format(wait=wait, ready=ready, source=source)
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        started = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    # It sleeps for a minute, or has days to go: what is measured is not a matter of speed.
+    assert time.monotonic() - started < 30
+    assert "KeyboardInterrupt" in said and child.returncode == -signal.SIGINT

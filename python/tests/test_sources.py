@@ -1,0 +1,238 @@
+"""What can be deduplicated: files, frames, streams, iterables and arrays, all with the same answer."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+from corpora import SAMPLES, rows_of
+
+import simstore
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+ROWS = rows_of("en.jsonl")
+TEXT = "to be or not to be that is the question"
+
+
+def tables(result):
+    return [getattr(result, name).to_pylist() for name in ("clusters", "kept", "removed")]
+
+
+EXPECTED = tables(simstore.dedup(SAMPLES / "en.jsonl"))
+
+
+def in_batches(rows, size=10):
+    table = pa.Table.from_pylist(rows)
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=size))
+
+
+def dictionary():
+    table = pa.Table.from_pylist(ROWS)
+    return table.set_column(table.schema.get_field_index("text"), "text", table["text"].dictionary_encode())
+
+
+def typed(kind):
+    return pa.Table.from_pylist(ROWS).cast(pa.schema([("id", kind), ("text", kind)]))
+
+
+SOURCES = {
+    "path": lambda: SAMPLES / "en.jsonl",
+    "text of a path": lambda: str(SAMPLES / "en.jsonl"),
+    "pattern": lambda: f"{SAMPLES}/e?.jsonl",
+    "list of paths": lambda: [SAMPLES / "en.jsonl"],
+    "list of dicts": lambda: ROWS,
+    "generator of dicts": lambda: (dict(row) for row in ROWS),
+    "pandas": lambda: pd.DataFrame(ROWS),
+    "pandas of objects": lambda: pd.DataFrame(ROWS, dtype=object),
+    "pandas with another index": lambda: pd.DataFrame(ROWS, index=range(100, 100 + len(ROWS))),
+    "pandas of Arrow": lambda: pd.DataFrame(ROWS).astype("string[pyarrow]"),
+    "polars": lambda: pl.DataFrame(ROWS),
+    "polars with other columns": lambda: pl.DataFrame(ROWS).with_columns(pl.lit(None).alias("x"), pl.lit(1j, pl.Object).alias("y")),
+    "polars in chunks": lambda: pl.concat([pl.DataFrame(ROWS[:20]), pl.DataFrame(ROWS[20:])], rechunk=False),
+    "pyarrow table": lambda: pa.Table.from_pylist(ROWS),
+    "pyarrow batch": lambda: pa.RecordBatch.from_pylist(ROWS),
+    "pyarrow stream": lambda: in_batches(ROWS),
+    "large strings": lambda: typed(pa.large_string()),
+    "views of strings": lambda: typed(pa.string_view()),
+    "dictionary": dictionary,
+    "sliced": lambda: pa.concat_tables([pa.Table.from_pylist(ROWS[:9] + ROWS).slice(9)]),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_kind_of_source_gives_the_same(name):
+    result = simstore.dedup(SOURCES[name]())
+    assert tables(result) == EXPECTED
+    assert result.is_kept.dtype == bool and result.is_kept.shape == (len(ROWS),)
+
+
+def test_frames_are_filtered_by_what_is_kept():
+    frame = pd.DataFrame(ROWS)
+    result = simstore.dedup(frame)
+    kept = result.kept["id"].to_pylist()
+    assert frame[result.is_kept]["id"].tolist() == kept
+    assert pl.DataFrame(ROWS).filter(result.is_kept)["id"].to_list() == kept
+    assert pa.Table.from_pylist(ROWS).filter(pa.array(result.is_kept))["id"].to_pylist() == kept
+    assert result.labels.shape == result.is_kept.shape
+
+
+def test_duckdb_and_datasets(tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    frame = pl.DataFrame(ROWS)  # noqa: F841
+    with duckdb.connect() as connection:
+        assert tables(simstore.dedup(connection.sql("select id, text from frame"))) == EXPECTED
+        result = simstore.dedup(SAMPLES / "en.jsonl")
+        clusters = result.clusters  # noqa: F841
+        counted = connection.sql("select count(distinct cluster) from clusters").fetchall()
+        assert counted == [(result.summary["clusters"],)]
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
+    assert tables(simstore.dedup(datasets.Dataset.from_list(ROWS))) == EXPECTED
+
+
+def test_pandas_without_pyarrow(monkeypatch):
+    import sys
+
+    frame = pd.DataFrame(ROWS, dtype=object)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert tables(simstore.dedup(frame)) == EXPECTED
+
+
+@pytest.mark.parametrize("make", [pl.Series, pd.Series, lambda texts: np.array(texts, dtype=object), pa.array])
+def test_arrays_of_texts_are_numbered(make):
+    result = simstore.dedup(make([TEXT, "another", None, TEXT]))
+    assert result.is_kept.tolist() == [True, True, True, False]
+    assert result.removed["duplicate_of"].to_pylist() == [0] and result.summary["empty"] == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values: np.array(values, dtype=np.uint64),
+        lambda values: values,
+        lambda values: pa.array(values, pa.uint64()),
+        lambda values: pl.Series(values, dtype=pl.UInt64),
+        lambda values: pd.Series(values, dtype="uint64"),
+        lambda values: simstore.Profile().fingerprints(["a"])[0:0] if not values else np.array(values, np.uint64),
+    ],
+)
+def test_arrays_of_fingerprints_are_joined_by_distance(make, tmp_path):
+    values = [0, 7, 2**64 - 1, 15, 1 << 40]
+    result = simstore.dedup(make(values), output=tmp_path / "kept.hex")
+    assert result.is_kept.tolist() == [True, False, True, False, False]
+    assert result.clusters["distance"].to_pylist() == [0, 3, 4, 1]
+    assert (tmp_path / "kept.hex").read_text() == "0000000000000000\t0\nffffffffffffffff\t2\n"
+    with pytest.raises(ValueError, match="option `similar` is for documents"):
+        simstore.dedup(make(values), similar=0.8)
+
+
+def test_several_fields_missing_texts_and_nested_fields():
+    rows = [{"title": "to be", "body": {"text": "or not"}, "id": 5}, {"title": "to be\nor not", "body": None, "id": 6}]
+    rows += [{"title": None, "body": {"text": None}, "id": 7}, {"id": 8}]
+    names = ["title", "body.text"]
+    result = simstore.dedup(rows, text=names)
+    assert result.summary["empty"] == 2 and result.removed["id"].to_pylist() == [6]
+    columns = pa.table({"title": [row.get("title") for row in rows], "body": [row.get("body") for row in rows]})
+    assert simstore.dedup(columns, text=names).is_kept.tolist() == result.is_kept.tolist() == [True, False, True, True]
+    frame = pd.DataFrame({"a": ["to be", np.nan], "b": ["or not", "to be\nor not"]})
+    assert simstore.dedup(frame, text=["a", "b"]).is_kept.tolist() == [True, False]
+
+
+def test_the_newest_is_kept():
+    stamps = pd.to_datetime(["2024-01-01", "2025-06-01", None])
+    dates = [None if stamp is pd.NaT else stamp.isoformat() for stamp in stamps]
+    frame = pd.DataFrame({"text": [TEXT] * 3, "date": stamps})
+    sources = [
+        frame,
+        pl.DataFrame({"text": [TEXT] * 3, "date": dates}),
+        pl.from_pandas(frame),
+        [{"text": TEXT, "date": date} for date in dates],
+        [{"text": TEXT, "date": stamp} for stamp in stamps],
+    ]
+    for source in sources:
+        with pytest.warns(simstore.SimstoreWarning, match="1 document without `date`"):
+            assert simstore.dedup(source, keep="newest:date").is_kept.tolist() == [False, True, False]
+    numbers = [{"text": TEXT, "date": number} for number in (9, 10, 2.5)]
+    assert simstore.dedup(numbers, keep="newest:date").is_kept.tolist() == [False, True, False]
+
+
+def test_columns_that_are_not_there_are_named():
+    for frame in (pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.Table.from_pylist(ROWS)):
+        with pytest.raises(ValueError, match="no column `body`: the columns are .*; option `text`"):
+            simstore.dedup(frame, text="body")
+        with pytest.raises(ValueError, match="no column `url`"):
+            simstore.dedup(frame, id="url")
+        with pytest.raises(ValueError, match="no column `date`"):
+            simstore.dedup(frame, keep="newest:date")
+    with pytest.raises(TypeError, match="column `text`: expected texts, found"):
+        simstore.dedup(pl.DataFrame({"text": [1]}))
+
+
+def test_nothing_is_an_answer_too():
+    for nothing in ([], iter([]), pl.DataFrame({"text": []}), pd.DataFrame({"text": []}, dtype=str), np.array([], np.uint64)):
+        with pytest.warns(simstore.SimstoreWarning, match="nothing in the inputs"):
+            result = simstore.dedup(nothing)
+        assert result.is_kept.shape == (0,) and result.summary["documents"] == 0 and len(result.clusters) == 0
+
+
+BAD = [
+    {"text": TEXT},
+    {"text": 3},
+    {"text": "alone", "id": -1},
+    {"text": TEXT, "id": 9},
+    {"text": "x", "id": 2**64},
+    {"text": "x", "id": "n" * 70_000},
+]
+
+
+def test_malformed_rows_end_it_or_are_counted_and_not_kept():
+    with pytest.raises(simstore.BadInputError, match="document 2: the field `text` is int") as raised:
+        simstore.dedup(BAD)
+    assert (raised.value.path, raised.value.line) == ("-", 2)
+    with pytest.warns(simstore.SimstoreWarning) as warned:
+        result = simstore.dedup(iter(BAD), skip_bad=True)
+    assert [str(warning.message).split(": ")[1] for warning in warned if "-:" in str(warning.message)] == [
+        "document 2",
+        "document 3",
+        "document 5",
+        "document 6",
+    ]
+    assert result.is_kept.tolist() == [True, False, False, False, False, False]
+    assert result.labels.tolist() == [1, -1, -1, 1, -1, -1] and result.summary["bad"] == 4
+    assert result.removed.to_pylist()[0]["document"] == 3
+    frame = pl.DataFrame({"id": [1, -5, None, 2], "text": [TEXT] * 4})
+    with pytest.warns(simstore.SimstoreWarning):
+        assert simstore.dedup(frame, skip_bad=True).is_kept.tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize("source", [3, pl.LazyFrame({"text": ["a"]}), ({"a"} for _ in range(2)), iter(["text"]), [None]])
+def test_what_is_no_source_is_refused(source):
+    with pytest.raises(TypeError, match="expected"):
+        simstore.dedup(source)
+
+
+def test_the_exception_of_an_iterator_comes_out():
+    def rows(after):
+        for _ in range(after):
+            yield {"text": TEXT}
+        raise LookupError("the source is gone")
+
+    for after in (0, 1, 5000):
+        with pytest.raises(LookupError, match="the source is gone"):
+            simstore.dedup(rows(after))
+    with pytest.raises(Exception, match="the source is gone"):
+        schema = pa.schema([("text", pa.string())])
+        batches = (pa.RecordBatch.from_pylist([row], schema) for row in rows(3))
+        simstore.dedup(pa.RecordBatchReader.from_batches(schema, batches))
+
+
+def test_an_iterator_belongs_to_the_thread_that_calls():
+    # A cursor of SQLite is refused to every other thread.
+    with sqlite3.connect(":memory:") as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute("create table pages (id integer, text)")
+        connection.executemany("insert into pages values (?, ?)", [(row, TEXT) for row in range(3000)])
+        rows = (dict(row) for row in connection.execute("select * from pages order by id"))
+        assert simstore.dedup(rows).summary["kept"] == 1
