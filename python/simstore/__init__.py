@@ -2,13 +2,17 @@
 
 from simstore._simstore import (
     Array,
+    Compression,
     Deduplication,
+    Evaluation,
     Profile,
     Progress,
     Summary,
     Table,
     __version__,
+    compression,
     dedup,
+    evaluate,
     similarity,
     sketches,
 )
@@ -17,9 +21,11 @@ from simstore.errors import BadInputError, CorruptError, Error, LockedError, Not
 __all__ = [
     "Array",
     "BadInputError",
+    "Compression",
     "CorruptError",
     "Deduplication",
     "Error",
+    "Evaluation",
     "LockedError",
     "NotAStoreError",
     "Profile",
@@ -28,7 +34,9 @@ __all__ = [
     "Summary",
     "Table",
     "__version__",
+    "compression",
     "dedup",
+    "evaluate",
     "similarity",
     "sketches",
 ]

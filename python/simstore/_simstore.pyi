@@ -1,6 +1,7 @@
 """The compiled part of simstore, as type checkers see it; `python/tests/test_types.py` compares it with the module."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from typing import Any, Literal, Protocol, final, overload
 
 import numpy as np
@@ -8,11 +9,18 @@ from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
     "Array",
+    "Compression",
+    "Deduplication",
+    "Evaluation",
     "Profile",
     "Progress",
+    "Summary",
     "Table",
     "__version__",
     "_profile",
+    "compression",
+    "dedup",
+    "evaluate",
     "similarity",
     "sketches",
 ]
@@ -31,6 +39,15 @@ class _ArrowStream(Protocol):
 
 # A pandas series is none of Arrow's in all versions, but iterates over its values.
 type _Texts = Iterable[str | None] | NDArray[Any] | _ArrowArray | _ArrowStream
+
+type _Path = str | PathLike[str]
+type _Progress = Callable[[Progress], object] | bool
+type _Resource = tuple[str, str]
+
+class _PandasFrame(Protocol):
+    """A frame of pandas, whose columns may be of objects."""
+
+    def to_dict(self, orient: Any = ...) -> Any: ...
 
 @final
 class Array:
@@ -53,6 +70,73 @@ class Array:
     def __arrow_c_schema__(self) -> object: ...
 
 @final
+class Compression:
+    @property
+    def distinct(self) -> int: ...
+    @property
+    def fingerprints(self) -> int: ...
+    @property
+    def floor(self) -> float: ...
+    @property
+    def sizes(self) -> Table: ...
+    def _repr_html_(self) -> str: ...
+
+@final
+class Deduplication:
+    @property
+    def clusters(self) -> Table: ...
+    @property
+    def is_kept(self) -> NDArray[np.bool_]: ...
+    @property
+    def kept(self) -> Table: ...
+    @property
+    def labels(self) -> NDArray[np.int64]: ...
+    @property
+    def pairs(self) -> Table: ...
+    @property
+    def removed(self) -> Table: ...
+    @property
+    def summary(self) -> Summary: ...
+    def _repr_html_(self) -> str: ...
+
+@final
+class Evaluation:
+    @property
+    def alike_from(self) -> float: ...
+    @property
+    def bad(self) -> int: ...
+    @property
+    def best(self) -> dict[str, int]: ...
+    @property
+    def bits(self) -> int: ...
+    @property
+    def documents(self) -> int: ...
+    @property
+    def pairs(self) -> int: ...
+    @property
+    def points(self) -> Table: ...
+    @property
+    def positives(self) -> int: ...
+    @property
+    def profiles(self) -> Table: ...
+    @property
+    def recommended(self) -> dict[str, int | None]: ...
+    @property
+    def similar(self) -> Table: ...
+    def plot(self, ax: Any = None) -> Any: ...
+    def to_svg(self) -> str: ...
+    def _repr_html_(self) -> str: ...
+
+@final
+class Summary:
+    def keys(self) -> list[str]: ...
+    def values(self) -> list[Any]: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    def __getitem__(self, key: str, /) -> Any: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
+@final
 class Table:
     def __len__(self) -> int: ...
     def __getitem__(self, key: str, /) -> Array: ...
@@ -69,7 +153,15 @@ class Table:
 
 @final
 class Profile:
-    def __new__(cls, name: str | None = None, *, bits: Literal[64, 128] | None = None) -> Profile: ...
+    def __new__(
+        cls,
+        name: str | None = None,
+        *,
+        bits: Literal[64, 128] | None = None,
+        dictionary: _Path | None = None,
+        stop_words: _Path | None = None,
+        idf: _Path | None = None,
+    ) -> Profile: ...
     @staticmethod
     def preset(name: str) -> Profile: ...
     @staticmethod
@@ -94,6 +186,65 @@ class Progress:
     @property
     def total_bytes(self) -> int | None: ...
 
-def _profile(name: str, bits: int) -> Profile: ...
+def _profile(
+    name: str, bits: int, dictionary: _Resource | None, stop_words: _Resource | None, idf: _Resource | None
+) -> Profile: ...
+def compression(
+    array: Iterable[int] | NDArray[Any] | _ArrowArray | _ArrowStream,
+    *,
+    zstd_level: int = 19,
+    block_size: int | None = None,
+    progress: _Progress | None = None,
+) -> Compression: ...
+def dedup(
+    source: _Path | Iterable[Any] | NDArray[Any] | _ArrowArray | _ArrowStream | _PandasFrame,
+    *,
+    similar: float | None = None,
+    recall: float | None = None,
+    distance: int | None = None,
+    bits: Literal[64, 128] | None = None,
+    profile: Profile | str | None = None,
+    verify_text: float | None = None,
+    verify_profile: Profile | str | None = None,
+    cluster_by: Literal["stars", "components"] | None = None,
+    keep: str = "first",
+    against: _Path | Sequence[_Path] | None = None,
+    add: bool = False,
+    again: bool = False,
+    resume: _Path | None = None,
+    memory: int | str | None = None,
+    temporary: _Path | None = None,
+    text: str | Sequence[str] | None = None,
+    id: str | None = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str = "auto",
+    max_document: int | str | None = None,
+    skip_bad: bool = False,
+    output: _Path | None = None,
+    annotated: _Path | None = None,
+    cluster_field: str = "cluster",
+    clusters: _Path | None = None,
+    pairs: bool | _Path | None = None,
+    keep_list: _Path | None = None,
+    remove_list: _Path | None = None,
+    reasons: bool = False,
+    progress: _Progress | None = None,
+) -> Deduplication: ...
+def evaluate(
+    pairs: _Path | Iterable[Any] | _ArrowArray | _ArrowStream | _PandasFrame,
+    *,
+    profiles: Profile | str | Sequence[Profile | str] | None = None,
+    bits: int = 64,
+    documents: int = 1_000_000,
+    alike_from: float = 0.8,
+    similar: float | Sequence[float] | None = None,
+    text_a: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    positive_from: float | None = None,
+    skip_bad: bool = False,
+    progress: _Progress | None = None,
+) -> Evaluation: ...
 def similarity(text_a: str, text_b: str, *, profile: Profile | None = None) -> float: ...
 def sketches(texts: _Texts, count: int = 8, *, profile: Profile | None = None) -> Array: ...

@@ -437,7 +437,7 @@ fn in_argument(argument: &str, value: &str, error: &simstore::Error) -> PyErr {
 }
 
 /// One, or a list of them.
-fn list<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+pub(crate) fn list<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<T>> {
     match object.extract::<T>() {

@@ -4,9 +4,11 @@
 use pyo3::prelude::*;
 
 mod arrow;
+mod compression;
 mod dedup;
 mod documents;
 mod errors;
+mod evaluate;
 mod fingerprints;
 mod gate;
 mod profile;
@@ -21,7 +23,11 @@ mod _simstore {
     #[pymodule_export]
     use crate::arrow::{Array, Table};
     #[pymodule_export]
+    use crate::compression::{Compression, compression};
+    #[pymodule_export]
     use crate::dedup::{Deduplication, dedup};
+    #[pymodule_export]
+    use crate::evaluate::{Evaluation, evaluate};
     #[pymodule_export]
     use crate::gate::Progress;
     #[pymodule_export]

@@ -35,3 +35,23 @@ def test_what_is_no_text_is_refused():
         simstore.Profile().fingerprints("one text")
     with pytest.raises(TypeError, match="found int"):
         simstore.Profile().fingerprints(["text", 3])
+
+
+def test_the_files_of_a_profile_go_with_it(tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("石墨烯量子点\n", encoding="utf-8")
+    profile = simstore.Profile("jieba-20", dictionary=words)
+    assert profile.name == "jieba-20,dictionary=6c3035722846a942"
+    text = "石墨烯量子点的制备方法与应用"
+    expected = profile.fingerprint(text)
+    pickled = pickle.dumps(profile)
+    words.unlink()
+    copy = pickle.loads(pickled)
+    assert copy == profile and copy.fingerprint(text) == expected != simstore.Profile("jieba-20").fingerprint(text)
+    with pytest.warns(simstore.SimstoreWarning, match="so short"):
+        result = simstore.dedup([{"text": text}, {"text": text}], profile=copy, distance=0)
+    assert result.is_kept.tolist() == [True, False]
+    with pytest.raises(FileNotFoundError):
+        simstore.Profile("jieba-20", dictionary=words)
+    with pytest.raises(ValueError, match="needs the dictionary"):
+        simstore.Profile(profile.name)

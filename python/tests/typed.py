@@ -20,6 +20,17 @@ def use_texts() -> None:
     hash(profile)
 
 
+def use_jobs() -> None:
+    rows = [{"text": "to be or not to be"}, {"text": "to be or not to be"}]
+    result = simstore.dedup(rows, pairs=True, progress=lambda told: None)
+    assert_type(result.summary, simstore.Summary)
+    assert_type(result.pairs, simstore.Table)
+    assert result.is_kept.sum() == result.summary["kept"] == 1
+    evaluation = simstore.evaluate([("to be or not", "to be or not", True)], profiles=["words-1"], documents=2)
+    assert_type(evaluation.recommended, dict[str, int | None])
+    assert_type(simstore.compression([1, 2, 3]).floor, float)
+
+
 def use_errors() -> None:
     try:
         simstore.Profile("nothing")

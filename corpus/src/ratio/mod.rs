@@ -143,6 +143,10 @@ pub fn compression_ratios<F: Fingerprint>(
     watch: &dyn Watch,
 ) -> Result<CompressionRatios> {
     ensure_pool()?;
+    if !(1..=22).contains(&options.zstd_level) {
+        let level = options.zstd_level;
+        return Err(Error::BadArgument(format!("option `zstd_level` is {level}: expected 1 to 22")));
+    }
     let count = fingerprints.len() as u64;
     fingerprints.par_sort_unstable();
     fingerprints.dedup();
@@ -190,5 +194,7 @@ mod tests {
         assert!(measure(&[], RatioOptions::default()).unwrap_err().to_string().contains("no fingerprint"));
         let odd = RatioOptions { block_size: Some(1000), ..RatioOptions::default() };
         assert!(matches!(measure(&[1], odd), Err(Error::BadArgument(_))));
+        let high = RatioOptions { zstd_level: 23, ..RatioOptions::default() };
+        assert!(measure(&[1], high).unwrap_err().to_string().contains("expected 1 to 22"));
     }
 }

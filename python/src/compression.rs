@@ -1,0 +1,136 @@
+//! How small fingerprints become.
+
+use std::sync::Arc;
+
+use arrow_array::{Float64Array, LargeStringArray, UInt64Array};
+use pyo3::prelude::*;
+use simstore_corpus::numbers::{count_of, grouped};
+use simstore_corpus::ratio::{CompressionRatios, RatioOptions, compression_ratios};
+
+use crate::arrow::Table;
+use crate::fingerprints::{Fingerprints, each_width};
+use crate::gate;
+
+/// How small a set of fingerprints becomes, by each codec of a store and by other methods.
+///
+/// Attributes
+/// ----------
+/// fingerprints : int
+///     Fingerprints given.
+/// distinct : int
+///     Distinct ones: those that are stored.
+/// floor : float
+///     Bits for each distinct one in the smallest file that any set of as many random fingerprints can have. Real ones are
+///     clustered, and a codec that adapts can go below.
+/// sizes : Table
+///     What each method makes of them, the smallest first: method, bytes, bits_per_fingerprint, ratio_to_floor. Those named
+///     "simstore ..." are whole tables of a store; the others give no random access.
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Compression {
+    ratios: CompressionRatios,
+}
+
+#[pymethods]
+impl Compression {
+    #[getter]
+    fn fingerprints(&self) -> u64 {
+        self.ratios.fingerprints
+    }
+
+    #[getter]
+    fn distinct(&self) -> u64 {
+        self.ratios.distinct
+    }
+
+    #[getter]
+    fn floor(&self) -> f64 {
+        self.ratios.floor
+    }
+
+    #[getter]
+    fn sizes(&self) -> PyResult<Table> {
+        let sizes = &self.ratios.sizes;
+        let methods = LargeStringArray::from_iter_values(sizes.iter().map(|size| size.method.to_string()));
+        let bytes = UInt64Array::from_iter_values(sizes.iter().map(|size| size.bytes));
+        let bits = Float64Array::from_iter_values(sizes.iter().map(|size| size.bits_per_fingerprint));
+        let ratios = Float64Array::from_iter_values(sizes.iter().map(|size| size.ratio_to_floor));
+        Table::of_columns(vec![
+            ("method", Arc::new(methods)),
+            ("bytes", Arc::new(bytes)),
+            ("bits_per_fingerprint", Arc::new(bits)),
+            ("ratio_to_floor", Arc::new(ratios)),
+        ])
+    }
+
+    fn __repr__(&self) -> String {
+        let smallest = self.ratios.sizes.first();
+        let smallest = smallest.map(|size| format!("; {}: {:.2}", size.method, size.bits_per_fingerprint));
+        format!(
+            "Compression({}, {} distinct; bits each: floor {:.2}{})",
+            count_of(self.ratios.fingerprints, "fingerprint"),
+            grouped(self.ratios.distinct),
+            self.ratios.floor,
+            smallest.unwrap_or_default()
+        )
+    }
+
+    fn _repr_html_(&self) -> String {
+        let row = |method: &str, bytes: &str, bits: f64, ratio: f64| {
+            format!("<tr><th>{method}</th><td>{bytes}</td><td>{bits:.2}</td><td>{ratio:.3}</td></tr>")
+        };
+        let mut rows: Vec<(f64, String)> =
+            vec![(self.ratios.floor, row("floor (random)", "", self.ratios.floor, 1.0))];
+        for size in &self.ratios.sizes {
+            let (bits, ratio) = (size.bits_per_fingerprint, size.ratio_to_floor);
+            rows.push((bits, row(&size.method.to_string(), &grouped(size.bytes), bits, ratio)));
+        }
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let rows: String = rows.into_iter().map(|(_, row)| row).collect();
+        format!(
+            "<table><thead><tr><th>method</th><th>bytes</th><th>bits each</th><th>to floor</th></tr></thead>\
+             <tbody>{rows}</tbody></table>"
+        )
+    }
+}
+
+/// How small fingerprints become: by each codec of a store, and by other methods.
+///
+/// Parameters
+/// ----------
+/// array : array of fingerprints
+///     numpy uint64, Arrow uint64 or fixed_size_binary[16], a list of ints; in any order, and several times.
+/// zstd_level : int
+///     The level of zstd, 1 to 22.
+/// block_size : int, optional
+///     Bytes of a block of the codecs, a power of two from 256 to 65536; by default as a store chooses.
+/// progress : callable or bool, optional
+///     Called with a `Progress` now and then; True shows bars of tqdm.
+///
+/// Returns
+/// -------
+/// Compression
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, simstore
+/// >>> simstore.compression(np.arange(10_000, dtype=np.uint64) * 1_844_674_407_370_955).distinct
+/// 10000
+#[pyfunction]
+#[pyo3(signature = (array, *, zstd_level=19, block_size=None, progress=None))]
+pub(crate) fn compression(
+    py: Python<'_>,
+    array: &Bound<'_, PyAny>,
+    zstd_level: i32,
+    block_size: Option<u32>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Compression> {
+    let values = Fingerprints::read_all(array, None)?;
+    let options = RatioOptions { zstd_level, block_size };
+    let mut ratios = gate::told(
+        py,
+        progress,
+        |call| each_width!(values, values => compression_ratios(values, &options, &**call)),
+    )?;
+    ratios.sizes.sort_by_key(|size| size.bytes);
+    Ok(Compression { ratios })
+}

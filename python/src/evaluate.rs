@@ -1,0 +1,528 @@
+//! Which distance finds the near-duplicates: the function and what it gives.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{
+    Array as _, ArrayRef, BooleanArray, Float64Array, LargeStringArray, StructArray, UInt32Array, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyMapping, PySequence, PyString};
+use pyo3_arrow::ffi::ArrayReader;
+use serde_json::{Map, Value};
+use simstore_corpus::evaluate::{
+    EvaluateOptions, FalsePairs, PairOptions, Point, ProfileCurve, evaluate as evaluate_pairs,
+    labelled_pairs, labelled_rows,
+};
+use simstore_corpus::numbers::{count_of, grouped};
+
+use crate::arrow::Table;
+use crate::dedup::{escaped, list};
+use crate::documents::pull;
+use crate::gate::{self, Call};
+use crate::profile::Profile;
+use crate::source::{is_of, next_array, path_of, raised};
+use crate::texts::{StringChunk, arrow_array, is_missing};
+
+type Fields = Map<String, Value>;
+
+/// Labelled pairs as they were given.
+enum Given {
+    Paths(Vec<PathBuf>),
+    Rows(Rows),
+}
+
+/// Gives the fields of some pairs after the other; `None` at the end.
+type Rows = Box<dyn FnMut(&Call) -> simstore::Result<Option<Vec<Fields>>> + Send>;
+
+impl Given {
+    fn read(pairs: &Bound<'_, PyAny>, options: &PairOptions) -> PyResult<Given> {
+        if let Ok(path) = path_of(pairs) {
+            return Ok(Given::Paths(vec![path]));
+        }
+        if let Ok(sequence) = pairs.cast::<PySequence>()
+            && sequence.len()? > 0
+            && path_of(&sequence.get_item(0)?).is_ok()
+        {
+            return pairs.extract().map(Given::Paths);
+        }
+        if is_of(pairs, "pandas", "DataFrame") {
+            // Labelled pairs are few.
+            let kwargs = PyDict::new(pairs.py());
+            kwargs.set_item("orient", "records")?;
+            let records = pairs.call_method("to_dict", (), Some(&kwargs))?;
+            return Ok(Given::Rows(objects(&records.try_iter()?, options)));
+        }
+        if let Some(array) = arrow_array(pairs)? {
+            if !matches!(array.field()?.data_type(), DataType::Struct(_)) {
+                let found = array.field()?.data_type().to_string();
+                return Err(PyTypeError::new_err(format!(
+                    "expected a table of labelled pairs, found {found}"
+                )));
+            }
+            return Ok(Given::Rows(tables(array.into_reader()?)));
+        }
+        match pairs.try_iter() {
+            Ok(iterator) => Ok(Given::Rows(objects(&iterator, options))),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "expected paths, a frame, an Arrow table or stream, or an iterable of dicts or tuples, found {}",
+                pairs.get_type().name()?
+            ))),
+        }
+    }
+}
+
+/// Pairs that an iterator gives: dicts, or tuples of two texts and, maybe, a label.
+fn objects(iterator: &Bound<'_, PyIterator>, options: &PairOptions) -> Rows {
+    let iterator = Arc::new(iterator.clone().unbind());
+    let name = |named: &Option<String>, usual: &str| named.clone().unwrap_or_else(|| usual.to_owned());
+    let names = [
+        name(&options.text_a, "text_a"),
+        name(&options.text_b, "text_b"),
+        name(&options.label_field, "label"),
+    ];
+    let mut names = Some(names);
+    Box::new(move |call| {
+        let Some(lent) = names.take() else { return Ok(None) };
+        let read = |names: &mut [String; 3], item: &Bound<'_, PyAny>| fields_of(item, names);
+        let (lent, rows, is_ended) = pull(&iterator, call, lent, read)?;
+        names = (!is_ended).then_some(lent);
+        Ok(Some(rows))
+    })
+}
+
+fn fields_of(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<Fields> {
+    let mut fields = Fields::new();
+    if let Ok(dict) = item.cast::<PyMapping>() {
+        for pair in dict.items()?.iter() {
+            let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+            fields.insert(name.str()?.to_string(), json_of(&value)?);
+        }
+        return Ok(fields);
+    }
+    match item.cast::<PySequence>() {
+        Ok(pair) if !item.is_instance_of::<PyString>() && (2..=3).contains(&pair.len()?) => {
+            for (name, value) in names.iter().zip(pair.try_iter()?) {
+                fields.insert(name.clone(), json_of(&value?)?);
+            }
+            Ok(fields)
+        }
+        _ => Err(PyTypeError::new_err(format!(
+            "expected a dict, or a tuple (text_a, text_b) or (text_a, text_b, label), found {}",
+            item.get_type().name()?
+        ))),
+    }
+}
+
+/// What a pair may hold; other values are told by their text.
+fn json_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if is_missing(value)? {
+        return Ok(Value::Null);
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Value::String(text.to_cow()?.into_owned()));
+    }
+    if let Ok(flag) = value.cast::<PyBool>() {
+        return Ok(Value::Bool(flag.is_true()));
+    }
+    if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() || value.hasattr("__float__")? {
+        // numpy has a class of its own for truth.
+        if value.get_type().name()? == "bool" || value.get_type().name()? == "bool_" {
+            return Ok(Value::Bool(value.is_truthy()?));
+        }
+        return Ok(value.extract::<f64>()?.into());
+    }
+    Ok(Value::Array(vec![Value::String(value.str()?.to_string())]))
+}
+
+/// Pairs of a stream of tables.
+fn tables(reader: Box<dyn ArrayReader + Send>) -> Rows {
+    let mut reader = Some(reader);
+    Box::new(move |call| {
+        let Some(array) = next_array(&mut reader, call)? else { return Ok(None) };
+        rows_of(array.as_struct()).map(Some).map_err(|error| call.raise(raised(error)))
+    })
+}
+
+fn rows_of(table: &StructArray) -> Result<Vec<Fields>, ArrowError> {
+    let mut rows = vec![Fields::new(); table.len()];
+    for (field, column) in table.fields().iter().zip(table.columns()) {
+        let name = field.name();
+        let mut set = |value: &dyn Fn(usize) -> Value| {
+            for (at, row) in rows.iter_mut().enumerate() {
+                row.insert(name.clone(), if column.is_valid(at) { value(at) } else { Value::Null });
+            }
+        };
+        match column.data_type() {
+            DataType::Boolean => set(&|at| Value::Bool(column.as_boolean().value(at))),
+            kind if kind.is_numeric() => {
+                let numbers = arrow_cast::cast(column, &DataType::Float64)?;
+                set(&|at| numbers.as_primitive::<Float64Type>().value(at).into());
+            }
+            kind if StringChunk::takes(kind) => {
+                let texts =
+                    StringChunk::of(column).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+                set(&|at| texts.get(at).map_or(Value::Null, |text| Value::String(text.to_owned())));
+            }
+            // No pair has use for it.
+            _ => {}
+        }
+    }
+    Ok(rows)
+}
+
+/// What distances find among labelled pairs, by `evaluate`.
+///
+/// Attributes
+/// ----------
+/// points : Table
+///     For each profile and k from 0 to 16 bits: profile, k, recall, precision, f1 (from 0 to 1), positives, negatives, random, alike
+///     (pairs within k), false_share, false_pairs (expected in the corpus; null where none was seen), false_pairs_at_most (with 95%
+///     confidence), recommended.
+/// profiles : Table
+///     For each profile: profile, best (the k of the largest F1), f1, recommended (k, or null), positives, negatives, random,
+///     looked_at, excluded, empty, too_few_random.
+/// similar : Table
+///     For each least similarity that was asked for: similar, recall, precision, f1, positives, negatives, excluded.
+/// pairs : int
+///     Labelled pairs.
+/// positives : int
+///     How many of them are positive.
+/// bad : int
+///     Malformed ones that were skipped.
+/// bits : int
+///     Width of the fingerprints.
+/// documents : int
+///     The size of the corpus.
+/// alike_from : float
+///     From this similarity on, random pairs are alike.
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Evaluation {
+    inner: simstore_corpus::evaluate::Evaluation,
+}
+
+#[pymethods]
+impl Evaluation {
+    #[getter]
+    fn points(&self) -> PyResult<Table> {
+        let all: Vec<(&ProfileCurve, &Point)> = self
+            .inner
+            .profiles
+            .iter()
+            .flat_map(|curve| curve.points.iter().map(move |point| (curve, point)))
+            .collect();
+        let counts = |count: fn(&Point) -> u64| -> ArrayRef {
+            Arc::new(UInt64Array::from_iter_values(all.iter().map(|(_, point)| count(point))))
+        };
+        let shares = |share: &dyn Fn(&Point) -> Option<f64>| -> ArrayRef {
+            Arc::new(all.iter().map(|(_, point)| share(point)).collect::<Float64Array>())
+        };
+        let recommended = |(curve, point): &(&ProfileCurve, &Point)| {
+            Some(curve.recommended().is_some_and(|recommended| recommended.k == point.k))
+        };
+        let profiles = all.iter().map(|(curve, _)| &curve.profile);
+        Table::of_columns(vec![
+            ("profile", Arc::new(LargeStringArray::from_iter_values(profiles))),
+            ("k", Arc::new(UInt32Array::from_iter_values(all.iter().map(|(_, point)| point.k)))),
+            ("recall", shares(&|point| Some(point.recall))),
+            ("precision", shares(&|point| point.precision)),
+            ("f1", shares(&|point| Some(point.f1))),
+            ("positives", counts(|point| point.positives)),
+            ("negatives", counts(|point| point.negatives)),
+            ("random", counts(|point| point.random)),
+            ("alike", counts(|point| point.alike)),
+            ("false_share", shares(&|point| point.false_share)),
+            (
+                "false_pairs",
+                shares(&|point| match point.false_pairs? {
+                    FalsePairs::Expected(count) => Some(count),
+                    FalsePairs::AtMost(_) => None,
+                }),
+            ),
+            (
+                "false_pairs_at_most",
+                shares(&|point| match point.false_pairs? {
+                    FalsePairs::Expected(_) => None,
+                    FalsePairs::AtMost(count) => Some(count),
+                }),
+            ),
+            ("recommended", Arc::new(all.iter().map(recommended).collect::<BooleanArray>())),
+        ])
+    }
+
+    #[getter]
+    fn profiles(&self) -> PyResult<Table> {
+        let curves = &self.inner.profiles;
+        let counts = |count: fn(&ProfileCurve) -> u64| -> ArrayRef {
+            Arc::new(UInt64Array::from_iter_values(curves.iter().map(count)))
+        };
+        let names = LargeStringArray::from_iter_values(curves.iter().map(|curve| &curve.profile));
+        let recommended = curves.iter().map(|curve| curve.recommended().map(|point| point.k));
+        let too_few = curves.iter().map(|curve| Some(curve.too_few_random));
+        Table::of_columns(vec![
+            ("profile", Arc::new(names)),
+            ("best", Arc::new(UInt32Array::from_iter_values(curves.iter().map(|curve| curve.best)))),
+            ("f1", Arc::new(Float64Array::from_iter_values(curves.iter().map(|curve| curve.best().f1)))),
+            ("recommended", Arc::new(recommended.collect::<UInt32Array>())),
+            ("positives", counts(|curve| curve.positives)),
+            ("negatives", counts(|curve| curve.negatives)),
+            ("random", counts(|curve| curve.random)),
+            ("looked_at", counts(|curve| curve.looked_at)),
+            ("excluded", counts(|curve| curve.excluded)),
+            ("empty", counts(|curve| curve.empty)),
+            ("too_few_random", Arc::new(too_few.collect::<BooleanArray>())),
+        ])
+    }
+
+    #[getter]
+    fn similar(&self) -> PyResult<Table> {
+        let points = &self.inner.similar;
+        let shares = |share: fn(&simstore_corpus::evaluate::SimilarPoint) -> Option<f64>| -> ArrayRef {
+            Arc::new(points.iter().map(share).collect::<Float64Array>())
+        };
+        let counts = |count: fn(&simstore_corpus::evaluate::SimilarPoint) -> u64| -> ArrayRef {
+            Arc::new(UInt64Array::from_iter_values(points.iter().map(count)))
+        };
+        Table::of_columns(vec![
+            ("similar", shares(|point| Some(point.similar))),
+            ("recall", shares(|point| Some(point.recall))),
+            ("precision", shares(|point| point.precision)),
+            ("f1", shares(|point| Some(point.f1))),
+            ("positives", counts(|point| point.positives)),
+            ("negatives", counts(|point| point.negatives)),
+            ("excluded", counts(|point| point.excluded)),
+        ])
+    }
+
+    /// The distance of the largest F1 by each profile: a dict.
+    #[getter]
+    fn best<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let best = PyDict::new(py);
+        for curve in &self.inner.profiles {
+            best.set_item(&curve.profile, curve.best)?;
+        }
+        Ok(best)
+    }
+
+    /// The distance that is recommended for the corpus by each profile: a dict. None where its F1 is below 0.8, or the random
+    /// pairs are too few to tell.
+    #[getter]
+    fn recommended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let recommended = PyDict::new(py);
+        for curve in &self.inner.profiles {
+            recommended.set_item(&curve.profile, curve.recommended().map(|point| point.k))?;
+        }
+        Ok(recommended)
+    }
+
+    #[getter]
+    fn pairs(&self) -> u64 {
+        self.inner.pairs
+    }
+
+    #[getter]
+    fn positives(&self) -> u64 {
+        self.inner.positives
+    }
+
+    #[getter]
+    fn bad(&self) -> u64 {
+        self.inner.bad
+    }
+
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.inner.bits
+    }
+
+    #[getter]
+    fn documents(&self) -> u64 {
+        self.inner.documents
+    }
+
+    #[getter]
+    fn alike_from(&self) -> f64 {
+        self.inner.alike_from
+    }
+
+    /// Recall, precision and F1 against k as a picture: a text of SVG.
+    fn to_svg(&self) -> PyResult<String> {
+        let mut svg = Vec::new();
+        // It is written to memory.
+        self.inner.draw_svg(&mut svg)?;
+        String::from_utf8(svg).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// Draws recall, precision and F1 against k; needs matplotlib.
+    ///
+    /// Parameters
+    /// ----------
+    /// ax : matplotlib.axes.Axes, optional
+    ///     Where to draw; a new figure by default.
+    ///
+    /// Returns
+    /// -------
+    /// matplotlib.axes.Axes
+    #[pyo3(signature = (ax=None))]
+    fn plot<'py>(slf: &Bound<'py, Self>, ax: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("simstore._plot")?.call_method1("plot", (slf, ax))
+    }
+
+    fn __repr__(&self) -> String {
+        let of_profile = |curve: &ProfileCurve| match curve.recommended() {
+            Some(point) => format!("{}: k = {} recommended, F1 {:.3}", curve.profile, point.k, point.f1),
+            None => format!("{}: best k = {}, F1 {:.3}", curve.profile, curve.best, curve.best().f1),
+        };
+        let profiles: Vec<String> = self.inner.profiles.iter().map(of_profile).collect();
+        format!(
+            "Evaluation({}, {} positive; {})",
+            count_of(self.inner.pairs, "pair"),
+            grouped(self.inner.positives),
+            profiles.join("; ")
+        )
+    }
+
+    fn _repr_html_(&self) -> PyResult<String> {
+        let percent = |share: f64| format!("{:.2}%", share * 100.0);
+        let row = |curve: &ProfileCurve| {
+            let best = curve.best();
+            format!(
+                "<tr><th>{}</th><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                escaped(&curve.profile),
+                best.k,
+                if curve.recommended().is_some() { " (recommended)" } else { "" },
+                percent(best.recall),
+                best.precision.map_or_else(|| "-".to_owned(), percent),
+                percent(best.f1)
+            )
+        };
+        let rows: String = self.inner.profiles.iter().map(row).collect();
+        Ok(format!(
+            "<table><thead><tr><th>profile</th><th>k</th><th>recall</th><th>precision</th><th>F1</th></tr></thead>\
+             <tbody>{rows}</tbody></table>{}",
+            self.to_svg()?
+        ))
+    }
+}
+
+/// Which distance finds the near-duplicates, and what else it finds: measured on labelled pairs of texts.
+///
+/// Recall is the share of the positive pairs that are within k. Precision is the share of positive pairs in all that are within k in
+/// a corpus of ``documents``, each in one labelled pair: every labelled pair meets as many random ones as there are other documents.
+/// F1 is the harmonic mean of both.
+///
+/// Parameters
+/// ----------
+/// pairs : path, list of paths, frame, Arrow table or stream, or iterable of dicts or tuples
+///     Files of JSON lines; rows with the fields text_a, text_b and, maybe, label; or tuples (text_a, text_b, label). Without labels
+///     all pairs are positive.
+/// profiles : Profile, str, or list of them, optional
+///     How texts become fingerprints: each is evaluated by itself.
+/// bits : {64, 128}
+///     Width of the fingerprints.
+/// documents : int
+///     The size of the corpus for which a distance is wanted.
+/// alike_from : float
+///     From this similarity on, 0 to 1, the texts of a random pair are alike, and the pair is not false.
+/// similar : float or list of float, optional
+///     Least similarities of texts to compare with the distances.
+/// text_a, text_b, label : str, optional
+///     The fields: by default text_a or text_old, text_b or text_new, label.
+/// positive_from : float, optional
+///     The label is a number, and a pair positive from this one on.
+/// skip_bad : bool
+///     Whether malformed pairs are told as warnings, counted and skipped, instead of ending the call.
+/// progress : callable or bool, optional
+///     Called with a `Progress` now and then; True shows bars of tqdm.
+///
+/// Returns
+/// -------
+/// Evaluation
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> text = "To be, or not to be, that is the question"
+/// >>> other = "The slings and arrows of outrageous fortune"
+/// >>> evaluation = simstore.evaluate([(text, text + "!", True), (text, other, False)], profiles="words-1", documents=2)
+/// >>> evaluation.best
+/// {'words-1': 0}
+#[pyfunction]
+#[pyo3(signature = (
+    pairs, *, profiles=None, bits=64, documents=1_000_000, alike_from=0.8, similar=None, text_a=None, text_b=None,
+    label=None, positive_from=None, skip_bad=false, progress=None,
+))]
+#[expect(clippy::too_many_arguments, reason = "they are the options of the command line")]
+pub(crate) fn evaluate(
+    py: Python<'_>,
+    pairs: &Bound<'_, PyAny>,
+    profiles: Option<&Bound<'_, PyAny>>,
+    bits: u32,
+    documents: u64,
+    alike_from: f64,
+    similar: Option<&Bound<'_, PyAny>>,
+    text_a: Option<String>,
+    text_b: Option<String>,
+    label: Option<String>,
+    positive_from: Option<f64>,
+    skip_bad: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Evaluation> {
+    let profiles = match profiles.filter(|profiles| !profiles.is_none()) {
+        None => Vec::new(),
+        Some(one) if one.is_instance_of::<PyString>() || one.is_instance_of::<Profile>() => {
+            vec![profile_of(py, one)?]
+        }
+        Some(several) => {
+            several.try_iter()?.map(|one| profile_of(py, &one?)).collect::<PyResult<Vec<_>>>()?
+        }
+    };
+    let similar = similar.map(list::<f64>).transpose()?.unwrap_or_default();
+    let options = EvaluateOptions { profiles, bits, documents, alike_from, similar, skip_bad };
+    let fields = PairOptions { text_a, text_b, label_field: label, positive_from, ..PairOptions::default() };
+    let given = Given::read(pairs, &fields)?;
+    let inner = gate::told(py, progress, |call| match given {
+        Given::Paths(paths) => evaluate_pairs(labelled_pairs(&paths, &fields), &options, &**call),
+        Given::Rows(mut rows) => {
+            let mut some = Vec::new().into_iter();
+            let mut is_ended = false;
+            let rows = std::iter::from_fn(|| {
+                loop {
+                    if let Some(row) = some.next() {
+                        return Some(Ok(row));
+                    }
+                    if is_ended {
+                        return None;
+                    }
+                    match rows(call) {
+                        Ok(Some(more)) => some = more.into_iter(),
+                        Ok(None) => is_ended = true,
+                        Err(error) => {
+                            is_ended = true;
+                            return Some(Err(error));
+                        }
+                    }
+                }
+            });
+            evaluate_pairs(labelled_rows(rows, &fields), &options, &**call)
+        }
+    })?;
+    Ok(Evaluation { inner })
+}
+
+fn profile_of(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<simstore_text::Profile> {
+    if let Ok(name) = object.extract::<&str>() {
+        return gate::quick(py, || name.parse());
+    }
+    match object.cast::<Profile>() {
+        Ok(profile) => Ok(profile.get().inner.clone()),
+        Err(_) => {
+            let found = object.get_type().name()?;
+            Err(PyTypeError::new_err(format!("expected a simstore.Profile or its name, found {found}")))
+        }
+    }
+}
