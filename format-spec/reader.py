@@ -562,7 +562,7 @@ class Store:
                         entries.discard(tuple(fields))
                     else:
                         entries.add(tuple(fields[:2]))
-                        if len(fields) > 2:
+                        if fields[2] is not None:
                             names[fields[1]] = fields[2]
             sequence = log.next_sequence
 
