@@ -3,6 +3,7 @@
 //! Rayon panics where the threads of its global pool cannot be started, and a pool that could start only some gives up. So
 //! threads are started first, and then a pool is made of those that there are.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -24,6 +25,7 @@ impl Ready {
     pub(crate) fn start(name: &str) -> Result<Ready> {
         let (work, given) = mpsc::channel::<Work>();
         let wait = move || {
+            STARTED_IN.set(Some(Process::this()));
             if let Ok(work) = given.recv() {
                 work();
             }
@@ -150,12 +152,14 @@ pub fn in_this_process<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     Ok(pool.install(work))
 }
 
-/// Whether this thread is one of the pool of a forked process.
-fn is_of_forked() -> bool {
-    let of_forked = OF_FORKED.lock().unwrap_or_else(PoisonError::into_inner);
-    of_forked
-        .as_ref()
-        .is_some_and(|(process, pool)| process.is_here() && pool.current_thread_index().is_some())
+thread_local! {
+    /// The process that started this thread, if it is one of this crate's.
+    static STARTED_IN: Cell<Option<Process>> = const { Cell::new(None) };
+}
+
+/// Whether this thread is one of a pool that this process has started.
+fn is_of_pool_here() -> bool {
+    rayon::current_thread_index().is_some() && STARTED_IN.get().is_some_and(Process::is_here)
 }
 
 /// Makes sure that rayon has a pool to work on: where not all of its threads can be started it has fewer, instead of
@@ -167,7 +171,7 @@ fn is_of_forked() -> bool {
 pub fn ensure_pool() -> Result<()> {
     match STARTED.get() {
         Some(process) if process.is_here() => return Ok(()),
-        Some(_) if is_of_forked() => return Ok(()),
+        Some(_) if is_of_pool_here() => return Ok(()),
         Some(_) => {
             let reason = "this process was forked from one that had started its threads, and has none of them; fork first";
             return Err(not_started(io::Error::other(reason)));

@@ -150,6 +150,15 @@ fn a_child_has_threads_of_its_own() {
             assert_eq!(in_this_process(batch).unwrap().unwrap(), found);
         }
         assert_eq!(batch().unwrap_err().code(), ErrorCode::Thread);
+        // A store of its own has its own threads.
+        let own = Store::<u64>::open(&folder.path().join("own"), StoreOptions::default()).unwrap();
+        for id in 0..3 {
+            own.insert(id << 20, id).unwrap();
+            own.flush().unwrap();
+        }
+        own.compact().unwrap();
+        assert_eq!(own.snapshot().len(), 3);
+        drop(own);
         match fork().unwrap() {
             Fork::Child => {
                 let same = in_this_process(batch).unwrap().unwrap() == found;
