@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use simstore::batch::BatchMethod;
 use simstore::error::ErrorCode;
@@ -177,6 +178,24 @@ fn a_salvage() {
     });
     assert!(calls > 5, "{calls}");
     assert_eq!(Snapshot::<u64>::open(&new).unwrap().len(), COUNT);
+}
+
+/// Also where one chunk of the store takes seconds.
+#[test]
+fn queries_of_a_batch_at_a_large_distance() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = BuildOptions { distance: 14, plan: PlanChoice::Named("scan".to_string()), ..options() };
+    build(&folder.path().join("store"), options).unwrap();
+    let snapshot = Snapshot::<u64>::open(&folder.path().join("store")).unwrap();
+    let mut random = Random(8);
+    let queries: Vec<u64> = (0..300_000).map(|_| random.next()).collect();
+    let began = Instant::now();
+    let breaks =
+        || if began.elapsed().as_millis() > 200 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let visited = snapshot.batch_visit(&queries, 14, BatchMethod::Stream, |_| breaks());
+    assert_eq!(visited.unwrap_err().code(), ErrorCode::Cancelled);
+    // It would take a minute.
+    assert!(began.elapsed().as_secs() < 15);
 }
 
 #[test]

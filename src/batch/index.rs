@@ -52,6 +52,9 @@ fn field<F: Fingerprint>(fingerprint: F, start: u32, bits: u32) -> u64 {
     if bits == 0 { 0 } else { (fingerprint << start >> (F::BITS - bits)).low_u64() }
 }
 
+/// Look-ups in the index of a group, or queries compared, after which it is asked whether to go on: some hundredths of a second.
+pub(super) const PROBES: usize = 1 << 22;
+
 /// The search by the head.
 #[derive(Debug)]
 pub(super) struct Head<F> {
@@ -147,23 +150,29 @@ impl GroupIndex {
 
 impl<F: Fingerprint> Head<F> {
     /// Calls `visitor` with the position of each query and the place in the group of each fingerprint that the
-    /// search by the head brings together, and their distance.
+    /// search by the head brings together, and their distance. Asks now and then whether to go on.
     #[inline(never)]
     pub(super) fn search(
         &self,
         group: &[F],
         index: &mut GroupIndex,
         distance: u32,
+        ask: impl Fn() -> Result<()>,
         mut visitor: impl FnMut(u32, usize, u32),
-    ) {
-        let Some(&first) = group.first() else { return };
+    ) -> Result<()> {
+        let Some(&first) = group.first() else { return Ok(()) };
         index.fill(self, group);
         let GroupIndex { occur, starts, found } = index;
-        let shared = self.group(first) as usize;
+        let (shared, mut probes) = (self.group(first) as usize, 0);
         for (flipped, masks) in self.group_flips.by_count() {
             let index_flips = self.index_flips.within(self.flips - flipped);
             for &mask in masks {
                 for (query, position) in self.by_group.get(shared ^ mask as usize) {
+                    probes += index_flips.len();
+                    if probes >= PROBES {
+                        ask()?;
+                        probes = 0;
+                    }
                     let count = GroupIndex::find(occur, self.index(query), index_flips, found);
                     for &value in &found[..count] {
                         let start = starts[value as usize / 64] as usize;
@@ -174,6 +183,7 @@ impl<F: Fingerprint> Head<F> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Compares a query with the fingerprints that have a value of the index bits; they are in order.

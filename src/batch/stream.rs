@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::BatchMatch;
 use super::design::CHUNK;
-use super::index::{GroupIndex, QueryIndex};
+use super::index::{GroupIndex, PROBES, QueryIndex};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::progress;
@@ -25,7 +25,9 @@ pub(super) fn stream<F: Fingerprint>(
     (0..blocks.div_ceil(step)).into_par_iter().try_for_each_init(
         || Chunk::new(segment, index),
         |chunk, number| {
-            chunk.search(number * step..blocks.min((number + 1) * step))?;
+            // At a large distance one chunk may take long.
+            let ask = || progress::go_on(visitor(&[]));
+            chunk.search(number * step..blocks.min((number + 1) * step), &ask)?;
             progress::go_on(visitor(&chunk.matches))
         },
     )
@@ -66,12 +68,13 @@ impl<'a, F: Fingerprint> Chunk<'a, F> {
         }
     }
 
-    /// Finds the matches in some blocks.
-    fn search(&mut self, blocks: Range<usize>) -> Result<()> {
+    /// Finds the matches in some blocks. Asks now and then whether to go on.
+    fn search(&mut self, blocks: Range<usize>, ask: &impl Fn() -> Result<()>) -> Result<()> {
         self.fingerprints.clear();
         self.starts.clear();
         self.hits.clear();
         self.matches.clear();
+        let mut compared = 0;
         self.segment.tables()[0].will_need(blocks.clone());
         for block in blocks {
             let start = self.fingerprints.len();
@@ -79,25 +82,31 @@ impl<'a, F: Fingerprint> Chunk<'a, F> {
             self.starts.push((block, start));
             // While the block is in the nearest cache.
             for tail in 0..self.index.tails.len() {
-                self.search_tail(tail, start);
+                compared += self.search_tail(tail, start);
+                if compared >= PROBES {
+                    ask()?;
+                    compared = 0;
+                }
             }
         }
-        self.search_head();
+        self.search_head(ask)?;
         self.find_ids()
     }
 
-    /// The search by one tail, from a place in the chunk on.
+    /// The search by one tail, from a place in the chunk on; returns how many queries it has compared.
     #[inline(never)]
-    fn search_tail(&mut self, number: usize, start: usize) {
+    fn search_tail(&mut self, number: usize, start: usize) -> usize {
         let (index, fingerprints) = (self.index, &self.fingerprints[start..]);
         let tail = &index.tails[number];
         if self.passed.len() < fingerprints.len() {
             self.passed.resize(fingerprints.len(), 0);
         }
+        let mut compared = 0;
         let count = tail.filter(fingerprints, &mut self.passed);
         for &place in &self.passed[..count] {
             let fingerprint = fingerprints[place as usize];
             for (query, position) in tail.candidates(fingerprint) {
+                compared += 1;
                 let difference = fingerprint ^ query;
                 let distance = difference.count_ones();
                 if distance <= index.distance && index.finds_first(number, difference) {
@@ -105,19 +114,21 @@ impl<'a, F: Fingerprint> Chunk<'a, F> {
                 }
             }
         }
+        compared
     }
 
     /// The search by the head, group by group.
-    fn search_head(&mut self) {
+    fn search_head(&mut self, ask: &impl Fn() -> Result<()>) -> Result<()> {
         let head = &self.index.head;
         let mut start = 0;
         for group in self.fingerprints.chunk_by(|&a, &b| head.group(a) == head.group(b)) {
             let hits = &mut self.hits;
-            head.search(group, &mut self.group_index, self.index.distance, |query, place, distance| {
+            head.search(group, &mut self.group_index, self.index.distance, ask, |query, place, distance| {
                 hits.push(Hit { query, place: (start + place) as u32, distance });
-            });
+            })?;
             start += group.len();
         }
+        Ok(())
     }
 
     /// Makes matches of the hits.
