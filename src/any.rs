@@ -121,6 +121,17 @@ impl AnySnapshot {
         })
     }
 
+    /// [`Snapshot::open_settled`], whichever width the store has.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open_settled(path: &Path) -> Result<Self> {
+        Ok(match is_wide(stored_bits(path)?)? {
+            false => AnySnapshot::Bits64(Snapshot::open_settled(path)?),
+            true => AnySnapshot::Bits128(Snapshot::open_settled(path)?),
+        })
+    }
+
     /// The newest state, as [`Snapshot::refresh`] has it.
     ///
     /// # Errors
@@ -159,6 +170,22 @@ impl AnySnapshot {
         })
     }
 
+    /// [`Snapshot::batch_query_with`].
+    ///
+    /// # Errors
+    /// As there; [`Error::BadArgument`] if a fingerprint does not fit.
+    pub fn batch_query_with(
+        &self,
+        queries: &[u128],
+        distance: u32,
+        progress: &ProgressCallback,
+    ) -> Result<Vec<BatchMatch<u128>>> {
+        each!(self, one => {
+            let matches = one.batch_query_with(&fit_all(queries)?, distance, progress)?;
+            Ok(matches.into_iter().map(|m| BatchMatch { query: m.query, found: wide(m.found) }).collect())
+        })
+    }
+
     /// [`Snapshot::batch_visit`].
     ///
     /// # Errors
@@ -193,7 +220,7 @@ impl AnySnapshot {
     }
 
     /// [`Snapshot::iter`].
-    pub fn iter(&self) -> Box<dyn Iterator<Item = Result<Entry<u128>>> + '_> {
+    pub fn iter(&self) -> Box<dyn Iterator<Item = Result<Entry<u128>>> + Send> {
         each!(self, one => Box::new(one.iter().map(|entry| {
             entry.map(|Entry { fingerprint, id }| Entry { fingerprint: fingerprint.to_u128(), id })
         })))
@@ -299,6 +326,17 @@ impl AnyStore {
         each!(self, one => one.delete(fit(fingerprint)?, id))
     }
 
+    /// [`Store::delete_all`].
+    ///
+    /// # Errors
+    /// As there; [`Error::BadArgument`] if a fingerprint does not fit.
+    pub fn delete_all(&self, pairs: &[(u128, u64)], durability: Durability) -> Result<Vec<bool>> {
+        each!(self, one => {
+            let fitted = pairs.iter().map(|&(fingerprint, id)| Ok((fit(fingerprint)?, id)));
+            one.delete_all(&fitted.collect::<Result<Vec<_>>>()?, durability)
+        })
+    }
+
     /// [`Store::transaction`].
     pub fn transaction(&self) -> AnyTransaction<'_> {
         match self {
@@ -380,6 +418,11 @@ impl AnyTransaction<'_> {
     /// As there.
     pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
         each!(self, one => one.note(id, note))
+    }
+
+    /// [`Transaction::bytes`].
+    pub fn bytes(&self) -> usize {
+        each!(self, one => one.bytes())
     }
 
     /// [`Transaction::commit`].

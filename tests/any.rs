@@ -27,7 +27,7 @@ fn each_width_answers_as_its_own_type_does() {
         builder.note(9, b"note").unwrap();
         let built = builder.finish().unwrap();
         assert!(is_store(&path));
-        let opened = AnySnapshot::open(&path).unwrap();
+        let opened = AnySnapshot::open_settled(&path).unwrap();
         for snapshot in [&built, &opened, &opened.refresh().unwrap()] {
             assert_eq!((snapshot.bits(), snapshot.len(), snapshot.distance()), (bits, 3, 3));
             let found = snapshot.query(FINGERPRINTS[0] ^ 1, 3).unwrap();
@@ -45,6 +45,12 @@ fn each_width_answers_as_its_own_type_does() {
                 batch.iter().map(|m| (m.query, m.found.id)).collect::<Vec<_>>(),
                 [(0, Some(1)), (2, Some(2))]
             );
+            let told = ProgressCallback::new(|progress| {
+                if progress.done > 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let batch_with = |queries: &[u128]| snapshot.batch_query_with(queries, 0, &told);
+            assert_eq!(batch_with(&FINGERPRINTS[1..2]).unwrap(), batch[..1]);
+            assert_eq!(batch_with(&[FINGERPRINTS[0]; 2]).unwrap_err().code(), ErrorCode::Cancelled);
             let stopped =
                 snapshot.batch_visit(&FINGERPRINTS, 3, BatchMethod::Stream, |_| ControlFlow::Break(()));
             assert_eq!(stopped.unwrap_err().code(), ErrorCode::Cancelled);
@@ -73,6 +79,7 @@ fn what_is_too_wide_is_refused() {
         store.insert_named(too_wide, 1, "name").map(drop),
         store.insert_if_new(too_wide, 1).map(drop),
         store.delete(too_wide, 1).map(drop),
+        store.delete_all(&[(too_wide, 1)], Durability::Os).map(drop),
         store.query(too_wide, 1).map(drop),
         store.transaction().insert(too_wide, 1),
         store.transaction().delete(too_wide, 1),
@@ -126,7 +133,10 @@ fn writes_of_any_width() {
         };
         assert!(matches!(commit(true).unwrap(), Insertion::DuplicateOf(found) if found[0].id == Some(3)));
         assert_eq!(commit(false).unwrap(), Insertion::Inserted);
-        assert!(store.delete(0xfe << 32, 5).unwrap());
+        assert_eq!(
+            store.delete_all(&[(0xfe << 32, 5), (0xfe << 32, 5)], Durability::Os).unwrap(),
+            [true, false]
+        );
         let mut transaction = store.transaction();
         transaction.insert(0xff << 48, 4).unwrap();
         transaction.commit(Durability::Sync).unwrap();

@@ -389,6 +389,34 @@ fn names_and_marks_survive() {
     );
 }
 
+/// Nothing is made for settings that cannot be.
+#[test]
+fn settings_that_cannot_be_make_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let options = StoreOptions { distance: Some(40), ..StoreOptions::default() };
+    assert!(matches!(Store::<u64>::open(&path, options), Err(Error::BadArgument(_))));
+    assert!(!path.exists());
+}
+
+/// Many pairs go in one step; of a pair that comes twice, the first time counts.
+#[test]
+fn pairs_are_deleted_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
+    (0..3).for_each(|id| store.insert(id << 20, id).unwrap());
+    store.flush().unwrap();
+    store.insert(3 << 20, 3).unwrap();
+    let pairs = [(1 << 20, 1), (3 << 20, 3), (1 << 20, 1), (2 << 20, 7), (9, 9)];
+    let deleted = store.delete_all(&pairs, Durability::Sync).unwrap();
+    assert_eq!(deleted, [true, true, false, false, false]);
+    assert!(store.delete_all(&[], Durability::Sync).unwrap().is_empty());
+    drop(store);
+    let left = Snapshot::<u64>::open(&path).unwrap().iter().map(|entry| entry.unwrap().fingerprint);
+    assert_eq!(left.collect::<Vec<_>>(), [0, 2 << 20]);
+}
+
 /// Of names, the newest of an id counts, wherever it is; of pairs, those that are not deleted.
 #[test]
 fn documents_are_found_by_name() {

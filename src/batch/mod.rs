@@ -20,7 +20,7 @@ use self::index::QueryIndex;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
-use crate::progress;
+use crate::progress::{self, ProgressCallback, Steps};
 use crate::segment::Match;
 use crate::store::Snapshot;
 use crate::threads;
@@ -110,11 +110,38 @@ impl<F: Fingerprint> Snapshot<F> {
         distance: u32,
         method: BatchMethod,
     ) -> Result<Vec<BatchMatch<F>>> {
+        self.batch_query_steps(queries, distance, method, None)
+    }
+
+    /// [`Snapshot::batch_query`], until a callback says not to go on; it is told how many matches have been found.
+    ///
+    /// # Errors
+    /// As [`Snapshot::batch_query`]; [`Error::Cancelled`].
+    pub fn batch_query_with(
+        &self,
+        queries: &[F],
+        distance: u32,
+        progress: &ProgressCallback,
+    ) -> Result<Vec<BatchMatch<F>>> {
+        self.batch_query_steps(queries, distance, BatchMethod::Auto, Some(progress))
+    }
+
+    fn batch_query_steps(
+        &self,
+        queries: &[F],
+        distance: u32,
+        method: BatchMethod,
+        progress: Option<&ProgressCallback>,
+    ) -> Result<Vec<BatchMatch<F>>> {
         let matches = Mutex::new(Vec::new());
+        let steps = Steps::new(progress, 0);
         self.batch_visit(queries, distance, method, |found| {
             // A thread that panics while it holds the lock has pushed all or nothing of one match.
             matches.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(found);
-            ControlFlow::Continue(())
+            match steps.add(found.len() as u64) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
         })?;
         let mut matches = matches.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         matches.par_sort_unstable_by_key(|BatchMatch { query, found }| {

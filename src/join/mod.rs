@@ -35,6 +35,7 @@ mod naming;
 mod on_disk;
 mod part_file;
 mod parts;
+mod positions;
 mod ranks;
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ pub use self::forest::Forest;
 pub use self::on_disk::{DistinctOnDisk, JoinOnDisk};
 pub use self::part_file::Moved;
 pub use self::parts::Parts;
+pub use self::positions::{join_positions, label_clusters};
 use self::ranks::Ranks;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;

@@ -26,6 +26,33 @@ fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32) 
     assert!(found == expected, "{} of {} pairs, distance {distance}", found.len(), expected.len());
 }
 
+/// The same with fingerprints in any order, some there several times; and their clusters.
+fn check_positions<F: Fingerprint>(values: &[u128], distance: u32) {
+    let fingerprints: Vec<F> = values.iter().map(|&value| F::from_u128(value)).collect();
+    let expected = plain(&fingerprints, distance);
+    assert!(join_positions(&fingerprints, distance, None).unwrap() == expected, "distance {distance}");
+    let mut components = Components::new(fingerprints.len());
+    expected.iter().for_each(|pair| components.connect(pair.a, pair.b));
+    let firsts: Vec<usize> = (0..fingerprints.len()).map(|member| components.first(member)).collect();
+    let label = |first: usize| (0..first).filter(|&member| firsts[member] == member).count() as u32;
+    let labels: Vec<u32> = firsts.iter().map(|&first| label(first)).collect();
+    assert_eq!(label_clusters(&fingerprints, distance, None).unwrap(), labels, "distance {distance}");
+}
+
+#[test]
+fn positions_are_joined_until_a_callback_says_no() {
+    let fingerprints: Vec<u64> = (0..3000).map(|i| i % 1500).collect();
+    let breaks = crate::progress::ProgressCallback::new(|_| ControlFlow::Break(()));
+    let (pairs, labels) =
+        (join_positions(&fingerprints, 3, Some(&breaks)), label_clusters(&fingerprints, 3, Some(&breaks)));
+    assert!(matches!((pairs, labels), (Err(Error::Cancelled), Err(Error::Cancelled))));
+    let equal = vec![7_u64; 100_000];
+    assert!(matches!(join_positions(&equal, 0, None), Err(Error::Refused(_))));
+    assert_eq!(label_clusters(&equal, 0, None).unwrap(), vec![0; 100_000]);
+    assert!(join_positions::<u64>(&[], 3, None).unwrap().is_empty());
+    assert!(label_clusters::<u64>(&[], 3, None).unwrap().is_empty());
+}
+
 /// Twice 64 random bits.
 fn random(state: &mut u64) -> u128 {
     u128::from(random::random(state)) << 64 | u128::from(random::random(state))
@@ -49,6 +76,8 @@ proptest! {
             .iter()
             .map(|(centre, bits)| bits.iter().fold(*centre.get(&centres), |value, bit| value ^ 1 << bit))
             .collect();
+        check_positions::<u64>(&values, distance);
+        check_positions::<u128>(&values, distance * 2);
         check::<u64>(values.iter().copied(), distance);
         check::<u128>(values, distance * 2);
     }

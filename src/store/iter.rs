@@ -10,8 +10,8 @@ use crate::segment::{Entry, Segment};
 
 impl<F: Fingerprint> Snapshot<F> {
     /// All fingerprints with their ids, ascending by fingerprint, then id. Ends after the first error.
-    pub fn iter(&self) -> Iter<'_, F> {
-        Iter::new(self)
+    pub fn iter(&self) -> Iter<F> {
+        Iter::new(self.clone())
     }
 
     /// All ids that have names, ascending, each with the newest one. Ends after the first error. What is in memory only
@@ -32,10 +32,10 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 }
 
-/// Iterates over the entries of a store in order; made by [`Snapshot::iter`].
+/// Iterates over the entries of a store in order, which it keeps open; made by [`Snapshot::iter`].
 #[derive(Debug)]
-pub struct Iter<'a, F> {
-    snapshot: &'a Snapshot<F>,
+pub struct Iter<F> {
+    snapshot: Snapshot<F>,
     cursors: Vec<Cursor<F>>,
     previous: Option<Entry<F>>,
 }
@@ -67,8 +67,8 @@ impl<F: Fingerprint> Cursor<F> {
     }
 }
 
-impl<'a, F: Fingerprint> Iter<'a, F> {
-    pub(super) fn new(snapshot: &'a Snapshot<F>) -> Self {
+impl<F: Fingerprint> Iter<F> {
+    pub(super) fn new(snapshot: Snapshot<F>) -> Self {
         let segments = snapshot.segments();
         let of_segments = segments.iter().enumerate().map(|(i, segment)| Cursor {
             segment: Some(segment.clone()),
@@ -83,7 +83,8 @@ impl<'a, F: Fingerprint> Iter<'a, F> {
             let entries = entries.map(|(fingerprint, pair)| Entry { fingerprint, id: id(pair) }).collect();
             Cursor { segment: None, block: 0, entries, at: 0, newer: (segments.len(), i + 1) }
         });
-        Iter { snapshot, cursors: of_segments.chain(of_memtables).collect(), previous: None }
+        let cursors = of_segments.chain(of_memtables).collect();
+        Iter { snapshot, cursors, previous: None }
     }
 
     fn advance(&mut self) -> Result<Option<Entry<F>>> {
@@ -107,7 +108,7 @@ impl<'a, F: Fingerprint> Iter<'a, F> {
     }
 }
 
-impl<F: Fingerprint> Iterator for Iter<'_, F> {
+impl<F: Fingerprint> Iterator for Iter<F> {
     type Item = Result<Entry<F>>;
 
     fn next(&mut self) -> Option<Result<Entry<F>>> {

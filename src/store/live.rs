@@ -13,7 +13,7 @@ use super::writer::{Insertion, Transaction, Writer};
 use super::{flush, merge};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::options::StoreOptions;
+use crate::options::{Durability, StoreOptions};
 use crate::progress::ProgressCallback;
 use crate::segment::Match;
 use crate::threads::{self, Ready};
@@ -130,7 +130,16 @@ impl<F: Fingerprint> Store<F> {
     /// # Errors
     /// As [`Store::insert`], and as [`Snapshot::contains_pair`].
     pub fn delete(&self, fingerprint: F, id: u64) -> Result<bool> {
-        self.writer.delete(fingerprint, id, self.shared.options.durability)
+        Ok(self.delete_all(&[(fingerprint, id)], self.shared.options.durability)? == [true])
+    }
+
+    /// [`Store::delete`] for many pairs as one step, whatever other threads do: all become visible and durable at once. Says of
+    /// each whether it was there; of a pair that comes twice, the first time alone.
+    ///
+    /// # Errors
+    /// As [`Store::delete`]; [`Error::BadArgument`] if they are more than fit into a transaction.
+    pub fn delete_all(&self, pairs: &[(F, u64)], durability: Durability) -> Result<Vec<bool>> {
+        self.writer.delete_all(pairs, durability)
     }
 
     /// Starts writes that become visible and durable all at once, or not at all.

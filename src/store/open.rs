@@ -36,6 +36,10 @@ pub(super) struct Opened<F: Fingerprint> {
 /// Opens a store, or makes one.
 pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Result<Opened<F>> {
     let fs = &options.fs;
+    if options.create && fs.list(path).is_err() {
+        // What cannot be is refused before anything is made.
+        settings::<F>(options)?;
+    }
     let is_new = options.create && make_folder(&**fs, path)?;
     let lock_path = path.join(LOCK);
     if !is_new {

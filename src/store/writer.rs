@@ -361,18 +361,25 @@ impl<F: Fingerprint> Writer<F> {
         self.make_durable(&written, Durability::Sync)
     }
 
-    pub(super) fn delete(&self, fingerprint: F, id: u64, durability: Durability) -> Result<bool> {
-        let id = self.id(id);
+    pub(super) fn delete_all(&self, pairs: &[(F, u64)], durability: Durability) -> Result<Vec<bool>> {
         self.shared.check()?;
         let mut log = self.lock();
-        if !self.shared.snapshot().contains_pair(fingerprint, id)? {
-            return Ok(false);
+        let snapshot = self.shared.snapshot();
+        let (mut payload, mut deleted) = (Payload::default(), HashSet::new());
+        let mut were_there = Vec::with_capacity(pairs.len());
+        for &(fingerprint, id) in pairs {
+            let id = self.id(id);
+            let was_there = snapshot.contains_pair(fingerprint, id)? && deleted.insert((fingerprint, id));
+            if was_there {
+                payload.push(&Operation::Delete { fingerprint, id })?;
+            }
+            were_there.push(was_there);
         }
-        let mut payload = Payload::default();
-        payload.push(&Operation::Delete { fingerprint, id })?;
-        let written = self.write(&mut log, &payload)?;
-        drop(log);
-        self.make_durable(&written, durability)?;
-        Ok(true)
+        if !payload.is_empty() {
+            let written = self.write(&mut log, &payload)?;
+            drop(log);
+            self.make_durable(&written, durability)?;
+        }
+        Ok(were_there)
     }
 }

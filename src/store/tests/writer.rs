@@ -73,7 +73,7 @@ fn after_a_failure_nothing_is_written_and_all_is_read() {
         writer.sync(),
         writer.close(),
         writer.raise_distance(9),
-        writer.delete(1, 1, Durability::Os).map(drop),
+        writer.delete_all(&[(1, 1)], Durability::Os).map(drop),
         store.shared.wait_for_flush(None),
     ];
     for error in refused.map(Result::unwrap_err) {
@@ -159,7 +159,7 @@ fn a_store_without_ids_takes_all_for_one() {
     let store = Idle::new(StoreOptions { ids: Some(false), ..small() });
     store.commit(|batch| [1, 2].into_iter().for_each(|id| batch.insert(5, id)));
     assert_eq!(store.snapshot().len(), 1);
-    assert!(store.writer.delete(5, 77, Durability::Os).unwrap());
-    assert!(!store.writer.delete(5, 77, Durability::Os).unwrap());
+    assert_eq!(store.writer.delete_all(&[(5, 77)], Durability::Os).unwrap(), [true]);
+    assert_eq!(store.writer.delete_all(&[(5, 77)], Durability::Os).unwrap(), [false]);
     assert_eq!(store.snapshot().len(), 0);
 }

@@ -1,0 +1,171 @@
+//! The join of fingerprints in any order, each there any number of times: by their positions.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+
+use super::{Components, Pair, lock, visit_pairs};
+use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::progress::{ProgressCallback, Steps};
+use crate::radix;
+use crate::threads;
+
+/// More pairs than this are refused: they would take some 100 GiB.
+const MOST_PAIRS: u64 = u32::MAX as u64;
+
+/// All pairs of positions whose fingerprints are within `distance` bits of one another, sorted by `a`, then `b`. Fingerprints
+/// come in any order; of n equal ones there are n (n - 1) / 2 pairs. The callback is told how many pairs have been found.
+///
+/// ```
+/// use simstore::join::{Pair, join_positions};
+///
+/// let pairs = join_positions::<u64>(&[0b1111, 0b0111, 1 << 60, 0b1111], 1, None)?;
+/// assert_eq!(pairs.iter().map(|pair| (pair.a, pair.b, pair.distance)).collect::<Vec<_>>(), [(0, 1, 1), (0, 3, 0), (1, 3, 1)]);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`visit_pairs`], but for the order; [`Error::Refused`] if there are 2^32 pairs or more; [`Error::Cancelled`].
+pub fn join_positions<F: Fingerprint>(
+    fingerprints: &[F],
+    distance: u32,
+    progress: Option<&ProgressCallback>,
+) -> Result<Vec<Pair>> {
+    let positions = Positions::new(fingerprints)?;
+    let steps = Steps::new(progress, 0);
+    let equal: u64 = positions.groups().map(|group| group.len() as u64 * (group.len() as u64 - 1) / 2).sum();
+    check_count(equal)?;
+    let (mut pairs, mut pending) = (Vec::with_capacity(equal as usize), 0);
+    for group in positions.groups() {
+        for (i, &a) in group.iter().enumerate() {
+            pairs.extend(group[i + 1..].iter().map(|&b| pair(a, b, 0)));
+            steps.add_some(&mut pending, (group.len() - 1 - i) as u64)?;
+        }
+    }
+    steps.add(pending)?;
+    let found = Mutex::new((pairs, None));
+    visit_pairs(&positions.distinct, distance, |near| {
+        let mut found = lock(&found);
+        let (pairs, refused) = &mut *found;
+        let mut pending = 0;
+        let added = near.iter().try_for_each(|near| {
+            let (left, right) = (positions.of(near.a), positions.of(near.b));
+            check_count(pairs.len() as u64 + left.len() as u64 * right.len() as u64)?;
+            left.iter().try_for_each(|&a| {
+                pairs.extend(right.iter().map(|&b| pair(a, b, near.distance)));
+                steps.add_some(&mut pending, right.len() as u64)
+            })
+        });
+        match added.and_then(|()| steps.add(pending)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                *refused = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })
+    // The reason of its own, if there is one.
+    .map_err(|error| lock(&found).1.take().unwrap_or(error))?;
+    let (mut pairs, _) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    radix::sort(&mut pairs, |pair| (pair.a as u64) << 32 | pair.b as u64);
+    Ok(pairs)
+}
+
+/// The clusters of fingerprints in any order, each there any number of times: a label for each, from 0 in the order of the
+/// clusters' first members. What a chain of fingerprints within `distance` bits connects, and what is equal, has one label. Takes
+/// no memory for pairs. The callback is told how many pairs of distinct fingerprints have been found.
+///
+/// ```
+/// let labels = simstore::join::label_clusters::<u64>(&[0b1111, 1 << 60, 0b0011, 0b1111, 0b0111], 1, None)?;
+/// assert_eq!(labels, [0, 1, 0, 0, 0]);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`visit_pairs`], but for the order; [`Error::Cancelled`].
+pub fn label_clusters<F: Fingerprint>(
+    fingerprints: &[F],
+    distance: u32,
+    progress: Option<&ProgressCallback>,
+) -> Result<Vec<u32>> {
+    const NONE: u32 = u32::MAX;
+    let positions = Positions::new(fingerprints)?;
+    let steps = Steps::new(progress, 0);
+    let components = Mutex::new(Components::new(positions.distinct.len()));
+    visit_pairs(&positions.distinct, distance, |near| {
+        let mut components = lock(&components);
+        near.iter().for_each(|pair| components.connect(pair.a, pair.b));
+        drop(components);
+        if steps.add(near.len() as u64).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    let mut components = components.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut labels = vec![NONE; fingerprints.len()];
+    for (number, group) in positions.groups().enumerate() {
+        let first = components.first(number) as u32;
+        group.iter().for_each(|&position| labels[position as usize] = first);
+    }
+    let (mut of_component, mut next) = (vec![NONE; positions.distinct.len()], 0);
+    for label in &mut labels {
+        let of_component = &mut of_component[*label as usize];
+        if *of_component == NONE {
+            *of_component = next;
+            next += 1;
+        }
+        *label = *of_component;
+    }
+    Ok(labels)
+}
+
+fn pair(a: u32, b: u32, distance: u32) -> Pair {
+    Pair { a: a.min(b) as usize, b: a.max(b) as usize, distance }
+}
+
+fn check_count(pairs: u64) -> Result<()> {
+    if pairs <= MOST_PAIRS {
+        return Ok(());
+    }
+    Err(Error::Refused(format!(
+        "there are {pairs} pairs or more, too many to hold: join each fingerprint once, or ask for the clusters alone"
+    )))
+}
+
+/// Where each fingerprint stands.
+struct Positions<F> {
+    /// The fingerprints, ascending, each once.
+    distinct: Vec<F>,
+    /// Where the positions of each begin; and their end.
+    starts: Vec<u32>,
+    /// Positions, by fingerprint, ascending for each.
+    positions: Vec<u32>,
+}
+
+impl<F: Fingerprint> Positions<F> {
+    fn new(fingerprints: &[F]) -> Result<Self> {
+        if fingerprints.len() >= u32::MAX as usize {
+            let message = "a self-join in memory takes at most 4,294,967,294 fingerprints".to_string();
+            return Err(Error::BadArgument(message));
+        }
+        threads::ensure_pool()?;
+        let mut order: Vec<(F, u32)> = fingerprints.iter().copied().zip(0..).collect();
+        radix::sort(&mut order, |(fingerprint, _)| fingerprint);
+        let (mut distinct, mut starts) = (Vec::new(), Vec::new());
+        for (at, group) in order.iter().enumerate() {
+            if distinct.last() != Some(&group.0) {
+                distinct.push(group.0);
+                starts.push(at as u32);
+            }
+        }
+        starts.push(order.len() as u32);
+        let positions = order.into_iter().map(|(_, position)| position).collect();
+        Ok(Positions { distinct, starts, positions })
+    }
+
+    /// The positions of a distinct fingerprint.
+    fn of(&self, number: usize) -> &[u32] {
+        &self.positions[self.starts[number] as usize..self.starts[number + 1] as usize]
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &[u32]> {
+        (0..self.distinct.len()).map(|number| self.of(number))
+    }
+}
