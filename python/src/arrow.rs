@@ -178,6 +178,10 @@ impl Table {
         Ok(Table { schema, batches: vec![batch] })
     }
 
+    pub(crate) fn of_batch(batch: RecordBatch) -> Table {
+        Table { schema: batch.schema(), batches: vec![batch] }
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }

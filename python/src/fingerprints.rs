@@ -29,6 +29,31 @@ pub(crate) enum Values {
     Bits128(Vec<u128>),
 }
 
+/// Fingerprints of one width that are all there, and where they stood.
+pub(crate) struct Present {
+    pub(crate) values: Values,
+    positions: Option<Vec<u32>>,
+}
+
+impl Present {
+    /// Where one of them stood among all.
+    pub(crate) fn position(&self, at: usize) -> usize {
+        self.positions.as_ref().map_or(at, |positions| positions[at] as usize)
+    }
+}
+
+impl From<Vec<u64>> for Values {
+    fn from(values: Vec<u64>) -> Values {
+        Values::Bits64(values)
+    }
+}
+
+impl From<Vec<u128>> for Values {
+    fn from(values: Vec<u128>) -> Values {
+        Values::Bits128(values)
+    }
+}
+
 /// Does the same with fingerprints of either width.
 macro_rules! each_width {
     ($values:expr, $one:pat => $result:expr) => {
@@ -41,7 +66,7 @@ macro_rules! each_width {
 pub(crate) use each_width;
 
 impl Fingerprints {
-    /// Reads an array: numpy's of unsigned integers of 64 bits, or of bytes in 16 columns; Arrow's of uint64 or 16 bytes;
+    /// Reads an array: numpy's of unsigned integers of 64 bits, or of bytes in 16 columns; Arrow's of uint64 or of 16 bytes each;
     /// any other iterable of ints, of 64 bits unless `bits` says 128.
     ///
     /// What is of another width than `bits` is refused.
@@ -63,6 +88,16 @@ impl Fingerprints {
         }
     }
 
+    /// Those that are there, without the others.
+    pub(crate) fn present(self) -> Present {
+        let Some(valid) = self.valid else { return Present { values: self.values, positions: None } };
+        let positions: Vec<u32> = valid.valid_indices().map(|at| at as u32).collect();
+        let values = each_width!(&self.values, values => {
+            positions.iter().map(|&at| values[at as usize]).collect::<Vec<_>>().into()
+        });
+        Present { values, positions: Some(positions) }
+    }
+
     /// The same, of which none may be missing.
     pub(crate) fn read_all(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Values> {
         let read = Fingerprints::read(object, bits)?;
@@ -81,11 +116,20 @@ impl Fingerprints {
     }
 
     pub(crate) fn len(&self) -> usize {
-        each_width!(&self.values, values => values.len())
+        self.values.len()
     }
 }
 
 impl Values {
+    pub(crate) fn len(&self) -> usize {
+        each_width!(self, values => values.len())
+    }
+
+    /// One of them, whatever the width.
+    pub(crate) fn get(&self, at: usize) -> u128 {
+        each_width!(self, values => values[at].to_u128())
+    }
+
     pub(crate) fn bits(&self) -> u32 {
         match self {
             Values::Bits64(_) => 64,
@@ -135,6 +179,24 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<Fingerprints>
                 (0..chunk.len()).map(move |at| if chunk.is_valid(at) { wide(chunk.value(at)) } else { 0 })
             };
             Values::Bits128(chunks.iter().flat_map(of_chunk).collect())
+        }
+        // Polars knows no bytes of a fixed number.
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            let mut values = Vec::with_capacity(len);
+            for chunk in chunks {
+                let chunk = arrow_cast::cast(chunk, &DataType::BinaryView)
+                    .map_err(|error| PyTypeError::new_err(error.to_string()))?;
+                for bytes in chunk.as_binary_view() {
+                    if let Some(bytes) = bytes.filter(|bytes| bytes.len() != 16) {
+                        let (at, len) = (values.len(), bytes.len());
+                        return Err(PyValueError::new_err(format!(
+                            "fingerprint {at} has {len} bytes: expected 16"
+                        )));
+                    }
+                    values.push(bytes.map_or(0, wide));
+                }
+            }
+            Values::Bits128(values)
         }
         _ => {
             return Err(PyTypeError::new_err(format!(

@@ -4,6 +4,10 @@
 use pyo3::prelude::*;
 
 mod arrow;
+mod batch;
+mod batches;
+mod builder;
+mod columns;
 mod compression;
 mod dedup;
 mod documents;
@@ -11,9 +15,15 @@ mod errors;
 mod evaluate;
 mod fingerprints;
 mod gate;
+mod join;
+mod matches;
 mod profile;
 mod results;
+mod rows;
+mod settings;
+mod snapshot;
 mod source;
+mod store;
 mod summary;
 mod texts;
 
@@ -23,6 +33,10 @@ mod _simstore {
     #[pymodule_export]
     use crate::arrow::{Array, Table};
     #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::builder::Builder;
+    #[pymodule_export]
     use crate::compression::{Compression, compression};
     #[pymodule_export]
     use crate::dedup::{Deduplication, dedup};
@@ -31,7 +45,15 @@ mod _simstore {
     #[pymodule_export]
     use crate::gate::Progress;
     #[pymodule_export]
+    use crate::join::{clusters, distance, self_join};
+    #[pymodule_export]
+    use crate::matches::Match;
+    #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
+    #[pymodule_export]
+    use crate::snapshot::Snapshot;
+    #[pymodule_export]
+    use crate::store::Store;
     #[pymodule_export]
     use crate::summary::Summary;
 

@@ -105,13 +105,13 @@ impl Profile {
 
     /// The name in its canonical form: what is the default is left out.
     #[getter]
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.inner.to_string()
     }
 
     /// Width of the fingerprints, in bits.
     #[getter]
-    fn bits(&self) -> u32 {
+    pub(crate) fn bits(&self) -> u32 {
         self.bits
     }
 

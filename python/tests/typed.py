@@ -1,5 +1,7 @@
 """A little of everything with its types: mypy reads it, and test_types.py runs it."""
 
+import tempfile
+from pathlib import Path
 from typing import assert_type
 
 import numpy as np
@@ -29,6 +31,32 @@ def use_jobs() -> None:
     evaluation = simstore.evaluate([("to be or not", "to be or not", True)], profiles=["words-1"], documents=2)
     assert_type(evaluation.recommended, dict[str, int | None])
     assert_type(simstore.compression([1, 2, 3]).floor, float)
+
+
+def use_stores() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with simstore.Store(f"{folder}/live", distance=4, durability="sync") as store:
+            store.insert_many(np.arange(3, dtype=np.uint64), range(3), ["a", None, "c"])
+            assert_type(store.insert_if_new(5, 1, "five"), list[simstore.Match])
+            assert store.delete_many([1], [1]).all()
+            with store.batch() as batch:
+                batch.insert(7, 7)
+            snapshot = store.snapshot()
+        assert_type(snapshot.query(5)[0].id, int | None)
+        table = snapshot.query_many(np.zeros(1, dtype=np.uint64), 0)
+        assert_type(table["fingerprint"], simstore.Array)
+        for rows in snapshot.iter_batches():
+            assert_type(rows, simstore.Table)
+        with simstore.Builder(Path(folder) / "built", bits=128, codec="gap") as builder:
+            builder.insert(5, 1)
+        assert_type(simstore.Snapshot(builder.path).verify(), list[Exception])
+
+
+def use_arrays() -> None:
+    assert_type(simstore.distance(1, 2), int)
+    assert simstore.distance([1, 2], 3).dtype == simstore.distance([1], [2]).dtype
+    assert simstore.clusters([1, None, 3]).tolist() == [0, 1, 0]
+    assert_type(simstore.self_join([1, 2], distance=1), simstore.Table)
 
 
 def use_errors() -> None:

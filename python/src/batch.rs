@@ -1,0 +1,155 @@
+//! Writes of a store that are done together.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::gate;
+use crate::rows::{Rows, id_of};
+use crate::store::Store;
+
+/// Writes that become visible and durable all at once, or not at all; made by `Store.batch`.
+///
+/// They are kept in memory until the end of the ``with`` block, where they are committed; after an exception nothing is written.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> with simstore.Store("pages") as store:
+/// ...     with store.batch() as batch:
+/// ...         batch.insert(0b1111, 1)
+/// ...         batch.mark("crawl", b"up to page 1")
+/// ...     store.snapshot().mark("crawl")
+/// b'up to page 1'
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Batch {
+    store: Py<Store>,
+    /// Locked under the GIL alone, and never for long. `None` when all is committed, or given up.
+    writes: Mutex<Option<Vec<Write>>>,
+}
+
+enum Write {
+    Insert { fingerprint: u128, id: u64, name: Option<String> },
+    Delete { fingerprint: u128, id: u64 },
+    Rows { rows: Rows, delete: bool },
+    Mark { key: String, value: Vec<u8> },
+}
+
+impl Batch {
+    pub(crate) fn new(store: Py<Store>) -> Batch {
+        Batch { store, writes: Mutex::new(Some(Vec::new())) }
+    }
+
+    fn writes(&self) -> MutexGuard<'_, Option<Vec<Write>>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, write: Write) -> PyResult<()> {
+        let mut writes = self.writes();
+        let writes =
+            writes.as_mut().ok_or_else(|| PyValueError::new_err("the batch has ended: begin another"))?;
+        writes.push(write);
+        Ok(())
+    }
+
+    fn rows(
+        &self,
+        fingerprints: &Bound<'_, PyAny>,
+        ids: &Bound<'_, PyAny>,
+        names: Option<&Bound<'_, PyAny>>,
+        delete: bool,
+    ) -> PyResult<()> {
+        let rows = Rows::read(fingerprints, ids, names, self.store.get().bits())?;
+        self.push(Write::Rows { rows, delete })
+    }
+}
+
+#[pymethods]
+impl Batch {
+    /// Adds a fingerprint with an id, and the name of its document if it has one.
+    #[pyo3(signature = (fingerprint, id, name=None))]
+    fn insert(
+        &self,
+        fingerprint: &Bound<'_, PyAny>,
+        id: &Bound<'_, PyAny>,
+        name: Option<String>,
+    ) -> PyResult<()> {
+        let (fingerprint, id) = (self.store.get().fingerprint(fingerprint)?, id_of(id)?);
+        self.push(Write::Insert { fingerprint, id, name })
+    }
+
+    /// Adds arrays of fingerprints and ids, as `Store.insert_many` takes them.
+    #[pyo3(signature = (fingerprints, ids, names=None))]
+    fn insert_many(
+        &self,
+        fingerprints: &Bound<'_, PyAny>,
+        ids: &Bound<'_, PyAny>,
+        names: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.rows(fingerprints, ids, names, false)
+    }
+
+    /// Removes a pair of fingerprint and id, whether it is there or not.
+    fn delete(&self, fingerprint: &Bound<'_, PyAny>, id: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (fingerprint, id) = (self.store.get().fingerprint(fingerprint)?, id_of(id)?);
+        self.push(Write::Delete { fingerprint, id })
+    }
+
+    /// Removes pairs of arrays of fingerprints and ids, whether they are there or not.
+    fn delete_many(&self, fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.rows(fingerprints, ids, None, true)
+    }
+
+    /// Keeps some bytes under a key, such as how much of an input has been read: it tells after a crash where to carry on.
+    ///
+    /// Parameters
+    /// ----------
+    /// key : str
+    /// value : bytes
+    ///     Up to 4 KiB each.
+    fn mark(&self, key: String, value: Vec<u8>) -> PyResult<()> {
+        self.push(Write::Mark { key, value })
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let writes = self.writes().take();
+        let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
+        let Some(writes) = writes.filter(|_| !failed) else { return Ok(()) };
+        let store = self.store.get();
+        let (open, durability) = (store.open()?, store.durability());
+        gate::long(py, |call| {
+            let mut transaction = open.store.transaction();
+            for write in &writes {
+                call.check()?;
+                match write {
+                    &Write::Insert { fingerprint, id, name: None } => transaction.insert(fingerprint, id)?,
+                    Write::Insert { fingerprint, id, name: Some(name) } => {
+                        transaction.insert_named(*fingerprint, *id, name)?;
+                    }
+                    &Write::Delete { fingerprint, id } => transaction.delete(fingerprint, id)?,
+                    Write::Rows { rows, delete: false } => {
+                        (0..rows.len()).try_for_each(|at| rows.insert(at, &mut transaction))?;
+                    }
+                    Write::Rows { rows, delete: true } => (0..rows.len()).try_for_each(|at| {
+                        let (fingerprint, id) = rows.pair(at);
+                        transaction.delete(fingerprint, id)
+                    })?,
+                    Write::Mark { key, value } => transaction.mark(key, value)?,
+                }
+            }
+            transaction.commit(durability)
+        })
+    }
+
+    /// How many calls are kept for the end.
+    fn __len__(&self) -> usize {
+        self.writes().as_ref().map_or(0, Vec::len)
+    }
+}

@@ -1,0 +1,129 @@
+//! All that is stored, a record batch at a time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use simstore::any::AnySnapshot;
+use simstore::store::Iter;
+use simstore::{Error, Fingerprint, Result};
+
+use crate::arrow::Table;
+use crate::columns::{ids_of, names_of};
+use crate::fingerprints::array_of;
+use crate::gate::{self, Call};
+
+/// Rows that are read between two questions whether to go on.
+const ROWS: usize = 1 << 14;
+
+/// Reads a store from its first fingerprint to its last.
+pub(crate) struct Reader {
+    snapshot: AnySnapshot,
+    entries: Entries,
+    size: usize,
+    schema: SchemaRef,
+    /// Whether rows were read that nobody got.
+    is_cut_off: bool,
+}
+
+enum Entries {
+    Bits64(Iter<u64>),
+    Bits128(Iter<u128>),
+}
+
+impl Reader {
+    /// A reader of `size` rows at a time.
+    pub(crate) fn new(snapshot: &AnySnapshot, size: usize) -> Reader {
+        let (entries, fingerprint) = match snapshot {
+            AnySnapshot::Bits64(one) => (Entries::Bits64(one.iter()), DataType::UInt64),
+            AnySnapshot::Bits128(one) => (Entries::Bits128(one.iter()), DataType::FixedSizeBinary(16)),
+        };
+        let columns = [("fingerprint", fingerprint), ("id", DataType::UInt64), ("name", DataType::LargeUtf8)];
+        let fields =
+            columns.into_iter().map(|(name, data_type)| Field::new(name, data_type, name != "fingerprint"));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Reader { snapshot: snapshot.clone(), entries, size, schema, is_cut_off: false }
+    }
+
+    pub(crate) fn schema_ref(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// The next rows, unless the call is not to go on; `None` at the end.
+    fn read(&mut self, call: Option<&Call>) -> Result<Option<RecordBatch>> {
+        if std::mem::replace(&mut self.is_cut_off, true) {
+            return Err(Error::Refused("reading was cut off before: begin again".to_owned()));
+        }
+        let (fingerprints, ids) = match &mut self.entries {
+            Entries::Bits64(entries) => columns(entries, self.size, call)?,
+            Entries::Bits128(entries) => columns(entries, self.size, call)?,
+        };
+        let names = names_of(&self.snapshot, &ids)?;
+        self.is_cut_off = false;
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        RecordBatch::try_new(self.schema_ref(), vec![fingerprints, ids_of(ids), names])
+            .map(Some)
+            .map_err(|error| Error::Bug(error.to_string()))
+    }
+}
+
+fn columns<F: Fingerprint>(
+    entries: &mut Iter<F>,
+    size: usize,
+    call: Option<&Call>,
+) -> Result<(ArrayRef, Vec<Option<u64>>)> {
+    let (mut fingerprints, mut ids) = (Vec::new(), Vec::new());
+    for entry in entries.take(size) {
+        let entry = entry?;
+        fingerprints.push(entry.fingerprint);
+        ids.push(entry.id);
+        if let Some(call) = call.filter(|_| ids.len() % ROWS == 0) {
+            call.check()?;
+        }
+    }
+    Ok((array_of(fingerprints.into_iter().map(Some)).values, ids))
+}
+
+impl Iterator for Reader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read(None).map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose()
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        self.schema_ref()
+    }
+}
+
+/// Iterates over the record batches of a store; made by `Snapshot.iter_batches`.
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Batches {
+    reader: Mutex<Reader>,
+}
+
+impl Batches {
+    pub(crate) fn new(reader: Reader) -> Batches {
+        Batches { reader: Mutex::new(reader) }
+    }
+}
+
+#[pymethods]
+impl Batches {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let mut reader = self.reader.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let reader = &mut *reader;
+        let batch = gate::long(py, |call| reader.read(Some(call)))?;
+        Ok(batch.map(Table::of_batch))
+    }
+}

@@ -1,0 +1,264 @@
+//! A store that is built in one go.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyString, PyTuple};
+use simstore::BuildOptions;
+use simstore::any::AnyBuilder;
+use simstore::progress::ProgressCallback;
+
+use crate::fingerprints::fingerprint;
+use crate::gate::{self, Call};
+use crate::rows::{Rows, id_of};
+use crate::settings::{codec_of, path_of, plan_of, profile_of};
+use crate::snapshot::Snapshot;
+
+/// Rows of an array that are inserted between two questions whether to go on.
+const ROWS: usize = 1 << 14;
+
+/// Builds a store from fingerprints in any order, in bounded memory: the smallest and fastest there is of so many.
+///
+/// The store appears when it is complete and durable, at the end of the ``with`` block or by `finish`; after an exception there is
+/// none, and a store that was to be replaced is as it was.
+///
+/// Parameters
+/// ----------
+/// path : str or os.PathLike
+///     The store's folder, which is not there, or empty.
+/// distance : int
+///     The largest distance that queries will ask for, in bits.
+/// bits : {64, 128}, optional
+///     Width of the fingerprints: that of ``profile``, or 64.
+/// codec : {"first-difference", "gap", "elias-fano"}, optional
+///     How fingerprints are compressed: "first-difference" by default. "gap" is smallest, "elias-fano" fastest to query.
+/// plan : str, optional
+///     Which tables are kept, as ``simstore plan`` lists them; "auto" by default.
+/// profile : Profile or str, optional
+///     How texts became fingerprints: kept with the store.
+/// memory : int, optional
+///     Memory for sorting, in bytes, beyond which temporary files in the store's folder are used: a quarter of the machine's.
+/// ids : bool
+///     Whether ids are kept.
+/// replace : bool
+///     Whether a store that is there is replaced, once the new one is complete; FileExistsError otherwise.
+///
+/// Raises
+/// ------
+/// FileExistsError
+///     If there is a store, or anything else.
+/// LockedError
+///     If the store is being written.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np, simstore
+/// >>> with simstore.Builder("pages") as builder:
+/// ...     builder.insert(0b1111, 1, "https://example.org/")
+/// ...     builder.insert_many(np.arange(10, 20, dtype=np.uint64), ids=np.arange(2, 12))
+/// >>> len(simstore.Snapshot("pages"))
+/// 10
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Builder {
+    /// `None` when it has ended. Whoever waits for it holds no GIL.
+    builder: Mutex<Option<AnyBuilder>>,
+    /// The call that is under way: what is told of progress.
+    call: Arc<Mutex<Option<Arc<Call>>>>,
+    path: PathBuf,
+    bits: u32,
+}
+
+impl Builder {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<AnyBuilder>> {
+        self.builder.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ended(&self) -> PyErr {
+        PyValueError::new_err(format!("the builder has ended: {}; begin another", self.path.display()))
+    }
+
+    /// Says whose progress is told from now on.
+    fn begin(&self, call: &Arc<Call>) {
+        *self.call.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(call));
+    }
+}
+
+/// Tells the call that is under way how far a build has come.
+fn callback(call: &Arc<Mutex<Option<Arc<Call>>>>) -> ProgressCallback {
+    let call = Arc::clone(call);
+    ProgressCallback::new(move |progress| {
+        let call = call.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        call.map_or(std::ops::ControlFlow::Continue(()), |call| {
+            call.step("fingerprints written", progress.done);
+            call.go_on()
+        })
+    })
+}
+
+#[pymethods]
+impl Builder {
+    #[new]
+    #[pyo3(signature = (path, *, distance=3, bits=None, codec=None, plan=None, profile=None, memory=None, ids=true, replace=false))]
+    #[expect(clippy::too_many_arguments, reason = "settings, by name")]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        distance: u32,
+        bits: Option<u32>,
+        codec: Option<&str>,
+        plan: Option<&str>,
+        profile: Option<&Bound<'_, PyAny>>,
+        memory: Option<u64>,
+        ids: bool,
+        replace: bool,
+    ) -> PyResult<Builder> {
+        let (profile, profile_bits) = profile_of(profile)?;
+        let bits = bits.or(profile_bits).unwrap_or(64);
+        let call = Arc::default();
+        let builder = gate::quick(py, || {
+            let options = BuildOptions {
+                distance,
+                codec: codec_of(codec)?.unwrap_or_default(),
+                plan: plan_of(plan)?.unwrap_or_default(),
+                profile: profile.unwrap_or_default(),
+                memory,
+                ids,
+                replace,
+                progress: Some(callback(&call)),
+                ..BuildOptions::default()
+            };
+            AnyBuilder::create(&path, bits, options)
+        })?;
+        Ok(Builder { builder: Mutex::new(Some(builder)), call, path, bits })
+    }
+
+    /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprint, id : int
+    /// name : str, optional
+    ///     The document's name, up to 64 KiB. Ids of named documents come in ascending order.
+    #[pyo3(signature = (fingerprint, id, name=None))]
+    fn insert(
+        &self,
+        py: Python<'_>,
+        fingerprint: &Bound<'_, PyAny>,
+        id: &Bound<'_, PyAny>,
+        name: Option<&str>,
+    ) -> PyResult<()> {
+        let (fingerprint, id) = (self.fingerprint(fingerprint)?, id_of(id)?);
+        let mut guard = self.lock(py);
+        let builder = guard.as_mut().ok_or_else(|| self.ended())?;
+        gate::quick(py, || match name {
+            Some(name) => builder.insert_named(fingerprint, id, name),
+            None => builder.insert(fingerprint, id),
+        })
+    }
+
+    /// Adds arrays of fingerprints and ids. A call that is interrupted or fails has inserted the first ones.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints : array_like, shape (n,)
+    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints.
+    /// ids : array_like, shape (n,)
+    ///     Ints from 0 to 2**64 - 1.
+    /// names : array_like of str or None, shape (n,), optional
+    ///     Ids of named documents come in ascending order.
+    #[pyo3(signature = (fingerprints, ids, names=None))]
+    fn insert_many(
+        &self,
+        py: Python<'_>,
+        fingerprints: &Bound<'_, PyAny>,
+        ids: &Bound<'_, PyAny>,
+        names: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let rows = Rows::read(fingerprints, ids, names, self.bits)?;
+        let mut guard = self.lock(py);
+        let builder = guard.as_mut().ok_or_else(|| self.ended())?;
+        gate::long(py, |call| {
+            self.begin(call);
+            (0..rows.len()).try_for_each(|at| {
+                if at % ROWS == 0 {
+                    call.check()?;
+                }
+                rows.build(at, builder)
+            })
+        })
+    }
+
+    /// Sorts, writes all files, and makes the store visible and durable. Interrupted, it leaves nothing.
+    ///
+    /// Parameters
+    /// ----------
+    /// progress : bool or callable, optional
+    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second. It counts fingerprints written, over
+    ///     all tables.
+    ///
+    /// Returns
+    /// -------
+    /// Snapshot
+    #[pyo3(signature = (*, progress=None))]
+    fn finish(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Snapshot> {
+        let builder = self.lock(py).take().ok_or_else(|| self.ended())?;
+        gate::told(py, progress, |call| {
+            self.begin(call);
+            builder.finish()
+        })
+        .map(Snapshot::new)
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let this = slf.get();
+        if this.lock(slf.py()).is_none() {
+            return Err(this.ended());
+        }
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
+        let builder = self.lock(py).take();
+        match builder {
+            Some(builder) if failed => gate::quick(py, || {
+                drop(builder);
+                Ok(())
+            }),
+            Some(builder) => gate::long(py, |call| {
+                self.begin(call);
+                builder.finish().map(drop)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The store's folder.
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        path_of(py, &self.path)
+    }
+
+    /// Width of the fingerprints, in bits: 64 or 128.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Builder('{}', bits={})", self.path.display(), self.bits)
+    }
+}
+
+impl Builder {
+    fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
+        match self.bits {
+            128 => fingerprint::<u128>(object),
+            _ => fingerprint::<u64>(object).map(u128::from),
+        }
+    }
+}

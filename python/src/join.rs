@@ -1,0 +1,207 @@
+//! Arrays of fingerprints: their pairs, their clusters, their distances.
+
+use std::sync::Arc;
+
+use arrow_array::{UInt8Array, UInt32Array};
+use numpy::PyArray1;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+use simstore::join::{join_positions, label_clusters};
+use simstore::{Fingerprint, Result};
+
+use crate::arrow::Table;
+use crate::fingerprints::{Fingerprints, Values, each_width, fingerprint};
+use crate::gate;
+use crate::rows::other_width;
+
+/// All pairs of elements whose fingerprints differ in no more than some bits, equal ones included.
+///
+/// Of n elements with the same fingerprint there are n (n - 1) / 2 pairs; `clusters` takes no memory for pairs.
+///
+/// Parameters
+/// ----------
+/// fingerprints : array_like, shape (n,)
+///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. A null is near
+///     nothing.
+/// distance : int
+///     In bits, up to 16 of 64, 32 of 128.
+/// bits : {64, 128}, optional
+///     Width of the fingerprints; needed for a list of ints of 128 bits alone.
+/// progress : bool or callable, optional
+///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+///
+/// Returns
+/// -------
+/// Table
+///     With columns a and b (uint32), the positions of the two with a < b, and distance (uint8); sorted by a, then b.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> simstore.self_join([0b1111, 1 << 40, 0b0111, 0b1111]).to_pylist()
+/// [{'a': 0, 'b': 2, 'distance': 1}, {'a': 0, 'b': 3, 'distance': 0}, {'a': 2, 'b': 3, 'distance': 1}]
+#[pyfunction]
+#[pyo3(signature = (fingerprints, distance=3, *, bits=None, progress=None))]
+pub(crate) fn self_join(
+    py: Python<'_>,
+    fingerprints: &Bound<'_, PyAny>,
+    distance: u32,
+    bits: Option<u32>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Table> {
+    let present = Fingerprints::read(fingerprints, bits)?.present();
+    let [a, b, distance] = gate::told(py, progress, |call| {
+        let told = call.callback("pairs");
+        let pairs = each_width!(&present.values, values => join_positions(values, distance, Some(&told)))?;
+        let position = |at| present.position(at) as u32;
+        let a = UInt32Array::from_iter_values(pairs.iter().map(|pair| position(pair.a)));
+        let b = UInt32Array::from_iter_values(pairs.iter().map(|pair| position(pair.b)));
+        let distance = UInt8Array::from_iter_values(pairs.iter().map(|pair| pair.distance as u8));
+        Ok([Arc::new(a) as arrow_array::ArrayRef, Arc::new(b), Arc::new(distance)])
+    })?;
+    Table::of_columns(vec![("a", a), ("b", b), ("distance", distance)])
+}
+
+/// A label for each element: those that a chain of fingerprints connects, each within some bits of the next, have the same.
+///
+/// Parameters
+/// ----------
+/// fingerprints, distance, bits, progress
+///     As for `self_join`. A null is near nothing, and has a label of its own.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of int64, shape (n,)
+///     Labels from 0, in the order of the clusters' first members.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> simstore.clusters([0b1111, 1 << 40, 0b0111, None, 0b1111])
+/// array([0, 1, 0, 2, 0])
+#[pyfunction]
+#[pyo3(signature = (fingerprints, distance=3, *, bits=None, progress=None))]
+pub(crate) fn clusters<'py>(
+    py: Python<'py>,
+    fingerprints: &Bound<'py, PyAny>,
+    distance: u32,
+    bits: Option<u32>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let fingerprints = Fingerprints::read(fingerprints, bits)?;
+    let (len, present) = (fingerprints.len(), fingerprints.present());
+    let labels = gate::told(py, progress, |call| {
+        let told = call.callback("pairs");
+        let labels = each_width!(&present.values, values => label_clusters(values, distance, Some(&told)))?;
+        Ok(with_missing(&labels, len, |at| present.position(at)))
+    })?;
+    Ok(PyArray1::from_vec(py, labels))
+}
+
+/// Labels of all elements, of those of some: the others have one each, in order.
+fn with_missing(labels: &[u32], len: usize, position: impl Fn(usize) -> usize) -> Vec<i64> {
+    let (mut all, mut next, mut of_label) = (Vec::with_capacity(len), 0_i64, Vec::new());
+    let mut take = || {
+        next += 1;
+        next - 1
+    };
+    for (at, &label) in labels.iter().enumerate() {
+        while all.len() < position(at) {
+            all.push(take());
+        }
+        // Labels come in order of their first members.
+        if label as usize == of_label.len() {
+            of_label.push(take());
+        }
+        all.push(of_label[label as usize]);
+    }
+    all.resize_with(len, take);
+    all
+}
+
+/// In how many bits fingerprints differ: the Hamming distance.
+///
+/// Parameters
+/// ----------
+/// a, b : int, or array_like of shape (n,)
+///     Two ints; two arrays of one length; or an array and an int, with which each element is compared. Of arrays none may be
+///     missing.
+/// bits : {64, 128}, optional
+///     Width of the fingerprints; needed for lists of ints of 128 bits alone.
+///
+/// Returns
+/// -------
+/// int, or numpy.ndarray of uint8, shape (n,)
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> simstore.distance(0b1111, 0b0110)
+/// 2
+/// >>> simstore.distance([0b1111, 0b0001], [0b0110, 0b0001])
+/// array([2, 0], dtype=uint8)
+#[pyfunction]
+#[pyo3(signature = (a, b, *, bits=None))]
+pub(crate) fn distance<'py>(
+    py: Python<'py>,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+    bits: Option<u32>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (a, b) = match (is_int(a)?, is_int(b)?) {
+        (true, true) => {
+            let (a, b) = (one(a, bits.unwrap_or(128))?, one(b, bits.unwrap_or(128))?);
+            return Ok(a.distance(b).into_pyobject(py)?.into_any());
+        }
+        (true, false) => (b, a),
+        _ => (a, b),
+    };
+    let a = Fingerprints::read_all(a, bits)?;
+    let distances = if is_int(b)? {
+        let b = one(b, a.bits())?;
+        gate::quick(py, || Ok(each_width!(&a, a => with_one(a, b))))
+    } else {
+        let b = Fingerprints::read_all(b, Some(a.bits()))?;
+        if a.len() != b.len() {
+            return Err(PyValueError::new_err(format!("arrays of {} and {} fingerprints", a.len(), b.len())));
+        }
+        gate::quick(py, || elementwise(&a, &b))
+    }?;
+    Ok(PyArray1::from_vec(py, distances).into_any())
+}
+
+fn elementwise(a: &Values, b: &Values) -> Result<Vec<u8>> {
+    match (a, b) {
+        (Values::Bits64(a), Values::Bits64(b)) => {
+            Ok(a.iter().zip(b).map(|(a, b)| a.distance(*b) as u8).collect())
+        }
+        (Values::Bits128(a), Values::Bits128(b)) => {
+            Ok(a.iter().zip(b).map(|(a, b)| a.distance(*b) as u8).collect())
+        }
+        _ => Err(other_width()),
+    }
+}
+
+fn with_one<F: Fingerprint>(fingerprints: &[F], one: u128) -> Vec<u8> {
+    fingerprints.iter().map(|fingerprint| fingerprint.distance(F::from_u128(one)) as u8).collect()
+}
+
+fn one(object: &Bound<'_, PyAny>, bits: u32) -> PyResult<u128> {
+    match bits {
+        64 => fingerprint::<u64>(object).map(u128::from),
+        128 => fingerprint::<u128>(object),
+        _ => Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
+    }
+}
+
+/// Whether it is a single number: an int, or one of numpy's.
+fn is_int(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if object.is_instance_of::<PyInt>() {
+        return Ok(true);
+    }
+    if object.is_none() {
+        return Err(PyTypeError::new_err("expected fingerprints, found None"));
+    }
+    Ok(object.hasattr("__index__")? && !object.hasattr("__len__")?)
+}

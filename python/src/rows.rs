@@ -1,0 +1,139 @@
+//! Arrays of what is stored: fingerprints, ids, names.
+
+use std::fmt::Display;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_cast::CastOptions;
+use arrow_schema::DataType;
+use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use simstore::any::{AnyBuilder, AnyTransaction};
+use simstore::{Error, Result};
+
+use crate::fingerprints::{Fingerprints, Values};
+use crate::texts::{Texts, arrow_array};
+
+/// Fingerprints with their ids, and names of some.
+pub(crate) struct Rows {
+    fingerprints: Values,
+    ids: Vec<u64>,
+    names: Option<Texts>,
+}
+
+impl Rows {
+    /// Reads arrays of one length, of which only names may be missing.
+    pub(crate) fn read(
+        fingerprints: &Bound<'_, PyAny>,
+        ids: &Bound<'_, PyAny>,
+        names: Option<&Bound<'_, PyAny>>,
+        bits: u32,
+    ) -> PyResult<Rows> {
+        let fingerprints = Fingerprints::read_all(fingerprints, Some(bits))?;
+        let ids = read_ids(ids)?;
+        let names = names.map(Texts::read).transpose()?;
+        let lengths = [Some(ids.len()), names.as_ref().map(Texts::len)];
+        for (what, len) in ["ids", "names"].into_iter().zip(lengths) {
+            if let Some(len) = len.filter(|&len| len != fingerprints.len()) {
+                let count = fingerprints.len();
+                return Err(PyValueError::new_err(format!(
+                    "there are {count} fingerprints, and {len} {what}"
+                )));
+            }
+        }
+        Ok(Rows { fingerprints, ids, names })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(crate) fn pair(&self, at: usize) -> (u128, u64) {
+        (self.fingerprints.get(at), self.ids[at])
+    }
+
+    pub(crate) fn name(&self, at: usize) -> Option<&str> {
+        self.names.as_ref().and_then(|names| names.get(at))
+    }
+
+    /// Adds one of them to a transaction.
+    pub(crate) fn insert(&self, at: usize, transaction: &mut AnyTransaction<'_>) -> Result<()> {
+        let (fingerprint, id) = self.pair(at);
+        match self.name(at) {
+            Some(name) => transaction.insert_named(fingerprint, id, name),
+            None => transaction.insert(fingerprint, id),
+        }
+    }
+
+    /// Adds one of them to a store that is built.
+    pub(crate) fn build(&self, at: usize, builder: &mut AnyBuilder) -> Result<()> {
+        let (fingerprint, id) = self.pair(at);
+        match self.name(at) {
+            Some(name) => builder.insert_named(fingerprint, id, name),
+            None => builder.insert(fingerprint, id),
+        }
+    }
+}
+
+/// Reads ids: an array or an iterable of ints that are not negative.
+pub(crate) fn read_ids(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    if let Ok(array) = object.cast::<PyUntypedArray>() {
+        return of_numpy(array);
+    }
+    if let Some(array) = arrow_array(object)? {
+        let chunks = array.into_chunked_array().map_err(PyErr::from)?;
+        if !chunks.data_type().is_integer() {
+            return Err(PyTypeError::new_err(format!("expected ids of ints, found {}", chunks.data_type())));
+        }
+        let mut ids = Vec::new();
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        for chunk in chunks.chunks() {
+            if chunk.null_count() > 0 {
+                return Err(PyValueError::new_err(format!(
+                    "{} ids are null: leave them out",
+                    chunk.null_count()
+                )));
+            }
+            let chunk = arrow_cast::cast_with_options(chunk, &DataType::UInt64, &strict)
+                .map_err(|error| PyValueError::new_err(format!("ids are 0 to 2**64 - 1: {error}")))?;
+            ids.extend_from_slice(chunk.as_primitive::<UInt64Type>().values());
+        }
+        return Ok(ids);
+    }
+    object.try_iter()?.map(|id| id_of(&id?)).collect()
+}
+
+fn of_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<u64>> {
+    let (dtype, shape) = (array.dtype(), array.shape());
+    let [_] = shape else {
+        return Err(PyTypeError::new_err(format!("expected ids of shape (n,), found {shape:?}")));
+    };
+    if let Ok(ids) = array.cast::<PyArrayDyn<u64>>() {
+        return Ok(ids.readonly().as_array().iter().copied().collect());
+    }
+    if let Ok(ids) = array.cast::<PyArrayDyn<i64>>() {
+        let ids = ids.readonly();
+        return ids.as_array().iter().map(|&id| u64::try_from(id).map_err(|_| no_id(id))).collect();
+    }
+    match dtype.kind() {
+        b'i' | b'u' | b'O' => array.call_method0("tolist")?.try_iter()?.map(|id| id_of(&id?)).collect(),
+        _ => Err(PyTypeError::new_err(format!("expected an array of ints as ids, found {dtype}"))),
+    }
+}
+
+/// A single id.
+pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    object.extract::<u64>().map_err(|error| {
+        if error.is_instance_of::<PyOverflowError>(object.py()) { no_id(object) } else { error }
+    })
+}
+
+fn no_id(id: impl Display) -> PyErr {
+    PyValueError::new_err(format!("{id} is no id: expected 0 to 2**64 - 1"))
+}
+
+/// Fingerprints of another width than the store's, which reading refuses.
+pub(crate) fn other_width() -> Error {
+    Error::Bug("fingerprints of another width have been read".to_owned())
+}

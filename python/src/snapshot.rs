@@ -1,0 +1,399 @@
+//! A store as it was at one moment.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::{ArrayRef, UInt8Array, UInt32Array};
+use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString};
+use rayon::prelude::*;
+use simstore::any::AnySnapshot;
+use simstore::batch::BatchMatch;
+use simstore::threads::ensure_pool;
+use simstore::{Fingerprint, Result};
+use simstore_corpus::describe::describe_store;
+
+use crate::arrow::{Array, Table, stream};
+use crate::batches::{Batches, Reader};
+use crate::columns::{ids_of, names_of};
+use crate::errors::exception;
+use crate::fingerprints::{Fingerprints, Values, array_of, fingerprint};
+use crate::gate::{self, Call};
+use crate::matches;
+use crate::rows::{id_of, other_width, read_ids};
+use crate::settings::path_of;
+
+/// Fingerprints that are looked up between two questions whether to go on.
+const LOOKED_UP: usize = 256;
+
+/// Does the same with what a snapshot and fingerprints of its width hold.
+macro_rules! of_one_width {
+    ($snapshot:expr, $values:expr, ($one:pat, $fingerprints:pat) => $result:expr) => {
+        match ($snapshot, $values) {
+            (AnySnapshot::Bits64($one), Values::Bits64($fingerprints)) => $result,
+            (AnySnapshot::Bits128($one), Values::Bits128($fingerprints)) => $result,
+            _ => Err(other_width()),
+        }
+    };
+}
+
+/// Does the same with a snapshot of any width.
+macro_rules! each {
+    ($snapshot:expr, $one:pat => $result:expr) => {
+        match $snapshot {
+            AnySnapshot::Bits64($one) => $result,
+            AnySnapshot::Bits128($one) => $result,
+        }
+    };
+}
+
+/// A store as it was at one moment: answers queries, from any number of threads, while another process may write to the store.
+///
+/// It is pickled by its path, so that ``multiprocessing`` and Spark can send it: the other process opens the store, and sees what
+/// was written to it by then, be it in segments or in the log.
+///
+/// It is an Arrow stream of all that is stored, with columns fingerprint, id and name, ascending by fingerprint, then id: read by
+/// ``duckdb.sql("from snapshot")``, ``polars.DataFrame(snapshot)``, ``pyarrow.RecordBatchReader.from_stream(snapshot)``.
+///
+/// Parameters
+/// ----------
+/// path : str or os.PathLike
+///     The store's folder.
+///
+/// Raises
+/// ------
+/// FileNotFoundError
+///     If there is nothing.
+/// NotAStoreError
+///     If there is something else.
+/// CorruptError
+///     If what is read at first is damaged; the rest is checked when it is read first, or by `verify`.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> with simstore.Builder("pages") as builder:
+/// ...     builder.insert_many([0b1111, 0b1110, 1 << 40], [1, 2, 3])
+/// >>> snapshot = simstore.Snapshot("pages")
+/// >>> [match.id for match in snapshot.query(0b1111)]
+/// [1, 2]
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Snapshot {
+    inner: AnySnapshot,
+}
+
+impl Snapshot {
+    pub(crate) fn new(inner: AnySnapshot) -> Snapshot {
+        Snapshot { inner }
+    }
+
+    fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
+        match self.inner.bits() {
+            128 => fingerprint::<u128>(object),
+            _ => fingerprint::<u64>(object).map(u128::from),
+        }
+    }
+
+    fn reader(&self, size: usize) -> Reader {
+        Reader::new(&self.inner, size)
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "a path is made of what it is called with")]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Snapshot> {
+        gate::quick(py, || AnySnapshot::open_settled(&path)).map(Snapshot::new)
+    }
+
+    /// What is stored within some bits of a fingerprint.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprint : int
+    /// distance : int, optional
+    ///     In bits; the store's own if not given, which is also the largest one.
+    ///
+    /// Returns
+    /// -------
+    /// list of Match
+    ///     One for each id, sorted by distance, then fingerprint, then id.
+    #[pyo3(signature = (fingerprint, distance=None))]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprint: &Bound<'py, PyAny>,
+        distance: Option<u32>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        each!(&self.inner, one => {
+            let fingerprint = crate::fingerprints::fingerprint(fingerprint)?;
+            matches::list(py, || one.query(fingerprint, distance.unwrap_or_else(|| one.distance())))
+        })
+    }
+
+    /// What is stored within some bits of each of many fingerprints, on all cores.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints : array_like, shape (n,)
+    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. A null matches
+    ///     nothing.
+    /// distance : int, optional
+    ///     In bits; the store's own if not given.
+    /// progress : bool or callable, optional
+    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     A row for each match, with columns query (uint32, its position in the array), fingerprint, distance (uint8), id (uint64)
+    ///     and name (string; both null where there is none), sorted by query, then as by `query`.
+    #[pyo3(signature = (fingerprints, distance=None, *, progress=None))]
+    fn query_many(
+        &self,
+        py: Python<'_>,
+        fingerprints: &Bound<'_, PyAny>,
+        distance: Option<u32>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        let queries = Fingerprints::read(fingerprints, Some(self.inner.bits()))?.present();
+        let distance = distance.unwrap_or_else(|| self.inner.distance());
+        let columns = gate::told(py, progress, |call| {
+            of_one_width!(&self.inner, &queries.values, (one, fingerprints) => {
+                let matches = one.batch_query_with(fingerprints, distance, &call.callback("matches"))?;
+                call.check()?;
+                columns(&self.inner, &matches, |query| queries.position(query))
+            })
+        })?;
+        Table::of_columns(columns)
+    }
+
+    /// Whether a fingerprint is stored; with an id, whether the pair is.
+    #[pyo3(signature = (fingerprint, id=None))]
+    fn contains(
+        &self,
+        py: Python<'_>,
+        fingerprint: &Bound<'_, PyAny>,
+        id: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let (fingerprint, id) = (self.fingerprint(fingerprint)?, id.map(id_of).transpose()?);
+        gate::quick(py, || match id {
+            Some(id) => self.inner.contains_pair(fingerprint, id),
+            None => self.inner.contains(fingerprint),
+        })
+    }
+
+    /// Which of many fingerprints are stored, on all cores.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints : array_like, shape (n,)
+    ///     As for `query_many`; a null is not stored.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of bool, shape (n,)
+    fn contains_many<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprints: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let queries = Fingerprints::read(fingerprints, Some(self.inner.bits()))?;
+        let stored = gate::long(py, |call| {
+            of_one_width!(&self.inner, &queries.values, (one, fingerprints) => {
+                let is_there = |at: usize| queries.valid.as_ref().is_none_or(|valid| valid.is_valid(at));
+                in_parallel(fingerprints, call, |at, fingerprint| Ok(is_there(at) && one.contains(fingerprint)?))
+            })
+        })?;
+        Ok(PyArray1::from_vec(py, stored))
+    }
+
+    fn __contains__(&self, py: Python<'_>, fingerprint: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.contains(py, fingerprint, None)
+    }
+
+    /// Number of fingerprints: an upper bound while some are in several segments, or deleted and not yet compacted.
+    fn __len__(&self) -> usize {
+        self.inner.len() as usize
+    }
+
+    /// The name of a document; None if it has none.
+    fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        let id = id_of(id)?;
+        gate::quick(py, || self.inner.name(id))
+    }
+
+    /// The names of documents.
+    ///
+    /// Parameters
+    /// ----------
+    /// ids : array_like of int, shape (n,)
+    ///
+    /// Returns
+    /// -------
+    /// Array
+    ///     Strings of shape (n,); null for those without a name.
+    fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
+        let ids: Vec<Option<u64>> = read_ids(ids)?.into_iter().map(Some).collect();
+        gate::long(py, |_| names_of(&self.inner, &ids)).map(Array::new)
+    }
+
+    /// What a writer keeps under a key, see `Batch.mark`; None if there is nothing.
+    fn mark<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(gate::quick(py, || self.inner.mark(key))?.map(|value| PyBytes::new(py, &value)))
+    }
+
+    /// All that is stored, some rows at a time, ascending by fingerprint, then id.
+    ///
+    /// Parameters
+    /// ----------
+    /// size : int
+    ///     Rows at a time, at the most.
+    ///
+    /// Returns
+    /// -------
+    /// iterator of Table
+    ///     With columns fingerprint, id (uint64) and name (string; both null where there is none).
+    #[pyo3(signature = (size=65536))]
+    fn iter_batches(&self, size: usize) -> PyResult<Batches> {
+        if size == 0 {
+            return Err(PyValueError::new_err("size is 0: expected 1 or more"));
+        }
+        Ok(Batches::new(self.reader(size)))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = self.reader(1).schema_ref();
+        Ok(pyo3_arrow::ffi::to_schema_pycapsule(py, schema.as_ref())?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        /// Rows at a time.
+        const SIZE: usize = 1 << 16;
+        stream(py, Box::new(self.reader(SIZE)), requested_schema)
+    }
+
+    /// Counts and sizes, and how the store was made: a dict of what ``simstore inspect --json`` tells of a store.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let described = each!(&self.inner, one => describe_store(one));
+        let json =
+            serde_json::to_string(&described).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(py.import("json")?.call_method1("loads", (json,))?.cast_into::<PyDict>()?)
+    }
+
+    /// The largest distance that queries may ask for, in bits.
+    #[getter]
+    fn distance(&self) -> u32 {
+        self.inner.distance()
+    }
+
+    /// Width of the fingerprints, in bits: 64 or 128.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.inner.bits()
+    }
+
+    /// How fingerprints are compressed.
+    #[getter]
+    fn codec(&self) -> &'static str {
+        self.inner.codec().name()
+    }
+
+    /// The name of the profile that made the fingerprints of texts; None if it is not told.
+    #[getter]
+    fn profile(&self) -> Option<&str> {
+        Some(self.inner.profile()).filter(|profile| !profile.is_empty())
+    }
+
+    /// The store's folder.
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        path_of(py, self.inner.path())
+    }
+
+    /// The newest state of the store.
+    fn refresh(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        gate::quick(py, || self.inner.refresh()).map(Snapshot::new)
+    }
+
+    /// Reads everything, and checks that it is intact: every checksum, every order, all tables, ids and names against one another.
+    ///
+    /// Parameters
+    /// ----------
+    /// progress : bool or callable, optional
+    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///
+    /// Returns
+    /// -------
+    /// list of Exception
+    ///     What is wrong, as `CorruptError`, which has ``path`` and ``offset``, or OSError; empty if the store is intact.
+    #[pyo3(signature = (*, progress=None))]
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let problems = gate::told(py, progress, |call| {
+            let mut problems = Vec::new();
+            self.inner.verify_with(&call.callback("fingerprints"), |error| problems.push(error))?;
+            Ok(problems)
+        })?;
+        PyList::new(py, problems.into_iter().map(|error| exception(py, error).into_value(py)))
+    }
+
+    fn __repr__(&self) -> String {
+        let path = self.inner.path().display();
+        format!("Snapshot('{path}', bits={}, distance={})", self.inner.bits(), self.inner.distance())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyString>,))> {
+        let path = absolute(slf.get().inner.path());
+        Ok((slf.get_type().into_any(), (path_of(slf.py(), &path)?,)))
+    }
+}
+
+/// The path as other processes have it, whatever folder they are in.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// The columns of the matches of a batch.
+fn columns<F: Fingerprint>(
+    snapshot: &AnySnapshot,
+    matches: &[BatchMatch<F>],
+    position: impl Fn(usize) -> usize,
+) -> Result<Vec<(&'static str, ArrayRef)>> {
+    let ids: Vec<Option<u64>> = matches.iter().map(|m| m.found.id).collect();
+    let names = names_of(snapshot, &ids)?;
+    let query = UInt32Array::from_iter_values(matches.iter().map(|m| position(m.query) as u32));
+    let distance = UInt8Array::from_iter_values(matches.iter().map(|m| m.found.distance as u8));
+    Ok(vec![
+        ("query", std::sync::Arc::new(query)),
+        ("fingerprint", array_of(matches.iter().map(|m| Some(m.found.fingerprint))).values),
+        ("distance", std::sync::Arc::new(distance)),
+        ("id", ids_of(ids)),
+        ("name", names),
+    ])
+}
+
+/// Does something with each fingerprint, on all cores.
+fn in_parallel<F: Fingerprint, T: Send>(
+    fingerprints: &[F],
+    call: &Call,
+    look: impl Fn(usize, F) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    ensure_pool()?;
+    let chunks = fingerprints.par_chunks(LOOKED_UP).enumerate().map(|(chunk, some)| {
+        call.check()?;
+        (chunk * LOOKED_UP..).zip(some).map(|(at, &one)| look(at, one)).collect::<Result<Vec<T>>>()
+    });
+    Ok(chunks.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}

@@ -1,0 +1,540 @@
+//! A store that is written to.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use numpy::PyArray1;
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+use simstore::any::{AnySnapshot, AnyStore};
+use simstore::store::CompactOptions;
+use simstore::{Durability, Insertion, Result, StoreOptions};
+
+use crate::batch::Batch;
+use crate::fingerprints::fingerprint;
+use crate::gate;
+use crate::matches;
+use crate::rows::{Rows, id_of};
+use crate::settings::{codec_of, path_of, plan_of, profile_of};
+use crate::snapshot::Snapshot;
+
+/// An array is written in transactions of about so many bytes of the log.
+const TRANSACTION: usize = 1 << 20;
+/// Pairs that are looked for, and deleted, in one transaction.
+const DELETED: usize = 1 << 12;
+/// How long a writer waits for others that share its sync.
+const GROUP: Duration = Duration::from_millis(2);
+/// How often a call that waits asks whether to go on.
+const WAITED: Duration = Duration::from_millis(50);
+
+/// A store on disk that takes inserts and deletes, from any number of threads, and answers queries meanwhile.
+///
+/// One process at a time may have a store open like this; any number may read it as a `Snapshot`. Use it as a context manager,
+/// or call `close()`: until then no other process can write to it.
+///
+/// Parameters
+/// ----------
+/// path : str or os.PathLike
+///     The store's folder; made if it is not there.
+/// distance : int, optional
+///     The largest distance that queries will ask for, in bits: 3 for a new store. Other settings that are given, too, must be
+///     those that a store has.
+/// bits : {64, 128}, optional
+///     Width of the fingerprints: that of ``profile``, or 64, for a new store.
+/// create : bool
+///     Whether a store is made where there is none; FileNotFoundError otherwise.
+/// codec : {"first-difference", "gap", "elias-fano"}, optional
+///     How fingerprints are compressed: "first-difference" for a new store. "gap" is smallest, "elias-fano" fastest to query.
+/// plan : str, optional
+///     Which tables are kept, as ``simstore plan`` lists them; "auto" for a new store.
+/// durability : {"os", "group", "sync"}
+///     When a write is acknowledged: when the operating system has it, so that it survives the end of this process; when it is
+///     on the disk, after waiting at most 2 ms for other threads to share the sync; when it is on the disk.
+/// profile : Profile or str, optional
+///     How texts become fingerprints: kept with the store.
+/// memory : int, optional
+///     Memory for sorting when segments are written, in bytes: a quarter of the machine's.
+/// ids : bool, optional
+///     Whether ids are kept; they are in a new store.
+///
+/// Raises
+/// ------
+/// LockedError
+///     If another process, or another `Store` of this one, has it open.
+/// NotAStoreError
+///     If there is something else.
+/// ValueError
+///     If the store has another setting than the one asked for.
+///
+/// Notes
+/// -----
+/// In a process that was forked after the store was opened, whatever writes or asks raises `Error` with code "forked": open it
+/// after the fork, or use a `Snapshot`. A store cannot be pickled, a `Snapshot` can.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> with simstore.Store("pages") as store:
+/// ...     store.insert(0b1111, 1, "https://example.org/")
+/// ...     store.insert_if_new(0b1110, 2)
+/// [Match(fingerprint=0xf, distance=1, id=1)]
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Store {
+    /// Locked under the GIL alone, and never for long: so nobody holds it when a process is forked.
+    held: Mutex<Option<Held>>,
+    path: PathBuf,
+    bits: u32,
+    durability: Durability,
+    process: u32,
+}
+
+/// An open store; and what tells when the last call that uses it has let it go.
+struct Held {
+    open: Arc<Open>,
+    closed: Receiver<()>,
+}
+
+/// An open store. Its fields are dropped in this order: whoever waits for the second waits for the first.
+pub(crate) struct Open {
+    pub(crate) store: AnyStore,
+    _closed: Sender<()>,
+}
+
+impl Store {
+    /// The store, for one call.
+    pub(crate) fn open(&self) -> PyResult<Arc<Open>> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().map(|held| Arc::clone(&held.open)).ok_or_else(|| {
+            PyValueError::new_err(format!("the store is closed: {}; open it again", self.path.display()))
+        })
+    }
+
+    fn snapshot_of(&self) -> PyResult<AnySnapshot> {
+        Ok(self.open()?.store.snapshot())
+    }
+
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// A single fingerprint of the store's width.
+    pub(crate) fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
+        match self.bits {
+            128 => fingerprint::<u128>(object),
+            _ => fingerprint::<u64>(object).map(u128::from),
+        }
+    }
+}
+
+impl Drop for Store {
+    /// A store that nobody has closed: other threads run while it is.
+    fn drop(&mut self) {
+        if let Some(held) = self.held.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            Python::attach(|py| py.detach(move || drop(held)));
+        }
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[new]
+    #[pyo3(signature = (path, *, distance=None, bits=None, create=true, codec=None, plan=None, durability="os", profile=None, memory=None, ids=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::needless_pass_by_value,
+        reason = "settings, by name; a path is made"
+    )]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        distance: Option<u32>,
+        bits: Option<u32>,
+        create: bool,
+        codec: Option<&str>,
+        plan: Option<&str>,
+        durability: &str,
+        profile: Option<&Bound<'_, PyAny>>,
+        memory: Option<u64>,
+        ids: Option<bool>,
+    ) -> PyResult<Store> {
+        let durability = match durability {
+            "os" => Durability::Os,
+            "group" => Durability::Group(GROUP),
+            "sync" => Durability::Sync,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "there is no durability `{durability}`; expected os, group or sync"
+                )));
+            }
+        };
+        let (profile, profile_bits) = profile_of(profile)?;
+        let (store, snapshot) = gate::quick(py, || {
+            let (codec, plan) = (codec_of(codec)?, plan_of(plan)?);
+            let options = StoreOptions {
+                create,
+                distance,
+                codec,
+                plan,
+                profile,
+                durability,
+                memory,
+                ids,
+                ..StoreOptions::default()
+            };
+            let store = AnyStore::open(&path, bits.or(profile_bits), options)?;
+            let snapshot = store.snapshot();
+            Ok((store, snapshot))
+        })?;
+        if let Some(torn) = store.torn_end() {
+            let torn = std::ffi::CString::new(torn.to_string().replace('\0', " ")).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &torn, 1)?;
+        }
+        let (sender, closed) = mpsc::channel();
+        let held = Held { open: Arc::new(Open { store, _closed: sender }), closed };
+        Ok(Store {
+            held: Mutex::new(Some(held)),
+            path: snapshot.path().to_path_buf(),
+            bits: snapshot.bits(),
+            durability,
+            process: std::process::id(),
+        })
+    }
+
+    /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprint, id : int
+    /// name : str, optional
+    ///     The document's name, up to 64 KiB; the newest one of an id counts.
+    #[pyo3(signature = (fingerprint, id, name=None))]
+    fn insert(
+        &self,
+        py: Python<'_>,
+        fingerprint: &Bound<'_, PyAny>,
+        id: &Bound<'_, PyAny>,
+        name: Option<&str>,
+    ) -> PyResult<()> {
+        let (open, fingerprint, id) = (self.open()?, self.fingerprint(fingerprint)?, id_of(id)?);
+        gate::quick(py, || match name {
+            Some(name) => open.store.insert_named(fingerprint, id, name),
+            None => open.store.insert(fingerprint, id),
+        })
+    }
+
+    /// Adds arrays of fingerprints and ids, in transactions of some 50,000 rows: readers see the first ones before the last. A call
+    /// that is interrupted or fails has inserted the first ones whole; calling it again changes nothing about these. For all or
+    /// none, see `batch`.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints : array_like, shape (n,)
+    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints.
+    /// ids : array_like, shape (n,)
+    ///     Ints from 0 to 2**64 - 1.
+    /// names : array_like of str or None, shape (n,), optional
+    /// progress : bool or callable, optional
+    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    #[pyo3(signature = (fingerprints, ids, names=None, *, progress=None))]
+    fn insert_many(
+        &self,
+        py: Python<'_>,
+        fingerprints: &Bound<'_, PyAny>,
+        ids: &Bound<'_, PyAny>,
+        names: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (open, rows) = (self.open()?, Rows::read(fingerprints, ids, names, self.bits)?);
+        gate::told(py, progress, |call| {
+            let mut at = 0;
+            while at < rows.len() {
+                call.check()?;
+                let mut transaction = open.store.transaction();
+                while at < rows.len() && transaction.bytes() < TRANSACTION {
+                    rows.insert(at, &mut transaction)?;
+                    at += 1;
+                }
+                transaction.commit(if at < rows.len() { Durability::Os } else { self.durability })?;
+                call.step("fingerprints", at as u64);
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds a fingerprint with an id, unless something within the store's distance is there: as one step, whatever other threads
+    /// do.
+    ///
+    /// Returns
+    /// -------
+    /// list of Match
+    ///     What is there, nearest first; empty if the fingerprint was inserted.
+    #[pyo3(signature = (fingerprint, id, name=None))]
+    fn insert_if_new<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprint: &Bound<'py, PyAny>,
+        id: &Bound<'py, PyAny>,
+        name: Option<&str>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (open, fingerprint, id) = (self.open()?, self.fingerprint(fingerprint)?, id_of(id)?);
+        let insertion = gate::quick(py, || {
+            let mut transaction = open.store.transaction();
+            match name {
+                Some(name) => transaction.insert_named(fingerprint, id, name)?,
+                None => transaction.insert(fingerprint, id)?,
+            }
+            transaction.commit_if_new(self.durability)
+        })?;
+        matches::list_of(
+            py,
+            match insertion {
+                Insertion::Inserted => Vec::new(),
+                Insertion::DuplicateOf(found) => found,
+            },
+        )
+    }
+
+    /// Adds arrays, in order, each element unless something within the store's distance is there: earlier ones of the same array
+    /// count. A call that is interrupted has done so with the first ones; calling it again would tell these as not new.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints, ids, names, progress
+    ///     As for `insert_many`.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of bool, shape (n,)
+    ///     Which were inserted.
+    #[pyo3(signature = (fingerprints, ids, names=None, *, progress=None))]
+    fn insert_many_if_new<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprints: &Bound<'py, PyAny>,
+        ids: &Bound<'py, PyAny>,
+        names: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let (open, rows) = (self.open()?, Rows::read(fingerprints, ids, names, self.bits)?);
+        let inserted = gate::told(py, progress, |call| {
+            let one = |at| {
+                call.check()?;
+                let mut transaction = open.store.transaction();
+                rows.insert(at, &mut transaction)?;
+                let insertion = transaction.commit_if_new(Durability::Os)?;
+                if at % DELETED == 0 {
+                    call.step("fingerprints", at as u64);
+                }
+                Ok(insertion == Insertion::Inserted)
+            };
+            let inserted = (0..rows.len()).map(one).collect::<Result<Vec<bool>>>()?;
+            if self.durability != Durability::Os {
+                open.store.sync()?;
+            }
+            Ok(inserted)
+        })?;
+        Ok(PyArray1::from_vec(py, inserted))
+    }
+
+    /// Removes a pair of fingerprint and id, if it is there; in a store without ids, the fingerprint.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     Whether it was there.
+    fn delete(
+        &self,
+        py: Python<'_>,
+        fingerprint: &Bound<'_, PyAny>,
+        id: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (open, fingerprint, id) = (self.open()?, self.fingerprint(fingerprint)?, id_of(id)?);
+        gate::quick(py, || open.store.delete(fingerprint, id))
+    }
+
+    /// Removes pairs of arrays of fingerprints and ids, some thousand in a transaction. A call that is interrupted has removed the
+    /// first ones.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of bool, shape (n,)
+    ///     Which were there; of a pair that comes twice, the first.
+    #[pyo3(signature = (fingerprints, ids, *, progress=None))]
+    fn delete_many<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprints: &Bound<'py, PyAny>,
+        ids: &Bound<'py, PyAny>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let (open, rows) = (self.open()?, Rows::read(fingerprints, ids, None, self.bits)?);
+        let deleted = gate::told(py, progress, |call| {
+            let mut deleted = Vec::with_capacity(rows.len());
+            while deleted.len() < rows.len() {
+                call.check()?;
+                let end = rows.len().min(deleted.len() + DELETED);
+                let pairs: Vec<(u128, u64)> = (deleted.len()..end).map(|at| rows.pair(at)).collect();
+                let durability = if end < rows.len() { Durability::Os } else { self.durability };
+                deleted.extend(open.store.delete_all(&pairs, durability)?);
+                call.step("fingerprints", end as u64);
+            }
+            Ok(deleted)
+        })?;
+        Ok(PyArray1::from_vec(py, deleted))
+    }
+
+    /// Writes that become visible and durable all at once, or not at all: ``with store.batch() as batch:`` commits at the end,
+    /// and writes nothing after an exception.
+    fn batch(slf: &Bound<'_, Self>) -> PyResult<Batch> {
+        slf.get().open()?;
+        Ok(Batch::new(slf.clone().unbind()))
+    }
+
+    /// What is stored within some bits of a fingerprint now.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprint : int
+    /// distance : int, optional
+    ///     In bits; the store's own if not given, which is also the largest one.
+    ///
+    /// Returns
+    /// -------
+    /// list of Match
+    ///     One for each id, sorted by distance, then fingerprint, then id.
+    #[pyo3(signature = (fingerprint, distance=None))]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprint: &Bound<'py, PyAny>,
+        distance: Option<u32>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (open, fingerprint) = (self.open()?, self.fingerprint(fingerprint)?);
+        matches::list(py, || {
+            let distance = distance.unwrap_or_else(|| open.store.snapshot().distance());
+            open.store.query(fingerprint, distance)
+        })
+    }
+
+    /// The store as it is now, which stays so while the store moves on, also after it is closed.
+    fn snapshot(&self) -> PyResult<Snapshot> {
+        Ok(Snapshot::new(self.snapshot_of()?))
+    }
+
+    /// Makes a segment of what is in the log, and waits for it: the next opening is quick then.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        let open = self.open()?;
+        gate::quick(py, || open.store.flush())
+    }
+
+    /// Makes all that has been written durable.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        let open = self.open()?;
+        gate::quick(py, || open.store.sync())
+    }
+
+    /// Merges all segments into one, and waits for it: queries are faster then, and what was deleted takes no space. Interrupted, it
+    /// leaves the store as it was.
+    ///
+    /// Parameters
+    /// ----------
+    /// distance : int, optional
+    ///     The largest distance that the store answers from then on, in bits: no smaller than now.
+    /// progress : bool or callable, optional
+    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    #[pyo3(signature = (distance=None, *, progress=None))]
+    fn compact(
+        &self,
+        py: Python<'_>,
+        distance: Option<u32>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let open = self.open()?;
+        gate::told(py, progress, |call| {
+            let progress = Some(call.callback("fingerprints"));
+            open.store.compact_with(&CompactOptions { distance, progress })
+        })
+    }
+
+    /// Closes the store, once calls of other threads that are under way have ended: what is written is durable then, and another
+    /// process can open it. A closed one is closed again without effect.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Held { open, closed }) = held else { return Ok(()) };
+        if self.process != std::process::id() {
+            // It belongs to the other process; nobody here ends the calls that were under way there.
+            return Ok(());
+        }
+        gate::long(py, move |call| {
+            drop(open);
+            while let Err(RecvTimeoutError::Timeout) = closed.recv_timeout(WAITED) {
+                call.check()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether it has been closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.get().open()?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+        let _ = exception;
+        self.close(py)
+    }
+
+    /// Number of fingerprints: an upper bound while some are in several segments, or deleted and not yet compacted.
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.snapshot_of()?.len() as usize)
+    }
+
+    fn __contains__(&self, py: Python<'_>, fingerprint: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (snapshot, fingerprint) = (self.snapshot_of()?, self.fingerprint(fingerprint)?);
+        gate::quick(py, || snapshot.contains(fingerprint))
+    }
+
+    /// The store's folder.
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        path_of(py, &self.path)
+    }
+
+    /// Width of the fingerprints, in bits: 64 or 128.
+    #[getter(bits)]
+    fn width(&self) -> u32 {
+        self.bits
+    }
+
+    /// The largest distance that queries may ask for, in bits.
+    #[getter]
+    fn distance(&self) -> PyResult<u32> {
+        Ok(self.snapshot_of()?.distance())
+    }
+
+    fn __repr__(&self) -> String {
+        let closed = if self.closed() { ", closed" } else { "" };
+        format!("Store('{}', bits={}{closed})", self.path.display(), self.bits)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!(
+            "a Store cannot be pickled: one process at a time writes to a store; send the path, or Snapshot('{}')",
+            self.path.display()
+        )))
+    }
+}

@@ -1,0 +1,115 @@
+"""Pairs, clusters and distances of arrays, against plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plain
+import simstore
+
+
+def rows(table):
+    return [(row["a"], row["b"], row["distance"]) for row in table.to_pylist()]
+
+
+def check(values, distance, bits):
+    array = plain.array(values, bits)
+    assert rows(simstore.self_join(array, distance)) == plain.pairs(values, distance, bits)
+    labels = simstore.clusters(array, distance)
+    assert labels.dtype == np.int64 and labels.tolist() == plain.labels(values, distance, bits)
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_pairs_and_clusters_are_those_of_the_plain_loop(bits, data):
+    values = data.draw(plain.fingerprints(bits), "values")
+    check(values, data.draw(st.integers(0, bits // 4), "distance"), bits)
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+def test_adversarial_sets(bits):
+    ones = 2**bits - 1
+    neighbours = [ones ^ (1 << bit) for bit in range(bits)]
+    for values in ([], [0], [ones], [0, ones], [7] * 200, neighbours, neighbours + [ones] + neighbours):
+        for distance in (0, 1, 2, 3, bits // 4):
+            check(values, distance, bits)
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+def test_a_larger_set(bits):
+    values = plain.random_fingerprints(1500, bits)
+    check(values, 3, bits)
+    found = simstore.self_join(plain.array(values, bits), 8)
+    assert rows(found) == plain.pairs(values, 8, bits)
+    assert [found[name].type for name in found.column_names] == ["uint32", "uint32", "uint8"]
+
+
+def test_nulls_are_near_nothing():
+    values = [None, 5, 5, None, 4, 1 << 50, None]
+    assert rows(simstore.self_join(values, 1)) == [(1, 2, 0), (1, 4, 1), (2, 4, 1)]
+    assert simstore.clusters(values, 1).tolist() == [0, 1, 1, 2, 1, 3, 4]
+    assert simstore.clusters([None, None]).tolist() == [0, 1]
+    fingerprints = simstore.Profile().fingerprints(["to be or not to be", "", "to be or not to be!"])
+    assert simstore.clusters(fingerprints).tolist() == [0, 1, 0]
+
+
+def test_progress_is_told_and_may_say_no():
+    values = np.arange(1 << 16, dtype=np.uint64)
+    told = []
+    simstore.clusters(values, 1, progress=told.append)
+    assert told[-1].step == "pairs" and told[-1].count == (1 << 16) * 16 // 2
+
+    def no(progress):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        simstore.self_join(values, 1, progress=no)
+
+
+def test_too_much_is_refused():
+    with pytest.raises(ValueError, match="distance"):
+        simstore.self_join([1, 2], 17)
+    with pytest.raises(ValueError, match="distance"):
+        simstore.clusters([1, 2], 17)
+    with pytest.raises(simstore.Error, match="4999950000 pairs") as raised:
+        simstore.self_join(np.zeros(100_000, dtype=np.uint64))
+    assert raised.value.code == "refused"
+    assert not simstore.clusters(np.zeros(100_000, dtype=np.uint64)).any()
+    with pytest.raises(ValueError, match="no fingerprint of 64 bits"):
+        simstore.self_join([1 << 64])
+    assert rows(simstore.self_join([1 << 64, 1 << 65], 2, bits=128)) == [(0, 1, 2)]
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_distances_are_those_of_the_plain_loop(bits, data):
+    values = data.draw(plain.fingerprints(bits), "values")
+    others = data.draw(st.permutations(values), "others")
+    a, b = plain.array(values, bits), plain.array(others, bits)
+    expected = [(x ^ y).bit_count() for x, y in zip(values, others)]
+    found = simstore.distance(a, b)
+    assert found.dtype == np.uint8 and found.tolist() == expected
+    assert simstore.distance(values, b, bits=bits).tolist() == expected
+    assert [simstore.distance(x, y) for x, y in zip(values, others)] == expected
+    if values:
+        to_one = [(x ^ others[0]).bit_count() for x in values]
+        assert simstore.distance(a, others[0]).tolist() == simstore.distance(others[0], a).tolist() == to_one
+
+
+def test_what_has_no_distance():
+    with pytest.raises(ValueError, match="arrays of 1 and 2 fingerprints"):
+        simstore.distance([1], [1, 2])
+    with pytest.raises(ValueError, match="fingerprint 1 is null"):
+        simstore.distance([1, None], [1, 2])
+    with pytest.raises(ValueError, match="expected fingerprints of 64 bits"):
+        simstore.distance(np.zeros(2, dtype=np.uint64), plain.array([1, 2], 128))
+    with pytest.raises(ValueError, match="no fingerprint"):
+        simstore.distance(1, -1)
+    with pytest.raises(ValueError, match="no fingerprint of 64 bits"):
+        simstore.distance(1 << 64, 1, bits=64)
+    with pytest.raises(TypeError):
+        simstore.distance(1, None)
+    assert simstore.distance(np.uint64(3), 0) == 2

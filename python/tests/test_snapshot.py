@@ -1,0 +1,243 @@
+"""Queries and reading of stores, against plain loops."""
+
+import json
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plain
+import simstore
+
+
+def build(path, stored, bits=64, **options):
+    with simstore.Builder(path, bits=bits, **options) as builder:
+        fingerprints, ids = zip(*stored) if stored else ([], [])
+        builder.insert_many(plain.array(fingerprints, bits), list(ids))
+    return simstore.Snapshot(path)
+
+
+def rows(table):
+    return [(row["query"], row["distance"], row["fingerprint"], row["id"]) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_queries_are_those_of_the_plain_loop(tmp_path_factory, bits, data):
+    distance = data.draw(st.integers(0, 6), "distance")
+    stored = [(f, i % 17) for i, f in enumerate(data.draw(plain.fingerprints(bits), "stored"))]
+    asked = data.draw(plain.fingerprints(bits, max_size=30), "asked")
+    path = tmp_path_factory.mktemp("built") / "store"
+    codec = data.draw(st.sampled_from(["first-difference", "gap", "elias-fano"]), "codec")
+    built = build(path, stored, bits, distance=distance, codec=codec)
+    with simstore.Store(path.parent / "live", bits=bits, distance=distance) as store:
+        half = len(stored) // 2
+        store.insert_many([f for f, _ in stored[:half]], [i for _, i in stored[:half]])
+        store.flush()
+        for fingerprint, id in stored[half:]:
+            store.insert(fingerprint, id)
+        live = store.snapshot()
+    for snapshot in (built, live):
+        expected = plain.matches(stored, asked, distance, bits)
+        assert rows(snapshot.query_many(plain.array(asked, bits))) == expected
+        single = [(q, *m) for q, asked_for in enumerate(asked) for m in snapshot.query(asked_for)]
+        assert [(q, d, f, i) for q, f, d, i in single] == expected
+        if distance > 0:
+            nearer = plain.matches(stored, asked, distance - 1, bits)
+            assert rows(snapshot.query_many(asked, distance - 1)) == nearer
+        there = {f for f, _ in stored}
+        assert snapshot.contains_many(asked).tolist() == [f in there for f in asked]
+        assert all((f in snapshot) == (f in there) for f in asked)
+        read = [(r["fingerprint"], r["id"]) for t in snapshot.iter_batches(7) for r in t.to_pylist()]
+        assert read == sorted(set(stored))
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+def test_many_queries_of_a_larger_store(tmp_path, bits):
+    values = plain.random_fingerprints(6000, bits)
+    stored = [(f, i) for i, f in enumerate(values)]
+    snapshot = build(tmp_path / "store", stored, bits)
+    asked = [f ^ (1 << at % bits) for at, f in enumerate(values[::30])]
+    assert rows(snapshot.query_many(asked)) == plain.matches(stored, asked, 3, bits)
+    assert len(snapshot) == len(set(values)) == snapshot.stats["fingerprints"]
+
+
+def test_a_match_is_its_parts(tmp_path):
+    snapshot = build(tmp_path / "store", [(0b1111, 7), (0b1101, 9)])
+    nearest, other = snapshot.query(np.uint64(0b1110), 2)
+    assert (nearest.fingerprint, nearest.distance, nearest.id) == (0b1111, 1, 7)
+    assert repr(other) == "Match(fingerprint=0xd, distance=2, id=9)"
+    fingerprint, distance, id = other
+    assert simstore.Match(fingerprint, distance, id) == other != nearest
+    assert len({nearest, other, simstore.Match(0b1111, 1, 7)}) == 2
+    assert pickle.loads(pickle.dumps(nearest)) == nearest
+    with pytest.raises(AttributeError):
+        nearest.id = 3
+
+
+def test_nulls_match_nothing(tmp_path):
+    snapshot = build(tmp_path / "store", [(0, 1), (5, 2)])
+    assert rows(snapshot.query_many([None, 5, None, 0], 0)) == [(1, 0, 5, 2), (3, 0, 0, 1)]
+    assert snapshot.contains_many([None, 5]).tolist() == [False, True]
+    fingerprints = simstore.Profile().fingerprints(["", "to be or not to be"])
+    assert len(snapshot.query_many(fingerprints, 0)) == 0
+
+
+def test_names_are_looked_up(tmp_path):
+    with simstore.Builder(tmp_path / "store") as builder:
+        builder.insert_many([8, 8, 9], [1, 2, 5], ["one", None, "近似"])
+    snapshot = simstore.Snapshot(tmp_path / "store")
+    assert snapshot.query_many([9, 8], 0)["name"].to_pylist() == ["近似", "one", None]
+    assert (snapshot.name(5), snapshot.name(2), snapshot.name(77)) == ("近似", None, None)
+    assert snapshot.names([5, 77, 1, 5]).to_pylist() == ["近似", None, "one", "近似"]
+    assert [row["name"] for table in snapshot.iter_batches() for row in table.to_pylist()] == ["one", None, "近似"]
+    assert snapshot.contains(8, 2) and not snapshot.contains(8, 5)
+
+
+def test_a_store_without_ids(tmp_path):
+    with simstore.Builder(tmp_path / "store", ids=False) as builder:
+        builder.insert_many([3, 0xFF << 50], [0, 0])
+    snapshot = simstore.Snapshot(tmp_path / "store")
+    assert [tuple(match) for match in snapshot.query(3)] == [(3, 0, None)]
+    assert snapshot.query_many([3]).to_pylist() == [
+        {"query": 0, "fingerprint": 3, "distance": 0, "id": None, "name": None}
+    ]
+
+
+def test_an_empty_store(tmp_path):
+    snapshot = build(tmp_path / "store", [])
+    assert len(snapshot) == 0 and snapshot.query(0) == [] and 0 not in snapshot
+    assert len(snapshot.query_many(np.arange(10, dtype=np.uint64))) == 0
+    assert list(snapshot.iter_batches()) == [] and snapshot.verify() == []
+    assert len(snapshot.query_many(np.zeros(0, dtype=np.uint64))) == 0
+
+
+def test_a_snapshot_stays_as_it_is(tmp_path):
+    with simstore.Store(tmp_path / "store") as store:
+        store.insert(1, 1)
+        before = store.snapshot()
+        store.insert(1 << 20, 2)
+        reader = simstore.Snapshot(tmp_path / "store")
+        store.delete(1, 1)
+        store.compact()
+    assert [tuple(match) for match in before.query(1)] == [(1, 0, 1)]
+    assert (1 << 20) not in before and 1 in before
+    assert reader.contains_many([1, 1 << 20]).tolist() == [True, True]
+    assert reader.refresh().contains_many([1, 1 << 20]).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+def test_it_is_pickled_by_its_path(tmp_path, monkeypatch, bits):
+    monkeypatch.chdir(tmp_path)
+    snapshot = build("store", [(5, 1)], bits)
+    sent = pickle.dumps(snapshot)
+    monkeypatch.chdir("/")
+    copy = pickle.loads(sent)
+    assert copy.path == str(tmp_path / "store") and copy.bits == bits and 5 in copy
+    with simstore.Store(tmp_path / "live", bits=bits) as store:
+        store.insert(6, 1)
+        copy = pickle.loads(pickle.dumps(store.snapshot()))
+        assert 6 in copy
+
+
+def test_what_a_store_is(tmp_path):
+    profile = simstore.Profile("words-3")
+    snapshot = build(tmp_path / "store", [(5, 1)], distance=4, codec="gap", profile=profile, plan="probe-2")
+    stats = snapshot.stats
+    assert (snapshot.distance, snapshot.bits, snapshot.codec, snapshot.profile) == (4, 64, "gap", "words-3")
+    assert (stats["distance"], stats["bits"], stats["codec"], stats["profile"]) == (4, 64, "gap", "words-3")
+    assert (stats["fingerprints"], stats["ids"], stats["segments"], stats["plan"]) == (1, 1, 1, "probe-2")
+    assert snapshot.path == str(tmp_path / "store")
+    assert repr(snapshot) == f"Snapshot('{tmp_path}/store', bits=64, distance=4)"
+    told = subprocess.run(
+        [plain.binary(), "inspect", "--json", snapshot.path], capture_output=True, check=True, text=True
+    )
+    assert json.loads(told.stdout.splitlines()[0]) == stats
+    assert build(tmp_path / "other", [(5, 1)]).profile is None
+
+
+def test_what_cannot_be_is_refused(tmp_path):
+    snapshot = build(tmp_path / "store", [(5, 1)])
+    with pytest.raises(ValueError, match="distance 4 is more than this store can answer"):
+        snapshot.query(5, 4)
+    with pytest.raises(ValueError, match="distance 4"):
+        snapshot.query_many([5], 4)
+    for wrong in (-1, 2**64):
+        with pytest.raises(ValueError, match="no fingerprint of 64 bits"):
+            snapshot.query(wrong)
+    with pytest.raises(TypeError, match="a fingerprint is an int, not str"):
+        snapshot.query("5")
+    with pytest.raises(ValueError, match="expected fingerprints of 64 bits"):
+        snapshot.query_many(plain.array([5], 128))
+    with pytest.raises(TypeError, match="float64"):
+        snapshot.query_many(np.array([5.0]))
+    with pytest.raises(ValueError, match="size is 0"):
+        snapshot.iter_batches(0)
+    with pytest.raises(ValueError, match="no id"):
+        snapshot.name(-1)
+
+
+def test_there_is_no_store(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        simstore.Snapshot(tmp_path / "nothing")
+    assert raised.value.filename == str(tmp_path / "nothing")
+    with pytest.raises(simstore.NotAStoreError):
+        simstore.Snapshot(tmp_path)
+    file = tmp_path / "file"
+    file.write_text("text")
+    with pytest.raises(simstore.NotAStoreError, match="a store is a folder"):
+        simstore.Snapshot(file)
+
+
+def test_damage_is_told(tmp_path):
+    path = tmp_path / "store"
+    build(path, [(f, i) for i, f in enumerate(plain.random_fingerprints(3000, 64))])
+    table = next(file for file in sorted(path.iterdir()) if file.suffix == ".table")
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 4
+    table.write_bytes(data)
+    snapshot = simstore.Snapshot(path)
+    problems = snapshot.verify()
+    assert problems and all(isinstance(problem, simstore.CorruptError) for problem in problems)
+    assert problems[0].path == str(table) and 0 < problems[0].offset < len(data)
+    with pytest.raises(simstore.CorruptError) as raised:
+        sum(len(batch) for batch in snapshot.iter_batches())
+    assert (raised.value.path, raised.value.code) == (str(table), "corrupt")
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert (copy.path, copy.offset, str(copy)) == (str(table), raised.value.offset, str(raised.value))
+    (path / "MANIFEST").write_bytes(b"nothing of the kind")
+    with pytest.raises(simstore.CorruptError):
+        simstore.Snapshot(path)
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+def test_libraries_read_a_table_and_a_store(tmp_path, bits):
+    duckdb, pandas, polars, pyarrow = map(plain.optional, ("duckdb", "pandas", "polars", "pyarrow"))
+    values = sorted(set(plain.random_fingerprints(300, bits)))
+    with simstore.Builder(tmp_path / "store", bits=bits) as builder:
+        builder.insert_many(values, range(len(values)), [f"document {i}" for i in range(len(values))])
+    snapshot = simstore.Snapshot(tmp_path / "store")
+    expected = values if bits == 64 else [value.to_bytes(16, "big") for value in values]
+
+    frame = polars.DataFrame(snapshot)
+    assert frame["fingerprint"].to_list() == expected and frame["name"][3] == "document 3"
+    assert pyarrow.RecordBatchReader.from_stream(snapshot).read_all()["id"].to_pylist() == list(range(len(values)))
+    assert duckdb.sql("select count(*), max(id), min(name) from snapshot").fetchall()[0] == (
+        len(values), len(values) - 1, "document 0",
+    )
+    read = pandas.DataFrame.from_arrow(snapshot)
+    assert read["name"].tolist() == [f"document {i}" for i in range(len(values))]
+
+    found = snapshot.query_many(values, 0)
+    ids = list(range(len(values)))
+    assert polars.DataFrame(found)["id"].to_list() == ids
+    assert pyarrow.table(found)["fingerprint"].to_pylist() == expected
+    assert duckdb.sql("select sum(distance), count(distinct name) from found").fetchall()[0] == (0, len(values))
+    assert found.to_pandas()["id"].tolist() == ids
+    # And give fingerprints back.
+    for given in (frame["fingerprint"], pyarrow.table(found)["fingerprint"], found["fingerprint"]):
+        assert snapshot.query_many(given, 0)["id"].to_pylist() == ids
