@@ -356,11 +356,16 @@ fn warn(py: Python<'_>, call: &Call) -> PyResult<()> {
             log.call_method1("info", ("%s", said))?;
             continue;
         }
-        let category = py.import("simstore.errors")?.getattr("SimstoreWarning")?;
-        let said = CString::new(said.replace('\0', " ")).unwrap_or_default();
-        PyErr::warn(py, &category, &said, 1)?;
+        warn_of(py, &said)?;
     }
     Ok(())
+}
+
+/// Warns of what may not be as it was meant.
+pub(crate) fn warn_of(py: Python<'_>, said: &str) -> PyResult<()> {
+    let category = py.import("simstore.errors")?.getattr("SimstoreWarning")?;
+    let said = CString::new(said.replace('\0', " ")).unwrap_or_default();
+    PyErr::warn(py, &category, &said, 1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

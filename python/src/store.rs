@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use numpy::PyArray1;
-use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use simstore::any::{AnySnapshot, AnyStore};
@@ -193,8 +193,7 @@ impl Store {
             Ok((store, snapshot))
         })?;
         if let Some(torn) = store.torn_end() {
-            let torn = std::ffi::CString::new(torn.to_string().replace('\0', " ")).unwrap_or_default();
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &torn, 1)?;
+            gate::warn_of(py, &torn.to_string())?;
         }
         let (sender, closed) = mpsc::channel();
         let held = Held { open: Arc::new(Open { store, _closed: sender }), closed };

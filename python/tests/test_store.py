@@ -262,6 +262,6 @@ def test_a_torn_log_is_told(tmp_path):
     problem, = simstore.Snapshot(path).verify()
     assert isinstance(problem, simstore.CorruptError) and problem.code == "torn-end"
     assert (problem.path, problem.offset) == (str(log), len(data))
-    with pytest.warns(UserWarning, match="a torn end: the last 4 bytes"):
+    with pytest.warns(simstore.SimstoreWarning, match="a torn end: the last 4 bytes"):
         simstore.Store(path).close()
     assert simstore.Snapshot(path).verify() == []
