@@ -1,9 +1,12 @@
-"""The code of the pages prints what they say."""
+"""The code of the pages prints what they say, and the notebook is the guide."""
+
+import subprocess
+import sys
 
 import pytest
 from pages import ROOT, run, steps
 
-PAGES = [ROOT / "python/PYPI.md"]
+PAGES = [ROOT / "python/PYPI.md", ROOT / "docs/python.md"]
 STEPS = [pytest.param(text, id=f"{page.stem}: {name}") for page in PAGES for name, text in steps(page).items()]
 
 
@@ -13,3 +16,14 @@ def test_page(step, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     run(step)
+
+
+def test_the_notebook_shows_what_it_did(monkeypatch):
+    # Pictures go into it.
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/notebook.py", "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    notebook = (ROOT / "docs/python.ipynb").read_bytes()
+    assert notebook.count(b"image/png") == 2 and len(notebook) < 300_000
