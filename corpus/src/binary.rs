@@ -89,7 +89,7 @@ pub(crate) fn refusal(head: &[u8], is_said_to_be_text: bool) -> Option<String> {
     }
     Some(format!(
         "looks like binary data: {controls} of its first {} bytes are control characters; if it is text, name its \
-         --encoding or --format",
+         option `encoding` or option `format`",
         head.len()
     ))
 }

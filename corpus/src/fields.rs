@@ -76,5 +76,5 @@ pub(crate) fn listed(names: &[String]) -> String {
 
 /// The reason why an annotation cannot have this name.
 pub(crate) fn is_taken(field: &str, name: &str) -> String {
-    format!("there is a {field} `{name}` already; give the annotation another name (`--cluster-field`)")
+    format!("there is a {field} `{name}` already; give the annotation another name (option `cluster_field`)")
 }

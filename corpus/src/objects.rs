@@ -168,7 +168,7 @@ impl Objects {
             names => listed(names),
         };
         self.input.bad(format!(
-            "no text field `{fields}` in the {of}{} of the file; this one has {there}: --text-field names one{rest}",
+            "no text field `{fields}` in the {of}{} of the file; this one has {there}: option `text_field` names one{rest}",
             if without.objects == 1 { "one document".to_owned() } else { format!("{} documents", without.objects) },
         ))
     }

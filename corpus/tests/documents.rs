@@ -268,7 +268,7 @@ fn null_and_missing_texts_are_empty() {
 fn a_text_field_that_no_document_has() {
     let folder = Folder::new();
     let line = "{\"id\": 7, \"txt\": \"a\", \"meta\": {\"url\": \"u\"}}\n";
-    let there = "this one has `id`, `meta.url`, `txt`: --text-field names one";
+    let there = "this one has `id`, `meta.url`, `txt`: option `text_field` names one";
     for (count, said) in [
         (1, format!("a.jsonl:2: no text field `text` in the one document of the file; {there}")),
         (999, format!("a.jsonl:2: no text field `text` in the 999 documents of the file; {there}")),

@@ -44,7 +44,7 @@ fn lines_in_another_encoding_are_named() {
                 let read = texts(&path, "auto");
                 let last = read.last().unwrap().as_ref().unwrap_err();
                 assert!(
-                    last.contains(&format!("it looks like {label}: --encoding {label} reads it so")),
+                    last.contains(&format!("it looks like {label}: option `encoding` {label} reads it so")),
                     "{last}"
                 );
                 assert_eq!(read.iter().filter(|text| text.is_err()).count(), 1);

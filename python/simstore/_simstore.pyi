@@ -141,6 +141,8 @@ class Evaluation:
 
 @final
 class Summary:
+    def get(self, key: str, default: Any = None) -> Any: ...
+    def items(self) -> list[tuple[str, Any]]: ...
     def keys(self) -> list[str]: ...
     def values(self) -> list[Any]: ...
     def __contains__(self, key: object, /) -> bool: ...
@@ -354,6 +356,7 @@ def dedup(
     add: bool = False,
     again: bool = False,
     resume: _Path | None = None,
+    shard: str | None = None,
     memory: int | str | None = None,
     temporary: _Path | None = None,
     text: str | Sequence[str] | None = None,

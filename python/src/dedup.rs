@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use serde_json::json;
-use simstore_corpus::dedup::{self as job, Answer, ClusterBy, Files, Options, Question, Source};
+use simstore_corpus::dedup::{self as job, Answer, ClusterBy, Files, Options, Question, Shard, Source};
 use simstore_corpus::numbers::{count_of, parse_bytes};
 use simstore_corpus::{DocumentOptions, Inputs, Notice};
 use simstore_text::Resources;
@@ -19,8 +19,8 @@ use crate::documents::Handed;
 use crate::fingerprints::each_width;
 use crate::gate::{self, Call};
 use crate::profile::Profile;
-use crate::results::{Results, RowNumbers};
-use crate::source::{FieldNames, Given};
+use crate::results::{Large, Results, RowNumbers};
+use crate::source::{FieldNames, Given, text_at};
 use crate::summary::Summary;
 
 /// What `dedup` has found.
@@ -42,19 +42,14 @@ use crate::summary::Summary;
 ///     The numbers of the whole.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Deduplication {
-    /// Of a run that was finished before, nothing is known.
-    results: Option<Results>,
+    /// Or why nothing is known.
+    results: Result<Results, &'static str>,
     summary: Py<Summary>,
 }
 
 impl Deduplication {
     fn results(&self) -> PyResult<&Results> {
-        self.results.as_ref().ok_or_else(|| {
-            PyAttributeError::new_err(
-                "the same run has added its documents to the store before, and cannot tell again which were new: again=True \
-                 compares with the store as it is now",
-            )
-        })
+        self.results.as_ref().map_err(|&why| PyAttributeError::new_err(why))
     }
 }
 
@@ -112,13 +107,13 @@ impl Deduplication {
         let summary = self.summary.get();
         let count = |key: &str| summary.values().get(key).and_then(serde_json::Value::as_u64).unwrap_or(0);
         match &self.results {
-            Some(_) => format!(
+            Ok(_) => format!(
                 "Deduplication({}, {}, {} kept)",
                 count_of(count("documents"), "document"),
                 count_of(count("clusters"), "cluster"),
                 count("kept")
             ),
-            None => format!("Deduplication({}, added before)", count_of(count("documents"), "document")),
+            Err(_) => format!("Deduplication({})", self.summary.get().said()),
         }
     }
 
@@ -145,10 +140,14 @@ impl Deduplication {
             }
         }
         html += "</tbody></table>";
-        if let Some(results) = self.results.as_ref().filter(|results| !results.marks.largest.is_empty()) {
-            html += "<table><thead><tr><th>largest clusters</th><th>documents</th></tr></thead><tbody>";
-            for (documents, representative) in &results.marks.largest {
-                html += &format!("<tr><td>{}</td><td>{documents}</td></tr>", escaped(representative));
+        if let Ok(results) = &self.results
+            && !results.marks.largest.is_empty()
+        {
+            html +=
+                "<table><thead><tr><th>largest clusters</th><th>documents</th><th></th></tr></thead><tbody>";
+            for Large { documents, id, text, .. } in &results.marks.largest {
+                let text = text.as_deref().unwrap_or_default();
+                html += &format!("<tr><td>{}</td><td>{documents}</td><td>{text}</td></tr>", escaped(id));
             }
             html += "</tbody></table>";
         }
@@ -201,6 +200,8 @@ pub(crate) fn escaped(text: &str) -> String {
 ///     before. Store and files change together.
 /// resume : path, optional
 ///     A folder for what was made of finished files: a run that was cut off carries on.
+/// shard : str, optional
+///     Only make this share of the parts in that folder, as "1/4": what is found is told when all are joined, without ``shard``.
 /// memory : int or str, optional
 ///     The memory to take, in bytes, or as "8G"; what is more goes to disk, in the folder ``temporary``.
 /// temporary : path, optional
@@ -250,7 +251,7 @@ pub(crate) fn escaped(text: &str) -> String {
 #[pyfunction]
 #[pyo3(signature = (
     source, *, similar=None, recall=None, distance=None, bits=None, profile=None, verify_text=None, verify_profile=None,
-    cluster_by=None, keep="first", against=None, add=false, again=false, resume=None, memory=None, temporary=None,
+    cluster_by=None, keep="first", against=None, add=false, again=false, resume=None, shard=None, memory=None, temporary=None,
     text=None, id=None, format=None, delimiter=None, encoding="auto", max_document=None, skip_bad=false, output=None,
     annotated=None, cluster_field="cluster", clusters=None, pairs=None, keep_list=None, remove_list=None, reasons=false,
     progress=None,
@@ -276,6 +277,7 @@ pub(crate) fn dedup(
     add: bool,
     again: bool,
     resume: Option<PathBuf>,
+    shard: Option<&str>,
     memory: Option<&Bound<'_, PyAny>>,
     temporary: Option<PathBuf>,
     text: Option<&Bound<'_, PyAny>>,
@@ -351,14 +353,20 @@ pub(crate) fn dedup(
             "`-` is no file: standard output is that of the whole process here",
         ));
     }
+    let shard = shard.map(str::parse).transpose().map_err(|error| crate::errors::exception(py, error))?;
     let given = Given::read(source, &names, options.bits)?;
     if let Given::Fingerprints(values) = &given
         && values.bits() == 128
     {
         options.bits = Some(128);
     }
-    let (results, summary) =
-        gate::told(py, progress, |call| run(given, reading, &options, files, keeps_pairs, call))?;
+    let is_handed_over = matches!(given, Given::Documents(_));
+    let (mut results, summary) =
+        gate::told(py, progress, |call| run(given, reading, &options, files, keeps_pairs, shard, call))?;
+    for large in results.iter_mut().filter(|_| is_handed_over).flat_map(|results| &mut results.marks.largest)
+    {
+        large.text = large.row.and_then(|row| text_at(source, &names, row)).map(|text| escaped(&text));
+    }
     Ok(Deduplication { results, summary: Py::new(py, summary)? })
 }
 
@@ -368,8 +376,9 @@ fn run(
     options: &Options,
     files: Files,
     pairs: bool,
+    shard: Option<Shard>,
     call: &Arc<Call>,
-) -> simstore::Result<(Option<Results>, Summary)> {
+) -> simstore::Result<(Result<Results, &'static str>, Summary)> {
     let started = Instant::now();
     let (source, malformed) = match given {
         Given::Paths(paths) => {
@@ -389,6 +398,9 @@ fn run(
         Source::Files(inputs) => inputs.kind()?,
         _ => simstore_corpus::InputKind::Documents,
     };
+    if let Some(shard) = shard {
+        return make_shard(&source, shard, options, &files, call);
+    }
     let mut found = match job::find(source, options, files, &**call)? {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => {
@@ -397,7 +409,9 @@ fn run(
                 "the same run has added {} before: store and outputs stay as they are",
                 count_of(before.added, "document")
             );
-            return Ok((None, Summary::new(values, said)));
+            let why = "the same run has added its documents to the store before, and cannot tell again which were new: \
+                       again=True compares with the store as it is now";
+            return Ok((Err(why), Summary::new(values, said)));
         }
     };
     call.say_counts(&found.counts(), kind);
@@ -421,7 +435,41 @@ fn run(
     // Where warnings are errors, nothing is done.
     call.warn()?;
     found.finish(&**call)?;
-    Ok((Some(results), Summary::new(values, crate::errors::said(&summary.to_string()))))
+    Ok((Ok(results), Summary::new(values, crate::errors::said(&summary.to_string()))))
+}
+
+/// Makes the parts of a shard: what is near what is known when all of them are joined.
+fn make_shard(
+    source: &Source<'_>,
+    shard: Shard,
+    options: &Options,
+    files: &Files,
+    call: &Arc<Call>,
+) -> simstore::Result<(Result<Results, &'static str>, Summary)> {
+    let bad = |reason: &str| Err(simstore::Error::BadArgument(reason.to_owned()));
+    let Source::Files(inputs) = source else { return bad("option `shard` is for files") };
+    if !files.is_empty() || !options.against.is_empty() || options.verify_text.is_some() || options.pairs {
+        return bad(
+            "option `shard` makes parts alone: files, stores, pairs and option `verify_text` are for the run that joins them",
+        );
+    }
+    let (counts, tally) = job::make_shard(inputs, shard, options, &files.unfinished, &**call)?;
+    // Of what is left to others, or was there, nothing was read.
+    if tally.found + tally.left == 0 || counts.read + counts.bad > 0 {
+        call.say_counts(&counts, simstore_corpus::InputKind::Documents);
+    }
+    let values =
+        json!({"documents": counts.read, "found": tally.found, "made": tally.made, "left": tally.left});
+    let said = format!(
+        "{} were there, {} made, {} left to others; when all are in one folder, run this without option `shard`",
+        count_of(tally.found, "part"),
+        tally.made,
+        tally.left
+    );
+    Ok((
+        Err("only the parts of a shard were made: without `shard`, all of them are joined"),
+        Summary::new(values, said),
+    ))
 }
 
 fn shape(name: &str) -> PyResult<ClusterBy> {

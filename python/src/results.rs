@@ -45,8 +45,19 @@ pub(crate) struct Results {
 pub(crate) struct Marks {
     pub(crate) is_kept: Vec<bool>,
     pub(crate) labels: Vec<i64>,
-    /// The largest clusters: how many documents, and what stands for them.
-    pub(crate) largest: Vec<(usize, String)>,
+    pub(crate) largest: Vec<Large>,
+}
+
+/// A large cluster, for notebooks.
+#[derive(Debug)]
+pub(crate) struct Large {
+    pub(crate) documents: usize,
+    /// What stands for it is called.
+    pub(crate) id: String,
+    /// Which row that is, if it is none of a store.
+    pub(crate) row: Option<u64>,
+    /// Its text, where that is at hand.
+    pub(crate) text: Option<String>,
 }
 
 /// The largest clusters that a notebook shows.
@@ -193,7 +204,7 @@ impl Marks {
                 let places = [member.place.as_deref(), place.as_deref()];
                 others.push((member.distance, member.similarity), *is_stored, *store, places);
             }
-            self.see(members.len(), representative);
+            self.see(members.len(), representative, document.map(|document| rows.row(document)));
         }
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("cluster", Arc::new(numbers.finish())),
@@ -207,10 +218,10 @@ impl Marks {
     }
 
     /// Remembers the largest clusters, of equal ones the first.
-    fn see(&mut self, documents: usize, representative: &DocumentId) {
-        let at = self.largest.partition_point(|&(other, _)| other >= documents);
+    fn see(&mut self, documents: usize, id: &DocumentId, row: Option<u64>) {
+        let at = self.largest.partition_point(|other| other.documents >= documents);
         if at < LARGEST {
-            self.largest.insert(at, (documents, representative.to_string()));
+            self.largest.insert(at, Large { documents, id: id.to_string(), row, text: None });
             self.largest.truncate(LARGEST);
         }
     }

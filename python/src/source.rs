@@ -176,6 +176,25 @@ fn polars_frame(frame: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Docume
     table(selected.extract()?, names)
 }
 
+/// The text of a row, if it is at hand: of what is read again at will.
+pub(crate) fn text_at(source: &Bound<'_, PyAny>, names: &FieldNames, row: u64) -> Option<String> {
+    let name = names.texts.first()?;
+    let value = if source.is_instance_of::<PyList>() {
+        source.get_item(row).ok()?.get_item(name).ok()?
+    } else if is_of(source, "pandas", "DataFrame") {
+        source.get_item(name).ok()?.getattr("iloc").ok()?.get_item(row).ok()?
+    } else if is_of(source, "polars", "DataFrame") || is_of(source, "pyarrow", "Table") {
+        source.get_item(name).ok()?.get_item(row).ok()?
+    } else {
+        return None;
+    };
+    if value.is_instance_of::<PyString>() {
+        value.extract().ok()
+    } else {
+        value.call_method0("as_py").ok()?.extract().ok()
+    }
+}
+
 /// A frame of pandas, column by column: those of objects are not copied, and need no pyarrow.
 fn frame(frame: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Documents> {
     let there: Vec<String> = frame

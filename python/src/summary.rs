@@ -27,6 +27,10 @@ impl Summary {
         Summary { values, said }
     }
 
+    pub(crate) fn said(&self) -> &str {
+        &self.said
+    }
+
     pub(crate) fn values(&self) -> &Map<String, Value> {
         &self.values
     }
@@ -65,6 +69,26 @@ impl Summary {
     #[pyo3(name = "values")]
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.values.values().map(|value| value_of(py, value)).collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Pairs of keys and values, as a list.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let items = self.values.iter().map(|(key, value)| Ok((key, value_of(py, value)?)));
+        PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The value of a key, or something else where there is none.
+    #[pyo3(signature = (key, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.values.get(key) {
+            Some(value) => value_of(py, value),
+            None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
+        }
     }
 
     fn __str__(&self) -> &str {

@@ -112,6 +112,8 @@ def test_the_summary_is_a_mapping_and_reads_as_the_command_line():
     summary = simstore.dedup(SAMPLES / "en.jsonl").summary
     assert summary["documents"] == 77 and "kept" in summary and dict(summary)["kept"] == summary["kept"]
     assert list(summary) == summary.keys() and len(summary) == len(summary.values())
+    assert dict(summary.items()) == dict(summary) and summary.get("kept") == summary["kept"]
+    assert summary.get("nothing") is None and summary.get("nothing", 3) == 3
     with pytest.raises(KeyError, match="the keys are"):
         summary["nothing"]
     first, second, *_ = str(summary).splitlines()
@@ -165,7 +167,7 @@ def test_a_store_is_compared_with_and_added_to(tmp_path):
     assert first.summary["added"] == first.summary["kept"] and store.is_dir()
     again = simstore.dedup(SAMPLES / "en.jsonl", against=[store], add=True, keep_list=tmp_path / "kept.txt")
     assert again.summary["added_before"] == first.summary["added"]
-    assert not hasattr(again, "clusters") and "added before" in repr(again)
+    assert not hasattr(again, "clusters") and "has added" in repr(again)
     compared = simstore.dedup(rows_of("en.jsonl"), against=store, pairs=True)
     assert not compared.is_kept.any() and compared.summary["kept"] == 0
     removed = compared.removed.to_pylist()
@@ -183,6 +185,28 @@ def test_a_run_carries_on(tmp_path):
     assert any((tmp_path / "parts").iterdir())
     with pytest.raises(ValueError, match="option `resume` is for files"):
         simstore.dedup([ROW], resume=tmp_path / "parts")
+
+
+def test_shards_are_made_apart_and_joined(tmp_path):
+    folder, parts = tmp_path / "corpus", tmp_path / "parts"
+    folder.mkdir()
+    rows = (SAMPLES / "en.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    for number in range(4):
+        (folder / f"{number}.jsonl").write_text("".join(rows[number * 20 : number * 20 + 20]), encoding="utf-8")
+    made = [simstore.dedup(folder, resume=parts, shard=f"{number}/2") for number in (1, 2)]
+    assert made[0].summary["left"] == made[1].summary["made"] and made[1].summary["left"] == 0
+    assert sum(result.summary["documents"] for result in made) == 77 and not hasattr(made[0], "clusters")
+    assert "left to others" in str(made[0].summary)
+    joined = simstore.dedup(folder, resume=parts)
+    assert joined.clusters.to_pylist() == simstore.dedup(SAMPLES / "en.jsonl").clusters.to_pylist()
+    for source, options, said in [
+        (folder, {"resume": parts, "shard": "3/2"}, "expected a shard"),
+        (folder, {"shard": "1/2"}, "option `resume`"),
+        (folder, {"resume": parts, "shard": "1/2", "keep_list": tmp_path / "kept"}, "makes parts alone"),
+        ([ROW], {"resume": parts, "shard": "1/2"}, "is for files"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            simstore.dedup(source, **options)
 
 
 @pytest.mark.parametrize("options", [{"memory": "1M"}, {"memory": 150_000, "distance": 3}])
@@ -214,7 +238,13 @@ def test_ids_that_repeat_are_told_apart():
 
 def test_html_is_escaped():
     html = simstore.dedup([dict(ROW, id="<b>&"), dict(ROW, id="<i>")])._repr_html_()
-    assert "&lt;b&gt;&amp;" in html and "<b>" not in html
+    assert "&lt;b&gt;&amp;" in html and "<b>" not in html and ROW["text"] in html
+    text = "<script>" + "word " * 100
+    html = simstore.dedup([{"text": text}, {"text": text}])._repr_html_()
+    assert "&lt;script&gt;word" in html and "<script>" not in html and len(html) < 1000
+    for module, make in [("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "table")]:
+        frame = getattr(pytest.importorskip(module), make)({"text": [text, text]})
+        assert simstore.dedup(frame)._repr_html_() == html
 
 
 @pytest.mark.parametrize(
@@ -249,14 +279,41 @@ def test_a_missing_file_is_that_of_python(tmp_path):
     assert raised.value.filename == str(tmp_path / "nothing.jsonl")
 
 
+def test_options_have_the_names_that_they_have_here(tmp_path):
+    for options, said in [({"text": "body"}, "option `text` names one"), ({"encoding": "gb18030", "format": "xml"}, "jsonl")]:
+        with pytest.raises(ValueError, match=said):
+            simstore.dedup(SAMPLES / "en.jsonl", **options)
+    (tmp_path / "gbk.jsonl").write_bytes('{"text": "近似重复的网页很常见"}\n'.encode("gb18030"))
+    with pytest.raises(ValueError, match="option `encoding` gb18030 reads it so"):
+        simstore.dedup(tmp_path / "gbk.jsonl")
+    assert simstore.dedup(tmp_path / "gbk.jsonl", encoding="gb18030").summary["documents"] == 1
+
+
+def test_many_threads_read_one_result_and_make_their_own():
+    from concurrent.futures import ThreadPoolExecutor
+
+    result = simstore.dedup(SAMPLES / "en.jsonl", pairs=True)
+    expected = result.pairs.to_pylist()
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(lambda _: result.pairs.to_pylist() == expected, range(40)))
+        rows = rows_of("en.jsonl")
+        made = threads.map(lambda _: simstore.dedup(iter(rows), pairs=True).pairs.to_pylist(), range(12))
+        assert all(pairs == expected for pairs in made)
+
+
 SLOW = """
-import simstore, sys, time
+import simstore, time
 def rows():
     for number in range(10**9):
         {wait}
         yield {{"text": f"document {{number}} of many that say something"}}
         if number == {ready}:
             print("ready", flush=True)
+def stream():
+    import pyarrow
+    schema = pyarrow.schema([("text", pyarrow.string())])
+    batches = (pyarrow.RecordBatch.from_pylist([row], schema) for row in rows())
+    return pyarrow.RecordBatchReader.from_batches(schema, batches)
 simstore.dedup({source}, progress=lambda told: None)
 """
 
@@ -268,6 +325,7 @@ simstore.dedup({source}, progress=lambda told: None)
         ("time.sleep(60 if number > 3 else 0)", 3, "rows()"),
         ("pass", 3000, "rows()"),
         ("pass", 3000, "map(dict, rows())"),
+        ("time.sleep(60 if number > 3 else 0)", 3, "stream()"),
     ],
 )
 def test_ctrl_c_ends_within_a_second(wait, ready, source):

@@ -57,7 +57,7 @@ impl Name {
             match (*named, file) {
                 (Some(named), None) => {
                     return bad(format!(
-                        "text profile `{text}` needs the {what} with checksum {named}: give its file by {option} FILE"
+                        "text profile `{text}` needs the {what} with checksum {named}: give its file by option `{option}` FILE"
                     ));
                 }
                 (Some(named), Some(file)) if named != file.checksum() => {
@@ -79,9 +79,9 @@ impl Name {
         resources: &'b Resources,
     ) -> [(&'a mut Option<Checksum>, Option<&'b Resource>, &'static str, &'static str); 3] {
         [
-            (&mut self.dictionary, resources.dictionary.as_ref(), "dictionary", "--dictionary"),
-            (&mut self.stop_words, resources.stop_words.as_ref(), "list of stop words", "--stop-words"),
-            (&mut self.idf, resources.idf.as_ref(), "IDF table", "--idf"),
+            (&mut self.dictionary, resources.dictionary.as_ref(), "dictionary", "dictionary"),
+            (&mut self.stop_words, resources.stop_words.as_ref(), "list of stop words", "stop_words"),
+            (&mut self.idf, resources.idf.as_ref(), "IDF table", "idf"),
         ]
     }
 
@@ -120,7 +120,7 @@ impl Name {
             );
         }
         if weights == Weights::Idf && self.idf.is_none() {
-            return bad("`weights=idf` needs an IDF table: give its file by --idf FILE");
+            return bad("`weights=idf` needs an IDF table: give its file by option `idf` FILE");
         }
         // Of texts that are not Chinese, `auto` does not weigh what it has not been told to.
         let uses_table = match weights {
@@ -432,8 +432,8 @@ mod tests {
             ("features,weights=idf", "bring their weights"),
             ("words-2,only-han,keep-case", "leave out"),
             ("words-2,only-han,strip-digits", "leave out"),
-            ("words-2,weights=idf", "--idf FILE"),
-            ("auto,weights=idf", "--idf FILE"),
+            ("words-2,weights=idf", "option `idf` FILE"),
+            ("auto,weights=idf", "option `idf` FILE"),
             ("auto,weights=tf", "not `tf`"),
             ("jieba,weights=tf", "not `tf`"),
             ("words-2,idf=0000000000000000", "only with `weights=idf`"),
@@ -461,7 +461,7 @@ mod tests {
 
         let some = Resources { idf: None, ..resources() };
         let reason = refused(&text, &some);
-        assert!(reason.contains("--idf FILE") && reason.contains(idf), "{reason}");
+        assert!(reason.contains("option `idf` FILE") && reason.contains(idf), "{reason}");
         let other = Resources { dictionary: Some(Resource::new("other.txt", "other")), ..resources() };
         let reason = refused(&text, &other);
         let found = other.dictionary.unwrap().checksum().to_string();

@@ -7,7 +7,7 @@ use simstore_corpus::evaluate::{EvaluateOptions, PairOptions, evaluate, labelled
 use simstore_text::Profile;
 
 use crate::evaluate::report::Format;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, with_flags};
 use crate::inputs::count_of;
 use crate::numbers::{grouped, parse_count};
 use crate::output::Output;
@@ -143,8 +143,8 @@ impl PairArgs {
 pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
     let resources = args.resources.read()?;
     let profile = |name: &String| {
-        let profile =
-            Profile::with_resources(name, &resources).map_err(|error| Failure::Usage(error.to_string()))?;
+        let profile = Profile::with_resources(name, &resources)
+            .map_err(|error| Failure::Usage(with_flags(&error.to_string())))?;
         by_width!(args.bits, check_bits(&profile))?;
         Ok(profile)
     };
