@@ -10,6 +10,7 @@ mod builder;
 mod columns;
 mod compression;
 mod dedup;
+mod deduplication;
 mod documents;
 mod errors;
 mod evaluate;
@@ -17,6 +18,7 @@ mod fingerprints;
 mod gate;
 mod join;
 mod matches;
+mod pairs;
 mod profile;
 mod results;
 mod rows;
@@ -39,7 +41,9 @@ mod _simstore {
     #[pymodule_export]
     use crate::compression::{Compression, compression};
     #[pymodule_export]
-    use crate::dedup::{Deduplication, dedup};
+    use crate::dedup::dedup;
+    #[pymodule_export]
+    use crate::deduplication::Deduplication;
     #[pymodule_export]
     use crate::evaluate::{Evaluation, evaluate};
     #[pymodule_export]

@@ -1,0 +1,195 @@
+//! Labelled pairs, as Python has them: paths, frames and Arrow streams, iterables of dicts and tuples.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array as _, StructArray};
+use arrow_schema::{ArrowError, DataType};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyMapping, PySequence, PyString};
+use pyo3_arrow::ffi::ArrayReader;
+use serde_json::{Map, Value};
+use simstore_corpus::evaluate::PairOptions;
+
+use crate::documents::pull;
+use crate::gate::Call;
+use crate::source::{is_of, next_array, path_of, raised};
+use crate::texts::{StringChunk, arrow_array, is_missing};
+
+/// Labelled pairs as they were given.
+pub(crate) enum Pairs {
+    Paths(Vec<PathBuf>),
+    Rows(Rows),
+}
+
+/// The fields of a pair by their names.
+type Fields = Map<String, Value>;
+
+/// Gives the fields of some pairs after the other; `None` at the end.
+pub(crate) type Rows = Box<dyn FnMut(&Call) -> simstore::Result<Option<Vec<Fields>>> + Send>;
+
+impl Pairs {
+    pub(crate) fn read(pairs: &Bound<'_, PyAny>, options: &PairOptions) -> PyResult<Pairs> {
+        if let Ok(path) = path_of(pairs) {
+            return Ok(Pairs::Paths(vec![path]));
+        }
+        if let Ok(sequence) = pairs.cast::<PySequence>()
+            && sequence.len()? > 0
+            && path_of(&sequence.get_item(0)?).is_ok()
+        {
+            return pairs.extract().map(Pairs::Paths);
+        }
+        if is_of(pairs, "pandas", "DataFrame") {
+            // Labelled pairs are few.
+            let kwargs = PyDict::new(pairs.py());
+            kwargs.set_item("orient", "records")?;
+            let records = pairs.call_method("to_dict", (), Some(&kwargs))?;
+            return Ok(Pairs::Rows(objects(&records.try_iter()?, options)));
+        }
+        if let Some(array) = arrow_array(pairs)? {
+            if !matches!(array.field()?.data_type(), DataType::Struct(_)) {
+                let found = array.field()?.data_type().to_string();
+                return Err(PyTypeError::new_err(format!(
+                    "expected a table of labelled pairs, found {found}"
+                )));
+            }
+            return Ok(Pairs::Rows(tables(array.into_reader()?)));
+        }
+        match pairs.try_iter() {
+            Ok(iterator) => Ok(Pairs::Rows(objects(&iterator, options))),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "expected paths, a frame, an Arrow table or stream, or an iterable of dicts or tuples, found {}",
+                pairs.get_type().name()?
+            ))),
+        }
+    }
+}
+
+/// Pairs that an iterator gives: dicts, or tuples of two texts and, maybe, a label.
+fn objects(iterator: &Bound<'_, PyIterator>, options: &PairOptions) -> Rows {
+    let iterator = Arc::new(iterator.clone().unbind());
+    let name = |named: &Option<String>, usual: &str| named.clone().unwrap_or_else(|| usual.to_owned());
+    let names = [
+        name(&options.text_a, "text_a"),
+        name(&options.text_b, "text_b"),
+        name(&options.label_field, "label"),
+    ];
+    let mut names = Some(names);
+    Box::new(move |call| {
+        let Some(lent) = names.take() else { return Ok(None) };
+        let read = |names: &mut [String; 3], item: &Bound<'_, PyAny>| fields_of(item, names);
+        let (lent, rows, is_ended) = pull(&iterator, call, lent, read)?;
+        names = (!is_ended).then_some(lent);
+        Ok(Some(rows))
+    })
+}
+
+fn fields_of(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<Fields> {
+    let mut fields = Fields::new();
+    if let Ok(dict) = item.cast::<PyMapping>() {
+        for pair in dict.items()?.iter() {
+            let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+            fields.insert(name.str()?.to_string(), json_of(&value)?);
+        }
+        return Ok(fields);
+    }
+    match item.cast::<PySequence>() {
+        Ok(pair) if !item.is_instance_of::<PyString>() && (2..=3).contains(&pair.len()?) => {
+            for (name, value) in names.iter().zip(pair.try_iter()?) {
+                fields.insert(name.clone(), json_of(&value?)?);
+            }
+            Ok(fields)
+        }
+        _ => Err(PyTypeError::new_err(format!(
+            "expected a dict, or a tuple (text_a, text_b) or (text_a, text_b, label), found {}",
+            item.get_type().name()?
+        ))),
+    }
+}
+
+/// What a pair may hold; other values are told by their text.
+fn json_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if is_missing(value)? {
+        return Ok(Value::Null);
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Value::String(text.to_cow()?.into_owned()));
+    }
+    if let Ok(flag) = value.cast::<PyBool>() {
+        return Ok(Value::Bool(flag.is_true()));
+    }
+    if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() || value.hasattr("__float__")? {
+        // numpy has a class of its own for truth.
+        if value.get_type().name()? == "bool" || value.get_type().name()? == "bool_" {
+            return Ok(Value::Bool(value.is_truthy()?));
+        }
+        return Ok(value.extract::<f64>()?.into());
+    }
+    Ok(Value::Array(vec![Value::String(value.str()?.to_string())]))
+}
+
+/// Pairs of a stream of tables.
+fn tables(reader: Box<dyn ArrayReader + Send>) -> Rows {
+    let mut reader = Some(reader);
+    Box::new(move |call| {
+        let Some(array) = next_array(&mut reader, call)? else { return Ok(None) };
+        rows_of(array.as_struct()).map(Some).map_err(|error| call.raise(raised(error)))
+    })
+}
+
+fn rows_of(table: &StructArray) -> Result<Vec<Fields>, ArrowError> {
+    let mut rows = vec![Fields::new(); table.len()];
+    for (field, column) in table.fields().iter().zip(table.columns()) {
+        let name = field.name();
+        let mut set = |value: &dyn Fn(usize) -> Value| {
+            for (at, row) in rows.iter_mut().enumerate() {
+                row.insert(name.clone(), if column.is_valid(at) { value(at) } else { Value::Null });
+            }
+        };
+        match column.data_type() {
+            DataType::Boolean => set(&|at| Value::Bool(column.as_boolean().value(at))),
+            kind if kind.is_numeric() => {
+                let numbers = arrow_cast::cast(column, &DataType::Float64)?;
+                set(&|at| numbers.as_primitive::<Float64Type>().value(at).into());
+            }
+            kind if StringChunk::takes(kind) => {
+                let texts =
+                    StringChunk::of(column).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+                set(&|at| texts.get(at).map_or(Value::Null, |text| Value::String(text.to_owned())));
+            }
+            // No pair has use for it.
+            _ => {}
+        }
+    }
+    Ok(rows)
+}
+
+/// The fields of all pairs, one after the other; the first error is the last item.
+pub(crate) fn one_by_one<'a>(
+    mut rows: Rows,
+    call: &'a Call,
+) -> impl Iterator<Item = simstore::Result<Fields>> + 'a {
+    let mut some = Vec::new().into_iter();
+    let mut is_ended = false;
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(row) = some.next() {
+                return Some(Ok(row));
+            }
+            if is_ended {
+                return None;
+            }
+            match rows(call) {
+                Ok(Some(more)) => some = more.into_iter(),
+                Ok(None) => is_ended = true,
+                Err(error) => {
+                    is_ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    })
+}
