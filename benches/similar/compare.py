@@ -24,6 +24,7 @@ CORPORA = {
 }
 # What it takes for similar it finds by the threshold; else by a distance of its own.
 RIVALS = {
+    "simstore-frame": ("`simstore.dedup(frame, similar=..., pairs=True)` of Python", "pairs"),
     "rensa": ("rensa 0.5.0, 256 permutations, 32 bands", "pairs"),
     "rensa-texts": ("the same, from the corpus as it stands", "pairs"),
     "rensa-stars": ("rensa 0.5.0, its deduplicator, 256", "removed"),
@@ -35,7 +36,7 @@ RIVALS = {
 # They take minutes.
 ONCE = {"datasketch", "text-dedup-minhash", "text-dedup-simhash", "pypi-simhash"}
 # They cut texts themselves.
-FROM_TEXTS = {"rensa-texts", "text-dedup-simhash"}
+FROM_TEXTS = {"rensa-texts", "simstore-frame", "text-dedup-simhash"}
 
 
 class Truth:

@@ -154,7 +154,19 @@ def pypi_simhash(path, _similarity):
         yield from ((names[int(a)], names[b]) for a in index.get_near_dups(sketch) if int(a) < b)
 
 
+def simstore_frame(path, similarity):
+    """A frame of pandas, as one has it, and the pairs as ids."""
+    import pandas
+
+    import simstore
+
+    frame = pandas.read_json(path, lines=True, dtype=False)
+    pairs = simstore.dedup(frame, similar=similarity, pairs=True).pairs
+    yield from zip(pairs["a"].to_pylist(), pairs["b"].to_pylist())
+
+
 TOOLS = {
+    "simstore-frame": simstore_frame,
     "rensa": rensa,
     "rensa-texts": rensa_texts,
     "rensa-stars": rensa_stars,

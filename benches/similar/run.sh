@@ -11,6 +11,7 @@ if [ ! -x "$venv/bin/python" ]; then
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet -r benches/similar/requirements.txt
 fi
+"$venv/bin/pip" install --quiet --disable-pip-version-check ./python
 cargo build --release --quiet
 cargo build --release --quiet -p simstore-similar
 "$venv/bin/python" benches/similar/compare.py "$data" --simstore "$target/release/simstore" \

@@ -18,6 +18,13 @@ def test_page(step, tmp_path, monkeypatch):
     run(step)
 
 
+def test_the_front_page(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    front = (ROOT / "README.md").read_text().split("\n## ")[0]
+    # Its other blocks are the command line's.
+    run(front[front.index("```python") :])
+
+
 def test_the_notebook_shows_what_it_did(monkeypatch):
     # Pictures go into it.
     monkeypatch.delenv("MPLBACKEND", raising=False)

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""All pairs of a set of 64-bit fingerprints within a distance, by simstore and by other tools, from Python: a table in Markdown.
+
+    venv/bin/python benches/python/near.py FINGERPRINTS.u64 --distance 3 [--count N] [--tools NAME...]
+
+Each tool is a process of its own, from the file to the pairs; the time without the start of Python and the imports is in brackets.
+What brute force by numpy finds is the truth.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "similar"))
+from measure import measured  # noqa: E402
+
+BLOCK = 256
+
+
+def numpy_pairs(fingerprints, distance):
+    """Each with each."""
+    for start in range(0, len(fingerprints), BLOCK):
+        block = fingerprints[start : start + BLOCK, None]
+        near = np.bitwise_count(block ^ fingerprints[None, start:]) <= distance
+        a, b = np.nonzero(near)
+        yield np.stack([a, b], axis=1)[a < b] + start
+
+
+def simstore_join(fingerprints, distance):
+    import simstore
+
+    table = simstore.self_join(fingerprints, distance)
+    yield np.stack([table["a"].to_numpy(), table["b"].to_numpy()], axis=1)
+
+
+def simstore_store(fingerprints, distance):
+    """A store on disk, and all of them as queries."""
+    import simstore
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "store")
+        with simstore.Builder(path, distance=distance) as builder:
+            builder.insert_many(fingerprints, np.arange(len(fingerprints), dtype=np.uint64))
+        table = simstore.Snapshot(path).query_many(fingerprints, distance)
+        pairs = np.stack([table["query"].to_numpy(), table["id"].to_numpy()], axis=1)
+        yield pairs[pairs[:, 0] < pairs[:, 1]]
+
+
+def pypi_simhash(fingerprints, distance):
+    import logging
+
+    from simhash import Simhash, SimhashIndex
+
+    logging.disable(logging.WARNING)
+    hashes = [Simhash(int(fingerprint)) for fingerprint in fingerprints]
+    index = SimhashIndex(list(enumerate(hashes)), k=distance)
+    for b, fingerprint in enumerate(hashes):
+        yield np.array([(int(a), b) for a in index.get_near_dups(fingerprint) if int(a) < b], dtype=np.int64).reshape(-1, 2)
+
+
+def faiss_pairs(index, fingerprints, distance):
+    vectors = fingerprints.view(np.uint8).reshape(-1, 8)
+    index.add(vectors)
+    for start in range(0, len(vectors), 10_000):
+        limits, _, labels = index.range_search(vectors[start : start + 10_000], distance + 1)
+        a = np.repeat(np.arange(start, start + len(limits) - 1), np.diff(limits).astype(np.int64))
+        yield np.stack([a, labels], axis=1)[a < labels]
+
+
+def faiss_hash(fingerprints, distance):
+    import faiss
+
+    index = faiss.IndexBinaryHash(64, 24)
+    index.nflip = min(distance, 3)
+    return faiss_pairs(index, fingerprints, distance)
+
+
+def faiss_multihash(fingerprints, distance):
+    """Blocks of 16 bits, with so many flips that nothing is missed."""
+    import faiss
+
+    index = faiss.IndexBinaryMultiHash(64, 4, 16)
+    index.nflip = distance // 4
+    return faiss_pairs(index, fingerprints, distance)
+
+
+def faiss_flat(fingerprints, distance):
+    import faiss
+
+    return faiss_pairs(faiss.IndexBinaryFlat(64), fingerprints, distance)
+
+
+def imagehash_pairs(fingerprints, distance):
+    """Its objects, each minus each."""
+    import imagehash
+
+    hashes = [imagehash.hex_to_hash(f"{fingerprint:016x}") for fingerprint in fingerprints]
+    for a, one in enumerate(hashes):
+        yield np.array([(a, b) for b in range(a + 1, len(hashes)) if one - hashes[b] <= distance], dtype=np.int64).reshape(-1, 2)
+
+
+TOOLS = {
+    "numpy": ("numpy, each with each", numpy_pairs),
+    "join": ("`simstore.self_join`", simstore_join),
+    "store": ("`simstore.Builder`, then `query_many` of all", simstore_store),
+    "simhash": ("simhash 2.1.2, `SimhashIndex`", pypi_simhash),
+    "faiss-hash": ("faiss-cpu 1.15.1, `IndexBinaryHash`, 24 bits, 3 flips", faiss_hash),
+    "faiss-multihash": ("faiss-cpu 1.15.1, `IndexBinaryMultiHash`, 4 of 16 bits", faiss_multihash),
+    "faiss-flat": ("faiss-cpu 1.15.1, `IndexBinaryFlat`", faiss_flat),
+    "imagehash": ("ImageHash 4.3.2, each minus each", imagehash_pairs),
+}
+
+
+def read(arguments):
+    return np.unique(np.fromfile(arguments.file, dtype="<u8"))[: arguments.count]
+
+
+def run(arguments):
+    start = time.perf_counter()
+    fingerprints = read(arguments)
+    pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *TOOLS[arguments.run][1](fingerprints, arguments.distance)])
+    np.save(arguments.output, pairs[:, 0].astype(np.int64) * len(fingerprints) + pairs[:, 1].astype(np.int64))
+    with open(arguments.output + ".json", "w", encoding="utf-8") as file:
+        json.dump(time.perf_counter() - start, file)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file")
+    parser.add_argument("--distance", type=int, default=3)
+    parser.add_argument("--count", type=int, help="take this many distinct ones")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=[tool for tool in TOOLS if tool != "imagehash"])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--run", help=argparse.SUPPRESS)
+    parser.add_argument("--output", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.run:
+        run(arguments)
+        return
+    count = len(read(arguments))
+    print("| tool | s | s of the processor | peak MiB | pairs | recall |\n|---|---|---|---|---|---|", flush=True)
+    truth = None
+    with tempfile.TemporaryDirectory() as folder:
+        output = os.path.join(folder, "pairs.npy")
+        # Brute force comes first.
+        for tool in sorted(arguments.tools, key=lambda tool: tool != "numpy"):
+            command = [sys.executable, __file__, arguments.file, "--distance", str(arguments.distance), "--count", str(count)]
+            figures, inner = [], []
+            for _ in range(arguments.runs):
+                figures.append(measured([*command, "--run", tool, "--output", output]))
+                with open(output + ".json", encoding="utf-8") as file:
+                    inner.append(json.load(file))
+            seconds, processor, memory = (float(np.median(column)) for column in zip(*figures))
+            pairs = np.unique(np.load(output))
+            truth = pairs if truth is None else truth
+            wrong = len(np.setdiff1d(pairs, truth))
+            recall = len(np.intersect1d(pairs, truth)) / len(truth) if len(truth) else 1
+            told = f"{recall:.4f}" + (f", {wrong} wrong" if wrong else "")
+            print(
+                f"| {TOOLS[tool][0]} | {seconds:.2f} ({np.median(inner):.2f}) | {processor:.2f} | {memory / 2**20:.0f} | {len(pairs):,} | {told} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
