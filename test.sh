@@ -3,6 +3,7 @@
 #
 #   ./test.sh exactness          what `cargo test` makes of these arguments, once; SIMSTORE_CPU=v1 before it for an older processor
 #   ./test.sh python -k profile  the tests of the wheel alone; pytest gets the arguments
+#   ./test.sh python spark       those of them that run on Spark
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/setup.sh
@@ -10,6 +11,7 @@ source scripts/setup.sh
 # The wheel as it is installed, not the folder that it is made of.
 test_python() {
     source scripts/venv.sh
+    source scripts/java.sh
     rm -rf target/wheels/test
     # The profile of cargo's tests, so that nothing is compiled for this alone.
     (cd python && CARGO=../scripts/cargo-all "$venv/bin/maturin" build --quiet --profile test \
