@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 mod arrow;
 mod batch;
 mod batches;
+mod blobs;
 mod builder;
 mod columns;
 mod compression;
@@ -23,8 +24,11 @@ mod profile;
 mod results;
 mod rows;
 mod settings;
+mod sketching;
+mod small;
 mod snapshot;
 mod source;
+mod stars;
 mod store;
 mod summary;
 mod texts;
@@ -55,7 +59,15 @@ mod _simstore {
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
     #[pymodule_export]
+    use crate::sketching::{
+        _candidates, _choose_sketches, _compared, _feature_sets, _few, _moment_keys, _sketched,
+    };
+    #[pymodule_export]
+    use crate::small::{CountedFeatures, SmallSets};
+    #[pymodule_export]
     use crate::snapshot::Snapshot;
+    #[pymodule_export]
+    use crate::stars::Stars;
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]

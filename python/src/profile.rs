@@ -212,7 +212,7 @@ fn fingerprints_of<F: Fingerprint>(
 }
 
 /// Does something with each text, on all cores; `None` for those that are not there.
-fn in_parallel<T: Send>(
+pub(crate) fn in_parallel<T: Send>(
     texts: &Texts,
     call: &Call,
     make: impl Fn(&str) -> Result<Option<T>> + Sync,

@@ -68,7 +68,7 @@ pub use crate::similar::{
     SimilarDocument, SimilarDocuments, SimilarSettings, open_similar, similar_among,
 };
 pub use crate::similarity::{SketchSearch, jaccard};
-pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, sketch};
+pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, digest, sketch};
 
 /// The name of the default profile.
 const DEFAULT: &str = "by-script,strip-markup,simplified";

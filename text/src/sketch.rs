@@ -3,6 +3,7 @@
 use std::array;
 
 use simstore::Fingerprint;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::{Profile, Simhash};
 
@@ -55,6 +56,16 @@ fn word(member: u64, sketch: usize) -> u64 {
 /// What tells a set from others: the sum of a hash of each member.
 pub(crate) fn sum(members: &[u64]) -> u64 {
     members.iter().fold(0, |sum, &member| sum.wrapping_add(word(member, MAX_SKETCHES)))
+}
+
+/// Tells a set of features from all others: a hash of their number, of their [sum](Sketched::sum) and of the sketches.
+pub fn digest(features: u32, sum: u64, sketches: &[u64]) -> u128 {
+    let mut hash = Xxh3::new();
+    hash.update(&features.to_le_bytes());
+    for word in [sum].iter().chain(sketches) {
+        hash.update(&word.to_le_bytes());
+    }
+    hash.digest128()
 }
 
 /// What a store keeps of a member by which a small set is found: spread over all numbers, whatever the members are.
@@ -134,6 +145,20 @@ pub struct Sketched {
 }
 
 impl Sketched {
+    /// Tells the set of features from all others.
+    ///
+    /// ```
+    /// use simstore_text::{Profile, Sketcher};
+    ///
+    /// let sketcher = Sketcher::new(Profile::shingles(), 8, 32);
+    /// let digest = |text| sketcher.sketch(text).unwrap().digest();
+    /// assert_eq!(digest("To be, or not to be"), digest("to be or NOT to be!"));
+    /// assert_ne!(digest("To be, or not to be"), digest("not to be, or to be"));
+    /// ```
+    pub fn digest(&self) -> u128 {
+        digest(self.features, self.sum, &self.sketches)
+    }
+
     /// The first sketch as a fingerprint.
     pub fn simhash<F: Fingerprint>(&self) -> Simhash<F> {
         let first = self.sketches.first().copied().unwrap_or_default();

@@ -198,9 +198,52 @@ fn compare_moments(a: &str, b: &str) -> Ordering {
     })
 }
 
+/// Bytes whose order is that of moments, the newest first, as [`Keep::Newest`] prefers them: for those who sort by them elsewhere.
+///
+/// ```
+/// use simstore_corpus::dedup::moment_key;
+///
+/// let mut moments = ["2007-05-08", "", "10", "9", "2026-01-01"];
+/// moments.sort_by_key(|moment| moment_key(moment));
+/// assert_eq!(moments, ["2026-01-01", "2007-05-08", "10", "9", ""]);
+/// ```
+pub fn moment_key(moment: &str) -> Vec<u8> {
+    // All bytes but those of the rank are turned round, so that a greater moment is less.
+    match moment.parse::<f64>() {
+        _ if moment.is_empty() => vec![2],
+        Ok(number) if number.is_nan() => vec![2],
+        Ok(number) if number.is_finite() => {
+            let bits = number.to_bits();
+            let ascending = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+            let mut key = vec![1];
+            key.extend((!ascending).to_be_bytes());
+            match moment.parse::<i128>() {
+                Ok(integer) => key.extend((!(integer as u128 ^ 1 << 127)).to_be_bytes()),
+                // Comes after all that are integers.
+                Err(_) => key.extend([u8::MAX; 17]),
+            }
+            key
+        }
+        // No byte of UTF-8 is above 0xf4; what ends comes after what goes on.
+        _ => {
+            let turned = moment.bytes().map(|byte| 0xf5 - byte);
+            [0].into_iter().chain(turned).chain([u8::MAX]).collect()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_in_the_order_of_moments(a in "-?[0-9]{0,40}(\\.[0-9])?|[0-9-]{0,12}|\\PC{0,3}|\u{0}{0,3}", b in "-?[0-9]{0,40}|[0-9-]{0,12}|\\PC{0,3}|\u{0}{0,3}") {
+            prop_assert_eq!(moment_key(&a).cmp(&moment_key(&b)), compare_moments(&b, &a));
+        }
+    }
 
     #[test]
     fn moments_are_in_order() {
@@ -220,6 +263,7 @@ mod tests {
         for (i, a) in ascending.iter().enumerate() {
             for (j, b) in ascending.iter().enumerate() {
                 assert_eq!(compare_moments(a, b), i.cmp(&j), "{a} {b}");
+                assert_eq!(moment_key(b).cmp(&moment_key(a)), i.cmp(&j), "{a} {b}");
             }
         }
         assert_eq!(compare_moments("NaN", ""), Ordering::Equal);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use simstore::{Error, Result};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::similar::choice::SKETCHES;
 use super::sketches::Sketches;
@@ -48,12 +47,7 @@ pub(super) struct SketchFile {
 impl SketchRow {
     /// What tells its set of features from others.
     pub(super) fn digest(&self) -> u128 {
-        let mut hash = Xxh3::new();
-        hash.update(&self.features.to_le_bytes());
-        for word in [self.sum].iter().chain(&self.words) {
-            hash.update(&word.to_le_bytes());
-        }
-        hash.digest128()
+        simstore_text::digest(self.features, self.sum, &self.words)
     }
 
     pub(super) fn push_to(&self, file: &mut SpillWriter) -> Result<()> {

@@ -6,7 +6,7 @@
 //! R. Srikant, "Scaling up all pairs similarity search", WWW 2007). The order begins with the rarest, which bring the fewest together.
 
 use rayon::prelude::*;
-use simstore::Result;
+use simstore::{Error, Result};
 use simstore_text::jaccard;
 
 use super::super::sketches::Sketches;
@@ -24,10 +24,45 @@ pub(in super::super) fn largest(least: f64) -> u32 {
     (f64::from(SMALL) / least).ceil() as u32
 }
 
-/// How often features come, about: several may share a counter, which is the same for all sets.
-pub(super) struct Rarity(Vec<u16>);
+/// Counters of [`Rarity::bounded`].
+const BOUNDED: u64 = 1 << 20;
+
+/// How often features come, about: several may share a counter, which is the same for all sets. Whatever it has counted, no pair is
+/// missed as long as it has counted all sets that are joined, and is the same for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rarity(Vec<u16>);
 
 impl Rarity {
+    /// Of any number of features, in 2 MiB.
+    pub fn bounded() -> Self {
+        Rarity(vec![0; BOUNDED as usize])
+    }
+
+    /// What [`Rarity::to_bytes`] has made; `None` for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (counters, []) = bytes.as_chunks() else { return None };
+        let rarity = Rarity(counters.iter().map(|&counter| u16::from_le_bytes(counter)).collect());
+        rarity.0.len().is_power_of_two().then_some(rarity)
+    }
+
+    /// All counters, to be sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|counter| counter.to_le_bytes()).collect()
+    }
+
+    /// Adds what another of the same size has counted: in any order, it is the same in the end.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if it has another size.
+    pub fn merge(&mut self, other: &Rarity) -> Result<()> {
+        if self.0.len() != other.0.len() {
+            let (one, other) = (self.0.len(), other.0.len());
+            return Err(Error::BadArgument(format!("rarities of {one} and {other} counters")));
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(counter, &more)| *counter = counter.saturating_add(more));
+        Ok(())
+    }
+
     /// Of so many features, in at most so many bytes, but for a few.
     pub(super) fn new(features: u64, memory: u64) -> Self {
         let most = (memory / 2).max(1 << 10);
@@ -39,11 +74,18 @@ impl Rarity {
         (feature ^ feature >> 32) as usize & (self.0.len() - 1)
     }
 
-    pub(super) fn add(&mut self, features: &[u64]) {
+    /// Counts the features of a set.
+    pub fn add(&mut self, features: &[u64]) {
         for &feature in features {
             let counter = self.counter(feature);
             self.0[counter] = self.0[counter].saturating_add(1);
         }
+    }
+
+    /// The rarest feature that two ascending sets have both.
+    pub(super) fn rarest_of_both(&self, x: &[u64], y: &[u64]) -> Option<u64> {
+        let both = x.iter().filter(|feature| y.binary_search(feature).is_ok());
+        both.map(|&feature| (self.0[self.counter(feature)], feature)).min().map(|(_, feature)| feature)
     }
 
     /// The rarest features of a set, of which another that is `least` similar has one too among its rarest; but for what comes

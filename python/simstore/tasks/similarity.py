@@ -1,0 +1,227 @@
+"""Similar texts: what the tasks of a search do that is spread over a cluster.
+
+Texts of the same set of features are one from the first step on: a *digest* of 16 bytes tells the set from all others. Then sets are
+brought together, by their sketches (`candidates`) or, small ones, by their rarest features (`small_pairs`), and compared (`compared`).
+`similar_pairs` does all of it in one process; `simstore.spark.similar_pairs` spreads the same steps over a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from simstore import _simstore
+from simstore._simstore import Profile, Table
+
+Batches = Iterable[pa.RecordBatch]
+
+SKETCHED = pa.schema(
+    [
+        ("digest", pa.binary()),
+        ("features", pa.int32()),
+        ("sketches", pa.list_(pa.int64())),
+        ("members", pa.binary()),
+    ]
+)
+FEATURE_SETS = pa.schema([("digest", pa.binary()), ("members", pa.binary())])
+CANDIDATES = pa.schema([("digest_a", pa.binary()), ("digest_b", pa.binary())])
+SIMILAR = pa.schema([*CANDIDATES, ("similarity", pa.float64())])
+RARE = pa.schema([("feature", pa.int64()), *FEATURE_SETS])
+COUNTED = pa.schema([("counted", pa.binary())])
+LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("similarity", pa.float64())])
+
+
+def sketched(
+    batches: Batches, text: str, id: str, *, similar: float = 0.8, profile: Profile | None = None
+) -> Iterator[pa.RecordBatch]:
+    """What is known of texts by their features.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        With columns of texts and of ids.
+    text, id : str
+        The columns. A null text is one without features; an id must be there.
+    similar : float
+        The similarity that is asked for.
+    profile : Profile, optional
+        What features are taken, instead of shingles.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        A row for each: ``id``; ``digest``, which tells the set of its features from all others; ``features``, their number;
+        ``sketches``, a list of 8; ``members``, their 64-bit hashes, packed, where they are few. All but the id are null for a text
+        without features: it is similar to none.
+    """
+    for batch in batches:
+        ids = batch.column(id)
+        if ids.null_count:
+            raise ValueError(f"{ids.null_count} rows have no `{id}`: a pair is told by its ids, so each row needs one")
+        made = _batch(_simstore._sketched(batch.column(text), similar, profile), SKETCHED)
+        schema = pa.schema([pa.field("id", ids.type), *SKETCHED])
+        yield pa.record_batch([ids, *made.columns], schema=schema)
+
+
+def feature_sets(
+    batches: Batches, text: str, *, similar: float = 0.8, profile: Profile | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The sets of features of texts, to be compared.
+
+    Parameters are those of `sketched`.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        ``digest``, and ``members``: the 64-bit hashes of all features, ascending and packed. Texts without features have no row.
+    """
+    for batch in batches:
+        made = _batch(_simstore._feature_sets(batch.column(text), similar, profile), FEATURE_SETS)
+        yield made.filter(pc.is_valid(made.column("digest")))
+
+
+def candidates(
+    batches: Batches, *, similar: float, chosen: tuple[int, int, int], sketch: int
+) -> Iterator[pa.RecordBatch]:
+    """Which sets are to be compared, of those that the join of a sketch has brought together.
+
+    Each pair is a candidate of one sketch alone, the first that brings it together.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        With columns ``digest``, ``features`` and ``sketches`` of each of the two, named with ``_a`` and ``_b``. Two that have the same
+        sketch are there both ways round, others once.
+    similar : float
+        The similarity that is asked for.
+    chosen : tuple of int
+        Which sketches are joined, as ``choose`` says.
+    sketch : int
+        The number of the sketch, from 0.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        ``digest_a`` and ``digest_b``, the lesser first.
+    """
+    for batch in batches:
+        a, b = (tuple(batch.column(f"{name}_{side}") for name in ("digest", "features", "sketches")) for side in "ab")
+        yield _batch(_simstore._candidates(a, b, similar, chosen, sketch), CANDIDATES)
+
+
+def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """How often features come, about: one row ``counted``, of 2 MiB, for all rows of a column ``members``."""
+    rarity = _simstore._Rarity()
+    for batch in batches:
+        rarity.add(batch.column("members"))
+    yield _counted(rarity)
+
+
+def merge_counted(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """What several rows ``counted`` come to, in whatever order: one row."""
+    rarity = _simstore._Rarity()
+    for batch in batches:
+        rarity.merge(batch.column("counted"))
+    yield _counted(rarity)
+
+
+def rare(batches: Batches, *, similar: float, counted: bytes) -> Iterator[pa.RecordBatch]:
+    """By which features small sets are found: similar ones have one of these in common.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        With columns ``digest`` and ``members``.
+    similar : float
+        The similarity that is asked for.
+    counted : bytes
+        How often features come; the same for all sets.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        ``feature``, ``digest``, ``members``: a row for each feature that a set is found by.
+    """
+    rarity = _simstore._Rarity(counted)
+    for batch in batches:
+        sets = pa.record_batch([batch.column(name) for name in FEATURE_SETS.names], schema=FEATURE_SETS)
+        made = pa.table(rarity.rarest(sets.column("members"), similar)).combine_chunks()
+        rows = sets.take(made.column("position").combine_chunks())
+        yield pa.record_batch([made.column("feature").combine_chunks(), *rows.columns], schema=RARE)
+
+
+def small_pairs(batches: Batches, *, similar: float, counted: bytes) -> Iterator[pa.RecordBatch]:
+    """Similar sets of which one is small; each pair once.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        What `rare` has made, the rows of a feature one after the other. Those of one feature are in memory together.
+    similar, counted
+        As for `rare`.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        ``digest_a`` and ``digest_b``, the lesser first, and ``similarity``.
+    """
+    sets = _simstore._SmallSets(_simstore._Rarity(counted), similar)
+    for batch in batches:
+        yield _batch(sets.push(batch.column("feature"), batch.column("digest"), batch.column("members")), SIMILAR)
+    yield _batch(sets.finish(), SIMILAR)
+
+
+def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
+    """Compares candidates by their features.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        With columns ``digest_a``, ``digest_b``, and the ``members`` of both, as ``members_a`` and ``members_b``.
+    similar : float
+        The similarity that is asked for.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        ``digest_a``, ``digest_b`` and ``similarity`` of those that are similar.
+    """
+    for batch in batches:
+        similarity = pa.array(_simstore._compared(batch.column("members_a"), batch.column("members_b"), similar))
+        columns = [batch.column("digest_a"), batch.column("digest_b"), similarity]
+        made = pa.record_batch([column.cast(field.type) for column, field in zip(columns, SIMILAR)], schema=SIMILAR)
+        yield made.filter(pc.is_valid(similarity))
+
+
+def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]:
+    """What stands for what: each set for itself, unless a more preferred one that does is similar; of several, the most preferred.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        With columns ``root``, ``digest``, ``other`` and ``similarity``: the rows of one component, which is what has the same root,
+        after the other. Of each first its sets, the most preferred first, where ``other`` is null; then its pairs.
+    most : int
+        Pairs of a component that are in memory together; more are an error.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        ``digest`` of a set that another stands for, ``leader``, that of the other, and their ``similarity``.
+    """
+    stars = _simstore._Stars(most)
+    for batch in batches:
+        yield _batch(stars.push(*(batch.column(name) for name in ("root", "digest", "other", "similarity"))), LED)
+    yield _batch(stars.finish(), LED)
+
+
+def _counted(rarity: _simstore._Rarity) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([rarity.to_bytes()], pa.binary())], schema=COUNTED)
+
+
+def _batch(made: Table, schema: pa.Schema) -> pa.RecordBatch:
+    """A table as one batch."""
+    columns = [pa.array(made[name]) for name in schema.names]
+    return pa.record_batch(columns, schema=schema)

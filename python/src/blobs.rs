@@ -1,0 +1,85 @@
+//! Columns of bytes, as they go through a cluster: digests, sets of hashes, counters.
+
+use std::sync::Arc;
+
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array as _, ArrayRef, LargeBinaryArray};
+use arrow_schema::DataType;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::texts::arrow_array;
+
+/// A column of bytes, whatever Arrow type they have.
+pub(crate) struct Blobs(LargeBinaryArray);
+
+impl Blobs {
+    pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Blobs> {
+        let column = column(object, &DataType::LargeBinary)?;
+        Ok(Blobs(column.as_binary::<i64>().clone()))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&[u8]> {
+        self.0.is_valid(at).then(|| self.0.value(at))
+    }
+
+    /// 16 bytes as a number, which is in their order.
+    pub(crate) fn digest(&self, at: usize) -> PyResult<u128> {
+        let bytes = self.get(at).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(u128::from_be_bytes).ok_or_else(|| unlike("digests of 16 bytes"))
+    }
+
+    /// Hashes, packed.
+    pub(crate) fn members(&self, at: usize) -> PyResult<Option<Vec<u64>>> {
+        self.get(at).map(members_of).transpose()
+    }
+}
+
+fn members_of(bytes: &[u8]) -> PyResult<Vec<u64>> {
+    match bytes.as_chunks() {
+        (words, []) => Ok(words.iter().map(|&word| u64::from_le_bytes(word)).collect()),
+        _ => Err(unlike("sets of hashes of 8 bytes each")),
+    }
+}
+
+pub(crate) fn unlike(expected: &str) -> PyErr {
+    PyValueError::new_err(format!("expected {expected}: the columns are not those that a task has made"))
+}
+
+/// A column of some type in one piece.
+pub(crate) fn column(object: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<ArrayRef> {
+    let array = arrow_array(object)?.ok_or_else(|| PyTypeError::new_err("expected an Arrow array"))?;
+    let chunks = array.into_chunked_array().map_err(PyErr::from)?;
+    let refused = |error: arrow_schema::ArrowError| PyTypeError::new_err(error.to_string());
+    let chunks: Vec<ArrayRef> = chunks
+        .chunks()
+        .iter()
+        .map(|chunk| arrow_cast::cast(chunk, data_type).map_err(refused))
+        .collect::<PyResult<_>>()?;
+    match &chunks[..] {
+        [] => Ok(arrow_array::new_empty_array(data_type)),
+        [chunk] => Ok(Arc::clone(chunk)),
+        chunks => {
+            let chunks: Vec<&dyn arrow_array::Array> = chunks.iter().map(AsRef::as_ref).collect();
+            arrow_select::concat::concat(&chunks).map_err(refused)
+        }
+    }
+}
+
+/// A column of 16 bytes each.
+pub(crate) fn digests(digests: impl ExactSizeIterator<Item = Option<u128>>) -> ArrayRef {
+    let mut builder = BinaryBuilder::with_capacity(digests.len(), 16 * digests.len());
+    for digest in digests {
+        builder.append_option(digest.map(u128::to_be_bytes));
+    }
+    Arc::new(builder.finish())
+}
+
+pub(crate) fn packed(members: &[u64]) -> Vec<u8> {
+    members.iter().flat_map(|member| member.to_le_bytes()).collect()
+}

@@ -1,0 +1,225 @@
+//! The search by similarity in pieces, as the tasks of a cluster do it: over columns of record batches.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, Float64Builder, Int32Builder, Int64Builder, ListBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array as _, ArrayRef};
+use arrow_schema::DataType;
+use pyo3::prelude::*;
+use simstore_corpus::dedup::{SimilarSearch, moment_key};
+use simstore_text::{Profile as Features, SketchSearch, Sketched, Sketcher};
+
+use crate::arrow::{Array, Table};
+use crate::blobs::{Blobs, column, digests, packed, unlike};
+use crate::gate;
+use crate::profile::{Profile, in_parallel};
+use crate::texts::Texts;
+
+fn features_of(profile: Option<&Bound<'_, Profile>>) -> Features {
+    profile.map_or_else(Features::shingles, |profile| profile.get().inner.clone())
+}
+
+/// What is known of texts by their features: `digest` tells the set from all others, `features` is their number, `sketches` are
+/// those of the search, and `members` the hashes of the features, ascending, where they are few. All null without features.
+#[pyfunction]
+#[pyo3(signature = (texts, similar, profile=None))]
+pub(crate) fn _sketched(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    similar: f64,
+    profile: Option<&Bound<'_, Profile>>,
+) -> PyResult<Table> {
+    let texts = Texts::read(texts)?;
+    let features = features_of(profile);
+    let columns = gate::long(py, |call| {
+        let sketcher = SimilarSearch::new(similar)?.sketcher(features);
+        let made = in_parallel(&texts, call, |text| Ok(sketcher.sketch(text)))?;
+        Ok(sketched_columns(&made))
+    })?;
+    Table::of_columns(columns)
+}
+
+fn sketched_columns(made: &[Option<Sketched>]) -> Vec<(&'static str, ArrayRef)> {
+    let mut sketches = ListBuilder::new(Int64Builder::new());
+    let mut members = BinaryBuilder::new();
+    for sketched in made {
+        let Some(sketched) = sketched else {
+            sketches.append_null();
+            members.append_null();
+            continue;
+        };
+        sketched.sketches.iter().for_each(|&sketch| sketches.values().append_value(sketch as i64));
+        sketches.append(true);
+        members.append_option(sketched.members.as_deref().map(packed));
+    }
+    let mut features = Int32Builder::with_capacity(made.len());
+    for sketched in made {
+        let features_of = |sketched: &Sketched| i32::try_from(sketched.features).unwrap_or(i32::MAX);
+        features.append_option(sketched.as_ref().map(features_of));
+    }
+    vec![
+        ("digest", digests(made.iter().map(|sketched| sketched.as_ref().map(Sketched::digest)))),
+        ("features", Arc::new(features.finish())),
+        ("sketches", Arc::new(sketches.finish())),
+        ("members", Arc::new(members.finish())),
+    ]
+}
+
+/// The sets of features of texts: `digest` and `members` of [`_sketched`], of all.
+#[pyfunction]
+#[pyo3(signature = (texts, similar, profile=None))]
+pub(crate) fn _feature_sets(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    similar: f64,
+    profile: Option<&Bound<'_, Profile>>,
+) -> PyResult<Table> {
+    let texts = Texts::read(texts)?;
+    let features = features_of(profile);
+    let columns = gate::long(py, |call| {
+        let sketches = SimilarSearch::new(similar)?.sketcher(features.clone()).sketches();
+        let sketcher = Sketcher::new(features, sketches, u32::MAX);
+        let make = |text: &str| {
+            let sketched = sketcher.sketch(text);
+            Ok(sketched.map(|sketched| (sketched.digest(), packed(&sketched.members.unwrap_or_default()))))
+        };
+        let made = in_parallel(&texts, call, make)?;
+        let mut members = BinaryBuilder::new();
+        made.iter().for_each(|set| members.append_option(set.as_ref().map(|(_, members)| members)));
+        let digests = digests(made.iter().map(|set| set.as_ref().map(|&(digest, _)| digest)));
+        Ok(vec![("digest", digests), ("members", Arc::new(members.finish()) as ArrayRef)])
+    })?;
+    Table::of_columns(columns)
+}
+
+/// Which sketches of so many different sets are joined: how many, within which distance, and within which of all sketches together.
+#[pyfunction]
+pub(crate) fn _choose_sketches(
+    py: Python<'_>,
+    similar: f64,
+    recall: f64,
+    distinct: usize,
+) -> PyResult<(usize, u32, u32)> {
+    let search = gate::quick(py, || SimilarSearch::new(similar)?.choose(recall, distinct))?;
+    Ok((search.joined, search.distance, search.total))
+}
+
+/// Up to how many features a set is joined by these with those that are small, and from how many on by its sketches.
+#[pyfunction]
+pub(crate) fn _few(py: Python<'_>, similar: f64) -> PyResult<(u32, u32)> {
+    let most = gate::quick(py, || Ok(SimilarSearch::new(similar)?.largest_few()))?;
+    let least = (0..).find(|&features| !SimilarSearch::is_small(features)).unwrap_or_default();
+    Ok((most, least))
+}
+
+/// A side of pairs of sets: their digests, numbers of features, and sketches.
+struct Side {
+    digests: Vec<u128>,
+    features: Vec<u32>,
+    /// Those of all sets, and how many each has.
+    sketches: Vec<u64>,
+    per: usize,
+}
+
+impl Side {
+    fn read((digest, features, sketches): Columns<'_>) -> PyResult<Side> {
+        let digest = Blobs::read(&digest)?;
+        let features = column(&features, &DataType::Int32)?;
+        let features = features.as_primitive::<Int32Type>();
+        let lists = column(&sketches, &DataType::new_list(DataType::Int64, true))?;
+        let lists = lists.as_list::<i32>();
+        let rows = digest.len();
+        if features.len() != rows || lists.len() != rows || features.null_count() + lists.null_count() > 0 {
+            return Err(unlike("a number of features and sketches of each set"));
+        }
+        let ends = lists.value_offsets();
+        let (first, last) = (ends[0] as usize, ends[rows] as usize);
+        let per = (last - first).checked_div(rows).unwrap_or_default();
+        if ends.windows(2).any(|ends| (ends[1] - ends[0]) as usize != per) {
+            return Err(unlike("as many sketches of each set"));
+        }
+        let values = lists.values().as_primitive::<Int64Type>();
+        Ok(Side {
+            digests: (0..rows).map(|at| digest.digest(at)).collect::<PyResult<_>>()?,
+            features: features.values().iter().map(|&features| features as u32).collect(),
+            sketches: values.values()[first..last].iter().map(|&sketch| sketch as u64).collect(),
+            per,
+        })
+    }
+
+    fn row(&self, at: usize) -> (&[u64], u32) {
+        (&self.sketches[at * self.per..][..self.per], self.features[at])
+    }
+}
+
+type Columns<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// The pairs of sets that are to be compared, of those that the join of a sketch has brought together: `digest_a` less than
+/// `digest_b`. Two that have the same sketch are expected both ways round.
+#[pyfunction]
+pub(crate) fn _candidates(
+    py: Python<'_>,
+    a: Columns<'_>,
+    b: Columns<'_>,
+    similar: f64,
+    chosen: (usize, u32, u32),
+    sketch: usize,
+) -> PyResult<Table> {
+    let (a, b) = (Side::read(a)?, Side::read(b)?);
+    if a.digests.len() != b.digests.len() || (!a.digests.is_empty() && (a.per != b.per || sketch >= a.per)) {
+        return Err(unlike("pairs of sets with as many sketches"));
+    }
+    let (joined, distance, total) = chosen;
+    let search = SketchSearch { sketches: a.per, joined, distance, total };
+    let columns = gate::quick(py, || {
+        let rule = SimilarSearch::new(similar)?;
+        let is_candidate = |&at: &usize| {
+            let (x, y) = (a.row(at), b.row(at));
+            let is_twice = x.0[sketch] == y.0[sketch] && a.digests[at] >= b.digests[at];
+            !is_twice && rule.is_candidate(&search, sketch, x, y)
+        };
+        let pairs: Vec<(u128, u128)> = (0..a.digests.len())
+            .filter(is_candidate)
+            .map(|at| (a.digests[at].min(b.digests[at]), a.digests[at].max(b.digests[at])))
+            .collect();
+        Ok(vec![
+            ("digest_a", digests(pairs.iter().map(|pair| Some(pair.0)))),
+            ("digest_b", digests(pairs.iter().map(|pair| Some(pair.1)))),
+        ])
+    })?;
+    Table::of_columns(columns)
+}
+
+/// How similar two sets are, row by row; null where that is less than is asked for.
+#[pyfunction]
+pub(crate) fn _compared(
+    py: Python<'_>,
+    members_a: &Bound<'_, PyAny>,
+    members_b: &Bound<'_, PyAny>,
+    similar: f64,
+) -> PyResult<Array> {
+    let (a, b) = (Blobs::read(members_a)?, Blobs::read(members_b)?);
+    if a.len() != b.len() {
+        return Err(unlike("pairs of sets"));
+    }
+    let rule = gate::quick(py, || SimilarSearch::new(similar))?;
+    let mut similarities = Float64Builder::with_capacity(a.len());
+    for at in 0..a.len() {
+        let (Some(x), Some(y)) = (a.members(at)?, b.members(at)?) else {
+            return Err(unlike("pairs of sets of hashes"));
+        };
+        similarities.append_option(rule.similarity(&x, &y).map(f64::from));
+    }
+    Ok(Array::new(Arc::new(similarities.finish())))
+}
+
+/// Bytes whose order is that in which moments are preferred, the newest first; of none, those of one that is empty.
+#[pyfunction]
+pub(crate) fn _moment_keys(moments: &Bound<'_, PyAny>) -> PyResult<Array> {
+    let moments = Texts::read(moments)?;
+    let mut keys = BinaryBuilder::new();
+    (0..moments.len()).for_each(|at| keys.append_value(moment_key(moments.get(at).unwrap_or_default())));
+    Ok(Array::new(Arc::new(keys.finish())))
+}
