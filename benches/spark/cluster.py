@@ -18,14 +18,14 @@ EVERY = 0.25
 
 
 def _processes():
-    """The parent and the command of each process."""
+    """Of each process the parent, the ticks of the processor that it has had, and the command."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                parent = int(file.read().rsplit(")", 1)[1].split()[1])
+                fields = file.read().rsplit(")", 1)[1].split()
             with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-                found[int(pid)] = parent, file.read()
+                found[int(pid)] = int(fields[1]), int(fields[11]) + int(fields[12]), file.read()
     return found
 
 
@@ -38,12 +38,24 @@ def _proportional(pid):
 
 
 class Memory(threading.Thread):
-    """Looks at the executors of this process: `peak` bytes of the largest with its Python workers, `jvm` and `python` apart."""
+    """Looks at the executors of this process.
+
+    `peak` is bytes of the largest with its Python workers, `jvm` and `python` apart; `processor` seconds of all processes of this Spark,
+    the driver's too, since it was started.
+    """
 
     def __init__(self):
         super().__init__(daemon=True)
         self.peak = self.jvm = self.python = 0
         self._over = threading.Event()
+        self._before, self._ticks = {}, {}
+        self._look()
+        self._before = dict(self._ticks)
+
+    @property
+    def processor(self):
+        ticks = sum(ticks - self._before.get(pid, 0) for pid, ticks in self._ticks.items())
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def run(self):
         while not self._over.wait(EVERY):
@@ -52,26 +64,26 @@ class Memory(threading.Thread):
     def _look(self):
         processes = _processes()
         children = {}
-        for pid, (parent, _) in processes.items():
+        for pid, (parent, _, _) in processes.items():
             children.setdefault(parent, []).append(pid)
-        unvisited, executors = [os.getpid()], []
-        while unvisited:
-            pid = unvisited.pop()
-            if "CoarseGrainedExecutorBackend" in processes.get(pid, (0, ""))[1]:
-                executors.append(pid)
-            else:
-                unvisited += children.get(pid, [])
+
+        def below(root):
+            for child in children.get(root, []):
+                yield child
+                yield from below(child)
+
+        all_of_it = [os.getpid(), *below(os.getpid())]
+        self._ticks.update((pid, processes[pid][1]) for pid in all_of_it if pid in processes)
+        executors = [pid for pid in all_of_it if pid in processes and "CoarseGrainedExecutorBackend" in processes[pid][2]]
         for executor in executors:
-            workers, unvisited = [], list(children.get(executor, []))
-            while unvisited:
-                workers.append(unvisited.pop())
-                unvisited += children.get(workers[-1], [])
+            workers = list(below(executor))
             jvm, python = _proportional(executor), sum(map(_proportional, workers))
             self.peak, self.jvm, self.python = max(self.peak, jvm + python), max(self.jvm, jvm), max(self.python, python)
 
     def end(self):
         self._over.set()
         self.join()
+        self._look()
 
 
 class Cluster:

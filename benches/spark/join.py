@@ -9,7 +9,8 @@ machine: `simstore.self_join` or `simstore.clusters` of the fingerprints in memo
 Spark: two executors of one core each, from Parquet to Parquet, without the start of Spark. Both results have to be the same, pair by
 pair. A fingerprint's bytes are those written to be shuffled, by all stages together, for each row of the input; spilled are those
 that Spark wrote to disk for want of memory. Memory is the largest resident set of an executor with its Python workers; in brackets
-the JVM alone and the workers alone. Growth is the time for each fingerprint beside that of the row before.
+the JVM alone and the workers alone. Seconds of the processor are those of all processes: of one machine from the start of Python, of
+Spark the driver's and the executors' while the job ran. Growth is the time for each fingerprint beside that of the row before.
 """
 
 import argparse
@@ -119,6 +120,7 @@ def with_spark(query, arguments):
             os.replace(os.path.join(cluster.logs, log), arguments.log)
     return {
         "seconds": memory.seconds,
+        "processor": memory.processor,
         "shuffled": group.shuffled,
         "spilled": group.sum("spilled"),
         "tasks": group.tasks,
@@ -141,13 +143,14 @@ def measure(what, count, arguments):
             command += ["--told", told, "--memory", str(arguments.memory), "--distance", str(arguments.distance)]
             command += ["--folder", arguments.folder, "--log", arguments.log or ""]
             command += [f"--set={setting}" for setting in arguments.set]
-            memory = {}
+            whole = {}
             if place == "alone":
-                memory = {"peak": taken_by(command)["memory"]}
+                of_process = taken_by(command)
+                whole = {"peak": of_process["memory"], "processor": of_process["processor"]}
             else:
                 subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             with open(told, encoding="utf-8") as file:
-                taken[place] = json.load(file) | memory
+                taken[place] = json.load(file) | whole
             results[place] = output
         (expected, number), (found, _) = (WHAT[what][4](results[place]) for place in ("alone", "spark"))
     same = all(np.array_equal(*columns) for columns in zip(expected, found))
@@ -174,8 +177,8 @@ def main():
     for what in arguments.what:
         alone_name, things = WHAT[what][:2]
         print(
-            f"| {arguments.shape}, k = {arguments.distance} | {alone_name}, s | MiB | `spark.{what}`, s | times | growth | "
-            f"shuffled, bytes a fingerprint | spilled, MiB | tasks | an executor, MiB | {things} | the same |\n" + "|" + "---|" * 12
+            f"| {arguments.shape}, k = {arguments.distance} | {alone_name}, s | processor, s | MiB | `spark.{what}`, s | processor, s | times | growth | "
+            f"shuffled, bytes a fingerprint | spilled, MiB | tasks | an executor, MiB | {things} | the same |\n" + "|" + "---|" * 14
         )
         before = None
         for count in arguments.count:
@@ -185,7 +188,8 @@ def main():
             before = spark["seconds"] / n
             mebibytes = {name: f"{spark[name] / 2**20:,.0f}" for name in ("spilled", "peak", "jvm", "python")}
             print(
-                f"| {n:,} | {alone['seconds']:.2f} ({alone['with_files']:.2f}) | {alone['peak'] / 2**20:,.0f} | {spark['seconds']:.1f} | "
+                f"| {n:,} | {alone['seconds']:.2f} ({alone['with_files']:.2f}) | {alone['processor']:.1f} | {alone['peak'] / 2**20:,.0f} | "
+                f"{spark['seconds']:.1f} | {spark['processor']:.1f} | "
                 f"{spark['seconds'] / alone['seconds']:.1f} ({spark['seconds'] / alone['with_files']:.1f}) | {growth} | "
                 f"{spark['shuffled'] / n:.1f} | {mebibytes['spilled']} | {spark['tasks']} | "
                 f"{mebibytes['peak']} ({mebibytes['jvm']}, {mebibytes['python']}) | {number} | {'yes' if same else 'NO'} |",

@@ -12,8 +12,8 @@ folder for `similar`: texts with their shingles, as `simstore-similar --similari
 itself, in its time.
 
 Each run is a process with a Spark of its own, two executors of one core, and settings as Spark has them. The pairs are written as
-Parquet; the time is from reading to that, without the start of Spark, and stands in brackets for tools without Spark. Shuffled is what
-was written to be shuffled. Memory is the largest of an executor with its Python workers, resident.
+Parquet; the time is from reading to that, without the start of Spark, and stands in brackets for tools without Spark. Seconds of the
+processor are those of all processes of this Spark, the driver's too. Shuffled is what was written to be shuffled. Memory is the largest of an executor with its Python workers, resident.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def spark_run(arguments):
         columns = pyarrow.parquet.read_table(output, columns=["id_a", "id_b"])
         a, b = (columns[name].to_numpy().astype(np.uint64) for name in ("id_a", "id_b"))
     keys = (np.minimum(a, b) << np.uint64(32)) | np.maximum(a, b)
-    taken = {"seconds": memory.seconds, "memory": memory.peak, "shuffled": group.shuffled, "spilled": group.sum("spilled")}
+    taken = {"seconds": memory.seconds, "processor": memory.processor, "memory": memory.peak, "shuffled": group.shuffled, "spilled": group.sum("spilled")}
     return taken, keys
 
 
@@ -113,10 +113,10 @@ def join_run(arguments):
     import simstore
 
     fingerprints = inputs.read(arguments.folder)
-    start = time.perf_counter()
+    start, before = time.perf_counter(), time.process_time()
     table = simstore.self_join(fingerprints, arguments.distance)
-    seconds = time.perf_counter() - start
-    return {"seconds": seconds}, (table["a"].to_numpy().astype(np.uint64) << np.uint64(32)) | table["b"].to_numpy()
+    taken = {"seconds": time.perf_counter() - start, "processor": time.process_time() - before}
+    return taken, (table["a"].to_numpy().astype(np.uint64) << np.uint64(32)) | table["b"].to_numpy()
 
 
 def run(arguments):
@@ -137,10 +137,10 @@ def row(label, tool, folder, count, arguments, truth=None):
         try:
             done = subprocess.run(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, timeout=arguments.timeout)
         except subprocess.TimeoutExpired:
-            print(f"| {label} | {name} | above {arguments.timeout} | | | | | | |", flush=True)
+            print(f"| {label} | {name} | above {arguments.timeout} | | | | | | | |", flush=True)
             return None
         if done.returncode:
-            print(f"| {label} | {name} | failed | | | | | | |", flush=True)
+            print(f"| {label} | {name} | failed | | | | | | | |", flush=True)
             print(done.stderr[-4000:], file=sys.stderr)
             return None
         pairs = np.load(output)
@@ -150,17 +150,18 @@ def row(label, tool, folder, count, arguments, truth=None):
     distinct = np.unique(pairs)
     found = len(np.intersect1d(distinct, truth, assume_unique=True))
     seconds = f"{taken['seconds']:.1f}" if tool in SPARK else f"({taken['seconds']:.2f})"
+    processor = f"{taken['processor']:.1f}" if "processor" in taken else ""
     bytes_of = [f"{taken[each] / 2**20:,.1f}" if each in taken else "" for each in ("shuffled", "spilled", "memory")]
     wrong = len(pairs) - found
-    print(f"| {label} | {name} | {seconds} | {' | '.join(bytes_of)} | {found:,} | {len(truth) - found:,} | {wrong:,} |", flush=True)
+    print(f"| {label} | {name} | {seconds} | {processor} | {' | '.join(bytes_of)} | {found:,} | {len(truth) - found:,} | {wrong:,} |", flush=True)
     return pairs
 
 
-HEADER = "| {} | tool | s | shuffled, MiB | spilled, MiB | an executor, MiB | pairs found | missed | wrong or twice |"
+HEADER = "| {} | tool | s | processor, s | shuffled, MiB | spilled, MiB | an executor, MiB | pairs found | missed | wrong or twice |"
 
 
 def near(arguments):
-    print(HEADER.format("fingerprints") + "\n|" + "---|" * 9, flush=True)
+    print(HEADER.format("fingerprints") + "\n|" + "---|" * 10, flush=True)
     for folder in arguments.folder:
         label = os.path.basename(folder.rstrip("/"))
         truth = row(label, "join", folder, None, arguments)
@@ -169,7 +170,7 @@ def near(arguments):
 
 
 def similar(arguments):
-    print(HEADER.format("documents") + "\n|" + "---|" * 9, flush=True)
+    print(HEADER.format("documents") + "\n|" + "---|" * 10, flush=True)
     (folder,) = arguments.folder
     with open(os.path.join(folder, "pairs.npy"), "rb") as file:
         pairs = np.load(file)
