@@ -7,12 +7,15 @@
     python3 reader.py --similar STORE ID ID how similar two documents are, and the standard error of that
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
     python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
+    python3 reader.py --shards FOLDER       HEX<TAB>ID lines, ascending, of all shards together
 
 Slow and strict: decodes every table, checks every checksum, compares all parts with one another. Python 3.8 or
-newer, standard library only. As a library: `Store(path)`, `Table(path)`, `Log(path)`; what is wrong with a file is a `Damaged`.
+newer, standard library only. As a library: `Store(path)`, `Table(path)`, `Log(path)`, `Shards(path)`; what is wrong with a file is a `Damaged`.
 """
 
+import json
 import os
+import re
 import struct
 import sys
 import zlib
@@ -743,6 +746,75 @@ class Log(File):
         return "insert", fingerprint, identifier, self.text(1 << 16) if kind == 2 else None
 
 
+# Shards: shards.md
+
+
+class Shards:
+    """A set in shards: `entries` are (fingerprint, id) of all of them, ascending."""
+
+    def __init__(self, path):
+        self.path = os.path.join(path, "shards.json")
+        data = read_file(self.path)
+        tail = re.match(rb', "checksum": "([0-9a-f]{8})"\}\n\Z', data[-26:])
+        self.check(tail, "does not end with a checksum")
+        self.check(b"%08x" % zlib.crc32(data[:-26]) == tail.group(1), "checksum is another")
+        try:
+            self.members = json.loads(data.decode("ascii"))
+        except ValueError as error:
+            self.check(False, "is not JSON: %s" % error)
+        self.check(isinstance(self.members, dict), "is no JSON object")
+        self.check(self.members.get("format") == "simstore shards", "is not a list of shards")
+        self.check(self.members.get("version") == 1, "version %s" % self.members.get("version"))
+        names = ["bits", "checksum", "distance", "format", "missing", "profile", "run", "shards", "version"]
+        self.check(sorted(self.members) == names, "has other members")
+        self.bits, self.distance, self.run = (self.members[name] for name in ("bits", "distance", "run"))
+        self.profile, self.missing, shards = (self.members[name] for name in ("profile", "missing", "shards"))
+        self.number("bits", self.bits, 64, 128)
+        self.check(self.bits in (64, 128), "bits %d" % self.bits)
+        self.number("distance", self.distance, 0, self.bits // 4)
+        self.text("run", self.run, "[0-9a-f]{16}")
+        self.number("missing", self.missing, 0, 2**64 - 1)
+        if self.profile is not None:
+            self.text("profile", self.profile, "(?s).*")
+        self.check(isinstance(shards, list), "shards are no array")
+        entries, before = set(), -1
+        for shard in shards:
+            is_shard = isinstance(shard, dict) and sorted(shard) == ["checksum", "fingerprints", "folder", "pairs"]
+            self.check(is_shard, "a shard has other members")
+            before = self.read_shard(path, shard, before, entries)
+        self.entries = sorted(entries)
+
+    def check(self, sound, problem):
+        if not sound:
+            raise Damaged("%s: %s" % (self.path, problem))
+
+    def number(self, name, value, least, most):
+        self.check(type(value) is int and least <= value <= most, "%s %r" % (name, value))
+
+    def text(self, name, value, pattern):
+        self.check(isinstance(value, str) and re.fullmatch(pattern, value), "%s %r" % (name, value))
+
+    def read_shard(self, path, shard, before, entries):
+        """Adds the pairs of a shard to `entries`; returns its number."""
+        folder = shard["folder"]
+        self.text("folder", folder, "shard-[0-9]{5,}-" + self.run)
+        number = int(folder.split("-")[1])
+        self.check(folder == "shard-%05d-%s" % (number, self.run) and number > before, "folder %r" % folder)
+        self.number("fingerprints", shard["fingerprints"], 1, 2**64 - 1)
+        self.number("pairs", shard["pairs"], shard["fingerprints"], 2**64 - 1)
+        self.text("checksum", shard["checksum"], "[0-9a-f]{8}")
+        store = Store(os.path.join(path, folder))
+        manifest = store.manifest
+        found = "%08x" % u32(manifest.data, manifest.footer)
+        manifest.check(found == shard["checksum"], "checksum is %s, the shards say %s" % (found, shard["checksum"]))
+        manifest.check((manifest.bits, manifest.distance) == (self.bits, self.distance), "bits or distance are others")
+        pairs = {entry[:2] for entry in store.entries}
+        counts = len({value for value, _ in pairs}), len(pairs)
+        manifest.check(counts == (shard["fingerprints"], shard["pairs"]), "holds %d fingerprints, %d pairs" % counts)
+        entries.update(pairs)
+        return number
+
+
 def escape(name):
     """A name for a column of text: control characters as `\\t`, `\\n`, `\\r` or `\\u{hex}`."""
     known = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -849,6 +921,12 @@ def print_log(path, out):
             out.write("\t".join(columns) + "\n")
 
 
+def print_shards(path, out):
+    shards = Shards(path)
+    for value, identifier in shards.entries:
+        out.write("%0*x\t%d\n" % (shards.bits // 4, value, identifier))
+
+
 def main(arguments):
     if len(arguments) == 1 and not arguments[0].startswith("-"):
         command, path = print_store, arguments[0]
@@ -863,6 +941,8 @@ def main(arguments):
         command, path = print_table, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--log":
         command, path = print_log, arguments[1]
+    elif len(arguments) == 2 and arguments[0] == "--shards":
+        command, path = print_shards, arguments[1]
     else:
         sys.stderr.write(__doc__)
         return 2

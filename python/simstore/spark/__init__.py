@@ -5,3 +5,7 @@ try:
     import pyspark.sql as _sql
 except ImportError as error:
     raise ImportError("simstore.spark needs pyspark and pyarrow: `pip install 'simstore[spark]'`") from error
+
+from simstore.spark.shards import build_store, query
+
+__all__ = ["build_store", "query"]

@@ -1,8 +1,6 @@
-"""Fingerprints as DataFrames have them, and what tests do to a cluster."""
+"""Fingerprints as DataFrames have them, and settings for a while."""
 
 import contextlib
-
-import psutil
 
 
 def value(fingerprint, bits=64):
@@ -40,21 +38,3 @@ def settings(spark, changed):
     finally:
         for name, value in before.items():
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
-
-
-def executors():
-    """The processes of the executors."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline():
-                found.append(process)
-    return found
-
-
-def kill_executor(spark):
-    """Kills one executor, as a lost machine would; the cluster starts another. The process that is gone is returned."""
-    executor = min(executors(), key=lambda process: process.pid)
-    executor.kill()
-    executor.wait()
-    return executor

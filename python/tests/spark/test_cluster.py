@@ -1,12 +1,12 @@
 """The Spark of the tests is what they take it for."""
 
+import functools
 import os
-import threading
 
 import pyarrow as pa
 import pytest
 
-from spark import frames
+from spark import faults, frames
 
 
 def where(batches):
@@ -25,7 +25,7 @@ def test_two_executors_share_the_work_and_have_the_wheel(spark):
 
     rows = spark.range(1000, numPartitions=8).mapInArrow(where, SCHEMA).collect()
     assert sum(row.rows for row in rows) == 1000 and {row.simstore for row in rows} == {simstore.__file__}
-    assert len(frames.executors()) == 2
+    assert len(faults.executors()) == 2
 
 
 def test_all_that_is_written_is_in_a_scratch_folder(spark, spark_environment):
@@ -36,27 +36,12 @@ def test_all_that_is_written_is_in_a_scratch_folder(spark, spark_environment):
 
 
 def test_a_job_survives_an_executor_that_is_killed(spark, tmp_path):
-    started, go = tmp_path / "started", tmp_path / "go"
-    os.mkfifo(go)
-
-    def wait(batches):
-        # The first attempt says that it is under way and waits for the one that kills it.
-        for batch in batches:
-            if batch.column(0)[0].as_py() == 0 and not started.exists():
-                started.mkdir()
-                go.open().read()
-            yield batch
-
-    found = []
-    frame = spark.range(1000, numPartitions=4).mapInArrow(wait, "id long")
-    thread = threading.Thread(target=lambda: found.append(frame.count()))
-    thread.start()
-    # Opened as soon as the task waits.
-    with go.open("w"):
-        for executor in frames.executors():
-            executor.kill()
-    thread.join()
-    assert found == [1000]
+    frame = spark.range(1000, numPartitions=4).mapInArrow(functools.partial(faults.held, tmp_path), "id long")
+    before = faults.executors()
+    assert faults.kill_while(tmp_path, frame.count) == 1000
+    assert sum(executor.is_running() for executor in before) == 1
+    faults.kill_executor()
+    assert frame.count() == 1000
 
 
 def test_columns_are_as_written(spark):

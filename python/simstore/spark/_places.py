@@ -1,0 +1,64 @@
+"""Places of a join as partitions of Spark: one each.
+
+Spark sends a row to the partition that the hash of its key says. Numbers from 0 on would leave some partitions empty and give others
+two; so each place has a key whose hash is its own number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def hash_of(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
+    """What Spark's `hash` says of a column of int: Murmur3 of 32 bits (A. Appleby, 2011) with seed 42."""
+    with np.errstate(over="ignore"):
+        k = numbers.astype(np.uint32) * np.uint32(0xCC9E2D51)
+        k = (k << np.uint32(15) | k >> np.uint32(17)) * np.uint32(0x1B873593)
+        h = k ^ np.uint32(42)
+        h = (h << np.uint32(13) | h >> np.uint32(19)) * np.uint32(5) + np.uint32(0xE6546B64)
+        h ^= np.uint32(4)
+        h = (h ^ h >> np.uint32(16)) * np.uint32(0x85EBCA6B)
+        h = (h ^ h >> np.uint32(13)) * np.uint32(0xC2B2AE35)
+        return (h ^ h >> np.uint32(16)).view(np.int32)
+
+
+@cache
+def keys(places: int) -> NDArray[np.int32]:
+    """Of each place the key that `repartition(places, key)` sends to a partition of its own."""
+    found = np.full(places, -1, np.int32)
+    start = 0
+    while (found < 0).any():
+        numbers = np.arange(start, start + 16 * places, dtype=np.int32)
+        of = hash_of(numbers) % np.int32(places)
+        # The last assignment counts: the first number of each place.
+        still = found[of] < 0
+        found[of[still][::-1]] = numbers[still][::-1]
+        start += len(numbers)
+    return found
+
+
+def sent(df: DataFrame, task: Task, places: int) -> DataFrame:
+    """What a task makes, with the rows of each place in a partition of their own.
+
+    The task gives batches with a column place, from 0 up to `places`, exclusively.
+    """
+    of_place = keys(places)
+
+    def keyed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in task(iter(batches)):
+            key = pa.array(of_place[batch.column("place").to_numpy()], pa.int32())
+            yield batch.append_column("key", key)
+
+    schema = "place int, fingerprints binary, repeated binary, key int"
+    return df.mapInArrow(keyed, schema).repartition(places, "key").drop("key")

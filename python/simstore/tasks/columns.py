@@ -1,0 +1,34 @@
+"""Columns of record batches as the native library takes them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+
+
+def width_of(bits: int) -> Literal[64, 128]:
+    """The width of fingerprints, if it is one."""
+    if bits == 64:
+        return 64
+    if bits == 128:
+        return 128
+    raise ValueError(f"bits is {bits}: expected 64 or 128")
+
+
+def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column by its name."""
+    if name not in batch.schema.names:
+        raise ValueError(f"there is no column `{name}`: there are {', '.join(batch.schema.names)}")
+    return batch.column(name)
+
+
+def fingerprints_of(batch: pa.RecordBatch, name: str, bits: int) -> pa.Array:
+    """A column of fingerprints: uint64, or int64 with the same bits; or 16 bytes each, the most significant first."""
+    column = column_of(batch, name)
+    if bits == 64 and column.type in (pa.int64(), pa.uint64()):
+        return column.view(pa.uint64())
+    if bits == 128 and (pa.types.is_binary(column.type) or column.type in (pa.binary(16), pa.large_binary())):
+        return column.cast(pa.binary())
+    expected = "int64 or uint64" if bits == 64 else "16 bytes each"
+    raise TypeError(f"column `{name}` is {column.type}: fingerprints of {bits} bits are {expected}")

@@ -1,0 +1,184 @@
+"""Queries past the shards of a set: many of them packed into batches, each batch past one shard at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from simstore import Snapshot
+from simstore.tasks.shards import Shards, whole_fingerprints
+
+Path: TypeAlias = str | os.PathLike[str]
+#: Copies what is at a path, a folder or a file, to the local disk, and says where it is there.
+Fetch: TypeAlias = Callable[[str], Path]
+
+# Queries that are packed together: a megabyte of them, before it is compressed.
+TOGETHER = 1 << 17
+# Rows of a batch that a task gives.
+ROWS = 1 << 16
+
+PACKED = pa.schema([("count", pa.int32()), ("queries", pa.binary())])
+
+
+def pack(
+    batches: Iterable[pa.RecordBatch], fingerprint: str = "fingerprint", bits: int = 64
+) -> Iterator[pa.RecordBatch]:
+    """Packs queries: sorted, each once in what is packed together, and compressed.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+    fingerprint : str
+        The column: int64 or uint64 for 64 bits, 16 bytes each for 128. Nulls are left out.
+    bits : {64, 128}
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Of the schema `PACKED`.
+    """
+    waiting: list[NDArray[Any]] = []
+    count = 0
+    for batch in batches:
+        column = whole_fingerprints(batch, fingerprint, bits)
+        waiting.append(_numbers(column.drop_null(), bits))
+        count += len(waiting[-1])
+        if count >= TOGETHER:
+            yield _packed(waiting, bits)
+            waiting, count = [], 0
+    if count:
+        yield _packed(waiting, bits)
+
+
+def _packed(waiting: list[NDArray[Any]], bits: int) -> pa.RecordBatch:
+    # Rows are sorted by their first number, then by the second.
+    data = np.unique(np.concatenate(waiting), axis=0).astype(">u8").view(np.uint8).reshape(-1, bits // 8)
+    # Byte after byte of all: the leading ones of sorted numbers repeat.
+    compressed = pa.compress(np.ascontiguousarray(data.T).tobytes(), codec="zstd", asbytes=True)
+    return pa.record_batch([pa.array([len(data)], pa.int32()), pa.array([compressed], pa.binary())], schema=PACKED)
+
+
+def _unpacked(count: int, compressed: bytes, bits: int) -> NDArray[Any]:
+    """Packed queries as the native library takes them."""
+    data = pa.decompress(compressed, decompressed_size=count * bits // 8, codec="zstd", asbytes=True)
+    rows = np.ascontiguousarray(np.frombuffer(data, dtype=np.uint8).reshape(bits // 8, count).T)
+    return rows if bits == 128 else rows.view(">u8").reshape(-1).astype(np.uint64)
+
+
+def _numbers(column: pa.Array, bits: int) -> NDArray[Any]:
+    """A column without nulls as unsigned numbers; of two halves each for 128 bits."""
+    if bits == 64:
+        numbers: NDArray[Any] = column.to_numpy()
+        return numbers
+    # What is packed is contiguous, however the column was cut.
+    data = b"".join(column.to_pylist())
+    return np.frombuffer(data, dtype=">u8").reshape(-1, 2).astype(np.uint64)
+
+
+def query_shards(
+    batches: Iterable[pa.RecordBatch],
+    shards: Shards,
+    path: str,
+    distance: int | None = None,
+    *,
+    fetch: Fetch | None = None,
+    folder: Path | Callable[[], Path] = ".",
+    together: int = 1 << 20,
+) -> Iterator[pa.RecordBatch]:
+    """Finds what is near packed queries in shards: each shard is read once for each batch of queries.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        Columns shard (a position in ``shards.shards``), count and queries (as of `pack`). A query that comes twice for a shard is
+        answered twice.
+    shards : Shards
+        The list of the set.
+    path : str
+        Where the shards are.
+    distance : int, optional
+        In bits; that of the set by default.
+    fetch : callable, optional
+        Called with the path of a shard, once for all processes of a machine that share `folder`; returns where its copy is.
+    folder : str or os.PathLike or callable
+        The working folder, on the local disk, or what returns it; only for `fetch`.
+    together : int
+        At most so many queries, about, are a batch: more take more memory, and read the shards less often.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Columns asked, fingerprint (int64, or binary of 16 bytes), id (int64) and distance (int32).
+    """
+    waiting: dict[int, list[NDArray[Any]]] = {}
+    opened: dict[int, Snapshot] = {}
+
+    def answer(shard: int) -> Iterator[pa.RecordBatch]:
+        if shard not in opened:
+            of = shards.shards[shard]
+            place: Path = f"{path}/{of.folder}"
+            if fetch is not None:
+                place = fetched(fetch, os.fspath(place), folder() if callable(folder) else folder)
+            opened[shard] = shards.open(of, place)
+        queries = np.concatenate(waiting.pop(shard))
+        yield from _matches(opened[shard], queries, distance)
+
+    for batch in batches:
+        rows = zip(*(batch.column(name).to_pylist() for name in ("shard", "count", "queries")), strict=True)
+        for shard, count, queries in rows:
+            waiting.setdefault(shard, []).append(_unpacked(count, queries, shards.bits))
+            if sum(map(len, waiting[shard])) >= together:
+                yield from answer(shard)
+    for shard in list(waiting):
+        yield from answer(shard)
+
+
+def _matches(snapshot: Snapshot, queries: NDArray[Any], distance: int | None) -> Iterator[pa.RecordBatch]:
+    found = pa.table(snapshot.query_many(queries, distance))
+    if snapshot.bits == 64:
+        asked = pa.array(queries).view(pa.int64())
+        near = pa.chunked_array([chunk.view(pa.int64()) for chunk in found["fingerprint"].chunks], pa.int64())
+    else:
+        asked = pa.Array.from_buffers(pa.binary(16), len(queries), [None, pa.py_buffer(queries)]).cast(pa.binary())
+        near = found["fingerprint"].cast(pa.binary())
+    for at in range(0, len(found), ROWS):
+        rows = found.slice(at, ROWS)
+        columns = {
+            "asked": asked.take(rows["query"]),
+            "fingerprint": near.slice(at, ROWS),
+            "id": rows["id"].cast(pa.int64()),
+            "distance": rows["distance"].cast(pa.int32()),
+        }
+        yield from pa.table(columns).to_batches()
+
+
+def fetched(fetch: Fetch, path: str, folder: Path) -> str:
+    """Where the local copy of `path` is: fetched by the first process that asks in this folder, the others wait for it."""
+    # Not on every system, and needed for nothing else.
+    import fcntl
+
+    name = os.path.join(folder, f".fetched-{zlib.crc32(path.encode()):08x}-{os.path.basename(path)}")
+    # The lock goes with the process that holds it.
+    with open(f"{name}.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            with open(name) as file:
+                of, copy = json.load(file)
+            if of == path and os.path.exists(copy):
+                return str(copy)
+        except FileNotFoundError:
+            pass
+        copy = os.path.abspath(fetch(path))
+        hidden = f"{name}.{secrets.token_hex(8)}"
+        with open(hidden, "w") as file:
+            json.dump([path, copy], file)
+        os.rename(hidden, name)
+        return copy
