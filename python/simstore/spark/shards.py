@@ -85,9 +85,11 @@ def build_store(
 
     Examples
     --------
-    >>> from simstore.spark import build_store, query  # doctest: +SKIP
-    >>> build_store(df, "/shared/pages", shards=50, distance=3).pairs  # doctest: +SKIP
-    1000000000
+    >>> from simstore.spark import build_store
+    >>> pages = spark.createDataFrame([(1, 0b0000), (2, 0b1111), (3, None)], "id bigint, fingerprint bigint")
+    >>> made = build_store(pages, "pages", shards=2)
+    >>> made.pairs, made.missing
+    (2, 1)
     """
     bits = width_of(_columns.width(df, fingerprint))
     if not isinstance(found := _columns.type_of(df, id), T.LongType):
@@ -187,7 +189,18 @@ def query(
 
     Examples
     --------
-    >>> query(pages, "/shared/pages").where("distance <= 2").show()  # doctest: +SKIP
+    >>> from simstore.spark import build_store, query
+    >>> pages = spark.createDataFrame([(1, 0b0000), (2, 0b1111)], "id bigint, fingerprint bigint")
+    >>> made = build_store(pages, "pages", shards=2)
+    >>> asked = spark.createDataFrame([("a", 0b0001)], "id string, fingerprint bigint")
+    >>> query(asked, "pages").orderBy("distance").show()
+    +-----+---+-----------+--------+
+    |query| id|fingerprint|distance|
+    +-----+---+-----------+--------+
+    |    a|  1|          0|       1|
+    |    a|  2|         15|       3|
+    +-----+---+-----------+--------+
+    <BLANKLINE>
     """
     bits, ids = _columns.width(df, fingerprint), _columns.ids(df, id)
     # Not `abspath` where it may be an address.
