@@ -99,6 +99,15 @@ pub(crate) fn pool(name: &str) -> Result<ThreadPool> {
     builder.spawn_handler(taking(threads)).build().map_err(|error| not_started(io::Error::other(error)))
 }
 
+/// Does something on a pool of its own, which is there as long as it takes: for work that may have to wait, on which nothing else
+/// is to wait.
+///
+/// # Errors
+/// [`Error::Thread`] if no thread can be started.
+pub fn in_own_pool<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T> {
+    Ok(pool(name)?.install(work))
+}
+
 /// As many threads as rayon would start.
 fn usual() -> usize {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|count| count.parse().ok());

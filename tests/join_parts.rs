@@ -22,7 +22,27 @@ fn routed<F: Fingerprint>(parts: &Parts<F>, table: usize, fingerprints: &[F]) ->
         assert!(part < parts.parts());
         routed.entry(part).or_default().push(fingerprint);
     }
+    let mut scattered = Vec::new();
+    let visit = |part, some: &[F]| {
+        scattered.push((part, some.to_vec()));
+        Ok(())
+    };
+    parts.scatter(table, fingerprints, visit).unwrap();
+    assert!(scattered.iter().map(|(part, some)| (part, some)).eq(&routed));
     routed
+}
+
+/// What the forests of all parts connect together.
+fn connected<F: Fingerprint>(parts: &Parts<F>, fingerprints: &[F]) -> Vec<(F, F)> {
+    let mut all = Forest::new();
+    for table in 0..parts.tables() {
+        for part in routed(parts, table, fingerprints).values() {
+            let edges = parts.forest(table, part, None).unwrap();
+            assert!(edges.len() < part.len());
+            edges.into_iter().for_each(|(first, other)| all.connect(first, other));
+        }
+    }
+    all.into_edges()
 }
 
 fn joined<F: Fingerprint>(parts: &Parts<F>, fingerprints: &[F]) -> Vec<NearPair<F>> {
@@ -53,7 +73,11 @@ fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32, 
         .into_iter()
         .map(|pair| NearPair { a: fingerprints[pair.a], b: fingerprints[pair.b], distance: pair.distance })
         .collect();
-    let found = joined(&Parts::with_parts(distance, parts).unwrap(), &fingerprints);
+    let of_parts = Parts::with_parts(distance, parts).unwrap();
+    let mut forest = Forest::new();
+    forest.connect_pairs(&expected);
+    assert!(connected(&of_parts, &fingerprints) == forest.into_edges(), "distance {distance}, {parts} parts");
+    let found = joined(&of_parts, &fingerprints);
     // Not by assert_eq: nobody reads a million pairs.
     assert!(
         found == expected,

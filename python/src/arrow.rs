@@ -333,12 +333,16 @@ fn value<'py>(py: Python<'py>, values: &ArrayRef, at: usize) -> PyResult<Bound<'
         DataType::Boolean => values.as_boolean().value(at).into_pyobject(py)?.to_owned().into_any(),
         DataType::Utf8 => values.as_string::<i32>().value(at).into_pyobject(py)?.into_any(),
         DataType::LargeUtf8 => values.as_string::<i64>().value(at).into_pyobject(py)?.into_any(),
+        DataType::Binary => values.as_binary::<i32>().value(at).into_pyobject(py)?.into_any(),
         // A fingerprint of 128 bits.
         DataType::FixedSizeBinary(16) => {
             crate::fingerprints::wide(values.as_fixed_size_binary().value(at)).into_pyobject(py)?.into_any()
         }
-        DataType::FixedSizeList(_, _) => {
-            let list = values.as_fixed_size_list().value(at);
+        DataType::FixedSizeList(_, _) | DataType::List(_) => {
+            let list = match values.as_list_opt::<i32>() {
+                Some(lists) => lists.value(at),
+                None => values.as_fixed_size_list().value(at),
+            };
             let items = (0..list.len()).map(|at| value(py, &list, at)).collect::<PyResult<Vec<_>>>()?;
             PyList::new(py, items)?.into_any()
         }

@@ -16,10 +16,13 @@ mod documents;
 mod errors;
 mod evaluate;
 mod fingerprints;
+mod forest;
 mod gate;
 mod join;
 mod matches;
+mod packed;
 mod pairs;
+mod parts;
 mod profile;
 mod results;
 mod rows;
@@ -51,11 +54,15 @@ mod _simstore {
     #[pymodule_export]
     use crate::evaluate::{Evaluation, evaluate};
     #[pymodule_export]
+    use crate::forest::Forest;
+    #[pymodule_export]
     use crate::gate::Progress;
     #[pymodule_export]
     use crate::join::{clusters, distance, self_join};
     #[pymodule_export]
     use crate::matches::Match;
+    #[pymodule_export]
+    use crate::parts::{Parts, parts};
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
     #[pymodule_export]

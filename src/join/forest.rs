@@ -13,7 +13,9 @@ use crate::radix;
 ///
 /// let mut forest = Forest::<u64>::new();
 /// [(9, 4), (1, 2), (7, 9), (4, 7)].into_iter().for_each(|(a, b)| forest.connect(a, b));
-/// assert_eq!(forest.into_edges(), [(1, 2), (4, 7), (4, 9)]);
+/// forest.connect(5, 5);
+/// forest.connect(2, 2);
+/// assert_eq!(forest.into_edges(), [(1, 2), (4, 7), (4, 9), (5, 5)]);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Forest<F> {
@@ -31,7 +33,8 @@ impl<F: Fingerprint> Forest<F> {
         Forest { edges: Vec::new(), limit: FEW }
     }
 
-    /// Connects the clusters of two fingerprints.
+    /// Connects the clusters of two fingerprints. One that is connected with itself has a cluster, of which it may be the only
+    /// member.
     pub fn connect(&mut self, a: F, b: F) {
         if self.edges.len() == self.limit {
             self.reduce();
@@ -52,7 +55,7 @@ impl<F: Fingerprint> Forest<F> {
     }
 
     /// Each fingerprint that is connected to a smaller one, with the smallest of its cluster before it: ascending by cluster, then
-    /// by fingerprint.
+    /// by fingerprint. One that is connected with none but itself is twice in its edge.
     pub fn into_edges(mut self) -> Vec<(F, F)> {
         self.reduce();
         self.edges
@@ -68,12 +71,17 @@ impl<F: Fingerprint> Forest<F> {
             components.connect(place(a), place(b));
         }
         self.edges.clear();
+        let mut is_alone = vec![true; members.len()];
         for at in 0..members.len() {
             let first = components.first(at);
             if first != at {
+                is_alone[first] = false;
+                is_alone[at] = false;
                 self.edges.push((members[first], members[at]));
             }
         }
+        let alone = members.iter().zip(is_alone).filter(|&(_, is_alone)| is_alone);
+        self.edges.extend(alone.map(|(&member, _)| (member, member)));
         self.edges.sort_unstable();
     }
 }

@@ -151,6 +151,23 @@ pub fn collapse<F: Fingerprint>(fingerprints: &mut Vec<F>, repeated: &mut Vec<F>
     fingerprints.truncate(last + 1);
 }
 
+/// One of so many buckets, from 0, for a fingerprint: the same for equal ones, and about as many in each, whatever the fingerprints
+/// are like. For work that is shared out; not for what lasts: it may be another one in another version.
+///
+/// ```
+/// assert!((0..1000_u64).all(|fingerprint| simstore::join::bucket(fingerprint, 10) < 10));
+/// ```
+#[inline]
+pub fn bucket<F: Fingerprint>(fingerprint: F, buckets: usize) -> usize {
+    // The finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014).
+    let mut hash =
+        fingerprint.low_u64() ^ fingerprint.high_u64().rotate_left(32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    ((u128::from(hash) * buckets as u128) >> 64) as usize
+}
+
 /// A lock whose holder has panicked is held by nobody: the panic goes on in the thread that waits for it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -2,17 +2,19 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::NearPair;
 use super::design::Designs;
 use super::engine::{Condition, Join, Set};
-use super::naming::Themselves;
+use super::naming::{Naming, Themselves};
+use super::ranks::Ranks;
+use super::{Components, NearPair, Pair, lock};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::Plan;
-use crate::radix::Digit;
+use crate::progress::{ProgressCallback, Steps};
+use crate::radix::{self, Digit};
 use crate::threads;
 
 /// A join of one set in parts, or of two: on disk, one after the other, or on several machines.
@@ -170,6 +172,36 @@ impl<F: Fingerprint> Parts<F> {
         self.tables.iter().map(move |table| table.part.of(fingerprint)).enumerate()
     }
 
+    /// Visits what goes to each part of a table, of some fingerprints: the parts that are not empty, ascending, in the order in which
+    /// the fingerprints were.
+    ///
+    /// ```
+    /// let parts = simstore::join::Parts::<u64>::with_parts(0, 4)?;
+    /// let mut sent = Vec::new();
+    /// parts.scatter(0, &[1 << 62, 7, u64::MAX, 5], |part, some| {
+    ///     sent.push((part, some.to_vec()));
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(sent, [(0, vec![7, 5]), (1, vec![1 << 62]), (3, vec![u64::MAX])]);
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if there is no such table, or there are 2^32 fingerprints or more; what the visitor fails with.
+    pub fn scatter(
+        &self,
+        table: usize,
+        fingerprints: &[F],
+        mut visitor: impl FnMut(usize, &[F]) -> Result<()>,
+    ) -> Result<()> {
+        let part = &self.checked(table, fingerprints)?.part;
+        let mut scattered = vec![F::ZERO; fingerprints.len()];
+        let mut ends = vec![0; part.buckets()];
+        part.scatter(fingerprints, &mut scattered, &mut ends);
+        let ranges = radix::ranges(&ends).enumerate().filter(|(_, range)| !range.is_empty());
+        ranges.into_iter().try_for_each(|(part, range)| visitor(part, &scattered[range]))
+    }
+
     /// Visits the pairs of a part that count in its table, each once, some at a time and in no order. The fingerprints are those
     /// of one part, each once, in any order; those of several parts of the table may be given together.
     ///
@@ -185,6 +217,58 @@ impl<F: Fingerprint> Parts<F> {
         fingerprints: &[F],
         visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
     ) -> Result<()> {
+        let table = self.checked(table, fingerprints)?;
+        threads::ensure_pool()?;
+        table.join(fingerprints, &self.designs, &mut Vec::new(), &visitor)
+    }
+
+    /// What the pairs of a part that count in its table connect: each fingerprint that is connected to a smaller one, with the
+    /// smallest of its cluster before it, ascending by cluster, then by fingerprint. It takes no memory for pairs, however many
+    /// there are. The fingerprints ascend, each there once. The callback is told how many pairs have been found.
+    ///
+    /// ```
+    /// let parts = simstore::join::Parts::<u64>::with_parts(1, 1)?;
+    /// assert_eq!(parts.forest(0, &[0, 1, 3, 0b11 << 60], None)?, [(0, 1), (0, 3)]);
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Parts::join`]; [`Error::OutOfOrder`] if the fingerprints are not ascending.
+    pub fn forest(
+        &self,
+        table: usize,
+        fingerprints: &[F],
+        progress: Option<&ProgressCallback>,
+    ) -> Result<Vec<(F, F)>> {
+        let table = self.checked(table, fingerprints)?;
+        super::check_order(fingerprints)?;
+        threads::ensure_pool()?;
+        let steps = Steps::new(progress, 0);
+        let components = Mutex::new(Components::new(fingerprints.len()));
+        let connect = |pairs: &[Pair]| {
+            let mut components = lock(&components);
+            pairs.iter().for_each(|pair| components.connect(pair.a, pair.b));
+            drop(components);
+            match steps.add(pairs.len() as u64) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        };
+        table.join_named(Ranks::new(fingerprints), fingerprints, &self.designs, &mut Vec::new(), &connect)?;
+        let mut components = components.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut edges: Vec<(F, F)> = Vec::new();
+        for (at, &fingerprint) in fingerprints.iter().enumerate() {
+            let first = components.first(at);
+            if first != at {
+                edges.push((fingerprints[first], fingerprint));
+            }
+        }
+        edges.sort_unstable();
+        Ok(edges)
+    }
+
+    /// The table of a number, for so many fingerprints.
+    fn checked(&self, table: usize, fingerprints: &[F]) -> Result<&Table<F>> {
         let Some(table) = self.tables.get(table) else {
             let tables = self.tables.len();
             return Err(Error::BadArgument(format!("there is no table {table}: there are {tables}")));
@@ -193,8 +277,7 @@ impl<F: Fingerprint> Parts<F> {
             let message = "a part has at most 4,294,967,294 fingerprints: take more parts".to_owned();
             return Err(Error::BadArgument(message));
         }
-        threads::ensure_pool()?;
-        table.join(fingerprints, &self.designs, &mut Vec::new(), &visitor)
+        Ok(table)
     }
 
     pub(super) fn table(&self, table: usize) -> &Table<F> {
@@ -333,8 +416,19 @@ impl<F: Fingerprint> Table<F> {
         space: &mut Vec<F>,
         visitor: &(impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
+        self.join_named(Themselves, fingerprints, designs, space, visitor)
+    }
+
+    fn join_named<N: Naming<F>>(
+        &self,
+        naming: N,
+        fingerprints: &[F],
+        designs: &Designs<F>,
+        space: &mut Vec<F>,
+        visitor: &(impl Fn(&[N::Pair]) -> ControlFlow<()> + Sync),
+    ) -> Result<()> {
         let stopped = AtomicBool::new(false);
-        let join = Join { naming: Themselves, designs, visitor, stopped };
+        let join = Join { naming, designs, visitor, stopped };
         join.join(&self.set(fingerprints), space);
         if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
     }

@@ -6,6 +6,11 @@ try:
 except ImportError as error:
     raise ImportError("simstore.spark needs pyspark and pyarrow: `pip install 'simstore[spark]'`") from error
 
+from simstore.spark.clusters import clusters
+from simstore.spark.fingerprints import fingerprint
+from simstore.spark.kept import release
+from simstore.spark.pairs import near_pairs
+from simstore.spark.parts import choose_parts
 from simstore.spark.shards import build_store, query
 
-__all__ = ["build_store", "query"]
+__all__ = ["build_store", "choose_parts", "clusters", "fingerprint", "near_pairs", "query", "release"]

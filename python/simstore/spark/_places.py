@@ -7,17 +7,18 @@ two; so each place has a key whose hash is its own number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import types as T
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Task = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
 def hash_of(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -48,17 +49,23 @@ def keys(places: int) -> NDArray[np.int32]:
     return found
 
 
-def sent(df: DataFrame, task: Task, places: int) -> DataFrame:
-    """What a task makes, with the rows of each place in a partition of their own.
+def sent(df: DataFrame, task: Task, places: int, fields: T.StructType) -> DataFrame:
+    """What a task makes, with the rows of each place in a partition of their own; the column key is the place's.
 
-    The task gives batches with a column place, from 0 up to `places`, exclusively.
+    The task gives batches of these fields, of which one is place, from 0 up to `places`, exclusively.
     """
-    of_place = keys(places)
+    schema = T.StructType([*fields.fields, T.StructField("key", T.IntegerType())])
+    return df.mapInArrow(partial(keyed, task, keys(places)), schema).repartition(places, "key")
 
-    def keyed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in task(iter(batches)):
-            key = pa.array(of_place[batch.column("place").to_numpy()], pa.int32())
-            yield batch.append_column("key", key)
 
-    schema = "place int, fingerprints binary, repeated binary, key int"
-    return df.mapInArrow(keyed, schema).repartition(places, "key").drop("key")
+def keyed(
+    task: Task, of_place: NDArray[np.int32], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Adds the keys of places."""
+    for batch in task(batches):
+        yield with_keys(batch, of_place)
+
+
+def with_keys(rows: Any, of_place: NDArray[np.int32]) -> Any:
+    """Adds the keys of places, to a batch or a table."""
+    return rows.append_column("key", pa.array(of_place[rows.column("place").to_numpy()], pa.int32()))

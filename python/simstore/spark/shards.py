@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -108,7 +108,7 @@ def build_store(
     place = os.path.abspath(path)
     run = begin(place, replace)
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -219,10 +219,10 @@ def query(
         for shard in stored.shards:
             stored.check(shard, os.path.join(place, shard.folder))
 
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from tasks.pack(batches, "asked", bits)
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from tasks.query_shards(
             batches, stored, place, distance, fetch=fetch, folder=_working_folder, together=together
         )

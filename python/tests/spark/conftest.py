@@ -49,6 +49,14 @@ def check_java():
         missing(f"Spark needs Java 17 or newer, {java} is {version}")
 
 
+def pytest_collection_modifyitems(items):
+    """Sockets to the Java process that pyspark leaves to the garbage collector are none of the tests'."""
+    left = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(left)
+
+
 @pytest.fixture(scope="session")
 def spark_environment(tmp_path_factory):
     """What processes of Spark find in their environment, and a folder for all that they write."""

@@ -1,0 +1,46 @@
+"""Texts to fingerprints, on all executors."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as T
+
+import simstore
+from simstore.spark import _columns
+from simstore.tasks import fingerprints
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def fingerprint(
+    df: DataFrame, text: str = "text", profile: simstore.Profile | str | None = None, into: str = "fingerprint"
+) -> DataFrame:
+    """Adds the fingerprints of texts.
+
+    Parameters
+    ----------
+    df : DataFrame
+    text : str
+        The column of the texts: of strings.
+    profile : Profile or str, optional
+        How texts become fingerprints; the files that it refers to go with it to the executors.
+    into : str
+        The new column; one of this name is replaced.
+
+    Returns
+    -------
+    DataFrame
+        With the column, last: bigint (the 64 bits as they are, so half of all are negative), or binary of 16 bytes (the most
+        significant first) for 128 bits; null for null and for texts without features.
+    """
+    found = _columns.type_of(df, text)
+    if not isinstance(found, T.StringType):
+        raise TypeError(f"column `{text}` is {found.simpleString()}: texts are string")
+    made = profile if isinstance(profile, simstore.Profile) else simstore.Profile(profile)
+    value = T.LongType() if made.bits == 64 else T.BinaryType()
+    others = [field for field in df.schema.fields if field.name != into]
+    schema = T.StructType([*others, T.StructField(into, value)])
+    return df.mapInArrow(partial(fingerprints.fingerprint, profile=made, text=text, into=into), schema)

@@ -1,0 +1,158 @@
+"""All pairs of rows whose fingerprints are near each other."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import simstore
+from simstore.spark import _columns, _places
+from simstore.spark.parts import choose_parts, of_number
+from simstore.tasks import joining, rows
+from simstore.tasks.columns import width_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Fingerprints that a task collapses, about.
+OF_A_BUCKET = 1_000_000
+# More would make what is sent small pieces.
+MOST_BUCKETS = 10_000
+
+
+def fields(**types: T.DataType) -> T.StructType:
+    """A schema."""
+    return T.StructType([T.StructField(name, type) for name, type in types.items()])
+
+
+PLACE, PACKED = T.IntegerType(), T.BinaryType()
+SENT = fields(place=PLACE, fingerprints=PACKED, repeated=PACKED)
+PAIRS = fields(place=PLACE, a=PACKED, b=PACKED, distances=PACKED)
+
+
+def near_pairs(
+    df: DataFrame,
+    fingerprint: str = "fingerprint",
+    id: str = "id",
+    distance: int = 3,
+    *,
+    parts: int | None = None,
+    count: int | None = None,
+) -> DataFrame:
+    """All pairs of rows whose fingerprints differ in no more than some bits, equal ones included.
+
+    Rows are packed, thousands in one value, and sent once by a hash of the fingerprint. There equal ones are collapsed; each
+    fingerprint goes once to every table of the join, eight bytes each, to the task that joins its part of the table natively. What is
+    found goes back to where the ids are. Nothing is collected.
+
+    `df` is read twice (once if `count` is given): persist it, or write it, if it takes long to make.
+
+    Parameters
+    ----------
+    df : DataFrame
+    fingerprint : str
+        The column: bigint for 64 bits, binary of 16 bytes (the most significant first) for 128. A null is near nothing.
+    id : str
+        The column of the ids, each of one row: of any type that has an order. None may be null.
+    distance : int
+        In bits, up to 16 of 64, 32 of 128.
+    parts : int, optional
+        Into how many parts each table is divided; `choose_parts` chooses by default, and the logger ``simstore.spark`` tells it.
+    count : int, optional
+        How many rows there are, at most; counted by default.
+
+    Returns
+    -------
+    DataFrame
+        With columns id_a, id_b (id_a < id_b) and distance (int), in no order.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For columns that are not there or of another type, a distance that is too large. An id that is null, and a binary fingerprint
+        that has not 16 bytes, end the job.
+    """
+    of, buckets = chosen(df, fingerprint, distance, parts, count)
+    ids = _columns.type_of(df, id)
+    named = df.select(_columns.ids(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
+    packed = _places.sent(
+        named,
+        partial(rows.pack_rows, parts=of, buckets=buckets),
+        buckets,
+        fields(place=PLACE, fingerprints=PACKED, ids=T.ArrayType(ids)),
+    )
+    # All of its columns, though the ids are not used here: so what was sent once serves all that follows.
+    found = _found(packed, of)
+    pairs = _places.sent(found, partial(rows.pack_pairs, parts=of, buckets=buckets), buckets, PAIRS)
+    keys = _places.keys(buckets)
+
+    def of_a(here: pa.Table, there: pa.Table) -> pa.Table:
+        return _places.with_keys(rows.ids_of_a(here, there, of, buckets), keys)
+
+    def of_b(here: pa.Table, there: pa.Table) -> pa.Table:
+        return rows.ids_of_b(here, there, of)
+
+    lists = T.ArrayType(T.ArrayType(ids))
+    half = fields(place=PLACE, b=PACKED, distances=PACKED, ids=lists, key=PLACE)
+    both = fields(ids_a=T.ArrayType(ids), ids_b=T.ArrayType(ids), distance=T.IntegerType())
+    by_place = packed.groupBy("key")
+    halves = by_place.cogroup(pairs.groupBy("key")).applyInArrow(of_a, half).repartition(buckets, "key")
+    named_pairs = by_place.cogroup(halves.groupBy("key")).applyInArrow(of_b, both)
+    one = named_pairs.select(F.explode("ids_a").alias("one"), "ids_b", "distance")
+    ordered = one.select("one", F.explode("ids_b").alias("other"), "distance")
+    is_ordered = F.col("one") < F.col("other")
+    # Those of equal fingerprints meet in both orders, others in one.
+    ordered = ordered.where(is_ordered | (F.col("distance") > 0) & (F.col("one") != F.col("other")))
+    return ordered.select(
+        F.when(is_ordered, F.col("one")).otherwise(F.col("other")).alias("id_a"),
+        F.when(is_ordered, F.col("other")).otherwise(F.col("one")).alias("id_b"),
+        "distance",
+    )
+
+
+def near_values(values: DataFrame, distance: int, parts: int | None = None, count: int | None = None) -> DataFrame:
+    """The pairs of the fingerprints in a DataFrame of one column.
+
+    Returns
+    -------
+    DataFrame
+        With columns a, b (a <= b as unsigned numbers) and distance (int): each pair once, and each fingerprint that is there several
+        times in a pair with itself.
+    """
+    of, buckets = chosen(values, "fingerprint", distance, parts, count)
+    return _found(collapsed(values, of, buckets), of)
+
+
+def collapsed(values: DataFrame, of: simstore.Parts, buckets: int) -> DataFrame:
+    """The fingerprints in a DataFrame of one column, packed, a partition for each bucket: equal ones are in one."""
+    return _places.sent(values, partial(joining.pack, parts=of, buckets=buckets), buckets, SENT)
+
+
+def at_places(packed: DataFrame, of: simstore.Parts) -> DataFrame:
+    """Packed fingerprints of buckets at the places of their join, a partition each."""
+    return _places.sent(packed, partial(joining.scatter, parts=of), of.tables * of.parts, SENT)
+
+
+def _found(packed: DataFrame, of: simstore.Parts) -> DataFrame:
+    value = "bigint" if of.bits == 64 else "binary"
+    near = partial(joining.near, parts=of)
+    return at_places(packed, of).mapInArrow(near, f"a {value}, b {value}, distance int")
+
+
+def chosen(
+    df: DataFrame, fingerprint: str, distance: int, parts: int | None, count: int | None
+) -> tuple[simstore.Parts, int]:
+    """The parts of a join, and how many buckets there are where equal ones are collapsed."""
+    bits = width_of(_columns.width(df, fingerprint))
+    if parts is None:
+        # Refuses what makes no sense before anything is counted.
+        simstore.Parts(distance, bits=bits)
+        count = df.select(_columns.column(fingerprint)).count() if count is None else count
+        of = choose_parts(df.sparkSession, count, distance, bits)
+    else:
+        of = of_number(distance, parts, bits)
+    return of, min(MOST_BUCKETS, max(of.parts * of.tables, -(-(count or 0) // OF_A_BUCKET)))

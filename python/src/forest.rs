@@ -1,0 +1,182 @@
+//! Clusters that are made of pieces.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use simstore::join::Forest as Inner;
+use simstore::{Fingerprint, Result};
+
+use crate::arrow::{Array, Table};
+use crate::fingerprints::{Fingerprints, Values, array_of};
+use crate::gate;
+use crate::packed::{array_of_packed, unpacked};
+use crate::rows::other_width;
+
+/// What pairs connect, without keeping the pairs: one edge fewer than members of each cluster.
+///
+/// Forests of pieces are put together in any order, by any number of tasks: the result is the same.
+///
+/// Parameters
+/// ----------
+/// bits : {64, 128}
+///     Width of the fingerprints, or of whatever else is connected.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> one, other = simstore.Forest(), simstore.Forest()
+/// >>> one.connect([9, 1], [4, 2])
+/// >>> other.connect([7], [9])
+/// >>> one.merge(other.packed())
+/// >>> one.edges().to_pylist()
+/// [{'first': 1, 'member': 2}, {'first': 4, 'member': 7}, {'first': 4, 'member': 9}]
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Forest {
+    inner: Mutex<AnyForest>,
+}
+
+enum AnyForest {
+    Bits64(Inner<u64>),
+    Bits128(Inner<u128>),
+}
+
+impl Forest {
+    fn lock(&self) -> MutexGuard<'_, AnyForest> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Forest {
+    #[new]
+    #[pyo3(signature = (bits=64))]
+    fn new(bits: u32) -> PyResult<Forest> {
+        let inner = match bits {
+            64 => AnyForest::Bits64(Inner::new()),
+            128 => AnyForest::Bits128(Inner::new()),
+            _ => return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
+        };
+        Ok(Forest { inner: Mutex::new(inner) })
+    }
+
+    /// Width of what is connected, in bits.
+    #[getter]
+    fn bits(&self) -> u32 {
+        match *self.lock() {
+            AnyForest::Bits64(_) => 64,
+            AnyForest::Bits128(_) => 128,
+        }
+    }
+
+    /// Connects the clusters of two fingerprints, for each element of two arrays. One that is connected with itself has a cluster,
+    /// of which it may be the only member.
+    ///
+    /// Parameters
+    /// ----------
+    /// a, b : array_like, shape (n,)
+    ///     As for `self_join`, none missing.
+    fn connect(&self, py: Python<'_>, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bits = Some(self.bits());
+        let (a, b) = (Fingerprints::read_all(a, bits)?, Fingerprints::read_all(b, bits)?);
+        if a.len() != b.len() {
+            return Err(PyValueError::new_err(format!("arrays of {} and {} fingerprints", a.len(), b.len())));
+        }
+        gate::quick(py, || match (&mut *self.lock(), &a, &b) {
+            (AnyForest::Bits64(forest), Values::Bits64(a), Values::Bits64(b)) => connect(forest, a, b),
+            (AnyForest::Bits128(forest), Values::Bits128(a), Values::Bits128(b)) => connect(forest, a, b),
+            _ => Err(other_width()),
+        })
+    }
+
+    /// Takes in other forests.
+    ///
+    /// Parameters
+    /// ----------
+    /// packed : Arrow array of binary
+    ///     What `packed` or `Parts.forest` have made.
+    fn merge(&self, py: Python<'_>, packed: &Bound<'_, PyAny>) -> PyResult<()> {
+        if self.bits() == 64 {
+            let edges = edges_of::<u64>(packed)?;
+            return gate::quick(py, || match &mut *self.lock() {
+                AnyForest::Bits64(forest) => take(forest, &edges),
+                AnyForest::Bits128(_) => Err(other_width()),
+            });
+        }
+        let edges = edges_of::<u128>(packed)?;
+        gate::quick(py, || match &mut *self.lock() {
+            AnyForest::Bits128(forest) => take(forest, &edges),
+            AnyForest::Bits64(_) => Err(other_width()),
+        })
+    }
+
+    /// The edges, packed to be sent: half a MiB or so in a value.
+    ///
+    /// Returns
+    /// -------
+    /// Array
+    ///     Binary: two fingerprints an edge, little-endian.
+    fn packed(&self, py: Python<'_>) -> PyResult<Array> {
+        gate::quick(py, || {
+            Ok(match &mut *self.lock() {
+                AnyForest::Bits64(forest) => array_of_packed(&flat(reduced(forest))),
+                AnyForest::Bits128(forest) => array_of_packed(&flat(reduced(forest))),
+            })
+        })
+    }
+
+    /// The clusters: each member that is not the first of its cluster, with the first; one that is connected with none but itself
+    /// is both.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     With columns first and member, sorted.
+    fn edges(&self, py: Python<'_>) -> PyResult<Table> {
+        let [first, member] = gate::quick(py, || {
+            Ok(match &mut *self.lock() {
+                AnyForest::Bits64(forest) => columns(&reduced(forest)),
+                AnyForest::Bits128(forest) => columns(&reduced(forest)),
+            })
+        })?;
+        Table::of_columns(vec![("first", first.values), ("member", member.values)])
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Forest(bits={})", self.bits())
+    }
+}
+
+fn edges_of<F: Fingerprint>(packed: &Bound<'_, PyAny>) -> PyResult<Vec<F>> {
+    let ends: Vec<F> = unpacked(packed)?;
+    if ends.len() % 2 == 1 {
+        return Err(PyValueError::new_err("expected packed edges, of two fingerprints each"));
+    }
+    Ok(ends)
+}
+
+fn connect<F: Fingerprint>(forest: &mut Inner<F>, a: &[F], b: &[F]) -> Result<()> {
+    a.iter().zip(b).for_each(|(&a, &b)| forest.connect(a, b));
+    Ok(())
+}
+
+fn take<F: Fingerprint>(forest: &mut Inner<F>, ends: &[F]) -> Result<()> {
+    ends.chunks_exact(2).for_each(|edge| forest.connect(edge[0], edge[1]));
+    Ok(())
+}
+
+/// The edges, which stay in the forest.
+fn reduced<F: Fingerprint>(forest: &mut Inner<F>) -> Vec<(F, F)> {
+    let edges = std::mem::take(forest).into_edges();
+    *forest = Inner::new();
+    edges.iter().for_each(|&(a, b)| forest.connect(a, b));
+    edges
+}
+
+fn flat<F: Fingerprint>(edges: Vec<(F, F)>) -> Vec<F> {
+    edges.into_iter().flat_map(|(a, b)| [a, b]).collect()
+}
+
+fn columns<F: Fingerprint>(edges: &[(F, F)]) -> [Array; 2] {
+    [array_of(edges.iter().map(|edge| Some(edge.0))), array_of(edges.iter().map(|edge| Some(edge.1)))]
+}

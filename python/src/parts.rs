@@ -1,0 +1,567 @@
+//! A join in parts, for several machines: what each of them does.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arrow_array::builder::{ListBuilder, UInt32Builder};
+use arrow_array::{ArrayRef, BinaryArray, UInt8Array, UInt32Array};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rayon::prelude::*;
+use simstore::join::{NearPair, Parts as Inner, bucket, collapse, sort};
+use simstore::threads::{in_own_pool, in_this_process};
+use simstore::{Error, Fingerprint, Result};
+
+use crate::arrow::{Array, Table};
+use crate::fingerprints::{Fingerprints, Values, array_of, each_width};
+use crate::gate;
+use crate::packed::{Sent, array_of_packed, packed, unpacked};
+
+/// A join as pieces of work of their own, for tasks on several machines.
+///
+/// At distance k there are k + 1 tables or more, each with some bits of its own. The fingerprints that agree in these are a part of
+/// the table. Near ones are together in a part of some table, and count in the first such table. A *place* is one part of one table,
+/// by number: ``table * parts + part``. `pack` is done wherever fingerprints are, `scatter` once for each bucket, `pairs` or `forest`
+/// once for each place; what they make is sent on by whatever there is to send it. All may be done again: nothing is kept.
+///
+/// Parameters
+/// ----------
+/// distance : int
+///     In bits, up to 16 of 64, 32 of 128.
+/// parts : int
+///     Parts of each table: a power of two up to 4096, or the next one.
+/// bits : {64, 128}
+///     Width of the fingerprints.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> parts = simstore.Parts(3, parts=2)
+/// >>> packed = parts.pack([0b1111, 1 << 40, 0b0111, 0b1111])
+/// >>> sent = parts.scatter(packed["fingerprints"], packed["repeated"])
+/// >>> places = dict(zip(sent["place"].to_pylist(), range(len(sent))))
+/// >>> pairs = []
+/// >>> for place, row in places.items():
+/// ...     for table in parts.pairs(place, sent["fingerprints"][row : row + 1], sent["repeated"][row : row + 1]):
+/// ...         pairs += table.to_pylist()
+/// >>> sorted(pairs, key=str)
+/// [{'a': 15, 'b': 15, 'distance': 0}, {'a': 7, 'b': 15, 'distance': 1}]
+#[pyclass(frozen, module = "simstore")]
+#[derive(Clone)]
+pub(crate) struct Parts {
+    inner: AnyParts,
+}
+
+#[derive(Clone)]
+enum AnyParts {
+    Bits64(Inner<u64>),
+    Bits128(Inner<u128>),
+}
+
+/// Does the same with the parts of either width.
+macro_rules! each {
+    ($parts:expr, $one:pat => $result:expr) => {
+        match &$parts.inner {
+            AnyParts::Bits64($one) => $result,
+            AnyParts::Bits128($one) => $result,
+        }
+    };
+}
+
+impl Parts {
+    fn new(
+        bits: u32,
+        narrow: impl FnOnce() -> Result<Inner<u64>>,
+        wide: impl FnOnce() -> Result<Inner<u128>>,
+    ) -> PyResult<Result<Parts>> {
+        let inner = match bits {
+            64 => narrow().map(AnyParts::Bits64),
+            128 => wide().map(AnyParts::Bits128),
+            _ => return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
+        };
+        Ok(inner.map(|inner| Parts { inner }))
+    }
+
+    /// The table and the part of a place.
+    fn of_place(&self, place: usize) -> PyResult<(usize, usize)> {
+        let (tables, parts) = (self.tables(), self.parts());
+        if place < tables * parts {
+            return Ok((place / parts, place % parts));
+        }
+        Err(PyValueError::new_err(format!("there is no place {place}: there are {}", tables * parts)))
+    }
+}
+
+#[pymethods]
+impl Parts {
+    #[new]
+    #[pyo3(signature = (distance=3, *, parts=1, bits=64))]
+    fn with_parts(py: Python<'_>, distance: u32, parts: usize, bits: u32) -> PyResult<Parts> {
+        let of =
+            Parts::new(bits, || Inner::with_parts(distance, parts), || Inner::with_parts(distance, parts))?;
+        gate::quick(py, || of)
+    }
+
+    /// As few parts as let one of them be joined within so much memory. Few parts are less work.
+    ///
+    /// Parameters
+    /// ----------
+    /// count : int
+    ///     How many different fingerprints there are, at most.
+    /// distance : int
+    /// memory : int
+    ///     In bytes, for one part.
+    /// bits : {64, 128}
+    #[staticmethod]
+    #[pyo3(signature = (count, distance=3, *, memory, bits=64))]
+    fn choose(py: Python<'_>, count: u64, distance: u32, memory: u64, bits: u32) -> PyResult<Parts> {
+        let of = Parts::new(
+            bits,
+            || Inner::choose(count, distance, memory),
+            || Inner::choose(count, distance, memory),
+        )?;
+        gate::quick(py, || of)
+    }
+
+    /// Width of the fingerprints, in bits.
+    #[getter]
+    fn bits(&self) -> u32 {
+        match self.inner {
+            AnyParts::Bits64(_) => 64,
+            AnyParts::Bits128(_) => 128,
+        }
+    }
+
+    /// The most bits in which two near fingerprints differ.
+    #[getter]
+    fn distance(&self) -> u32 {
+        each!(self, parts => parts.distance())
+    }
+
+    /// How many parts each table has.
+    #[getter]
+    fn parts(&self) -> usize {
+        each!(self, parts => parts.parts())
+    }
+
+    /// How many tables there are: to so many places a fingerprint is sent.
+    #[getter]
+    fn tables(&self) -> usize {
+        each!(self, parts => parts.tables())
+    }
+
+    /// Packs some of the fingerprints, each once, by buckets: equal ones of all tasks are in one bucket.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints : array_like, shape (n,)
+    ///     As for `self_join`. Nulls are left out: they are near nothing.
+    /// buckets : int
+    ///     How many there are.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     With columns place (uint32, the bucket, from 0), fingerprints (binary, packed and ascending), and repeated (binary): those
+    ///     that were there several times, null for none.
+    #[pyo3(signature = (fingerprints, buckets=1))]
+    fn pack(&self, py: Python<'_>, fingerprints: &Bound<'_, PyAny>, buckets: u32) -> PyResult<Table> {
+        if buckets == 0 {
+            return Err(PyValueError::new_err("expected a bucket at least"));
+        }
+        let values = Fingerprints::read(fingerprints, Some(self.bits()))?.present().values;
+        let sent = gate::long(py, |_| {
+            Ok(match values {
+                Values::Bits64(values) => packed_by_bucket(values, buckets as usize),
+                Values::Bits128(values) => packed_by_bucket(values, buckets as usize),
+            })
+        })?;
+        sent.finish()
+    }
+
+    /// Packs all of the fingerprints by buckets, and says where each was: for what goes with them.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints, buckets
+    ///     As for `pack`.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     With columns place (uint32), fingerprints (binary, packed), and positions (list of uint32): those of the fingerprints in the
+    ///     array, in their order.
+    #[pyo3(signature = (fingerprints, buckets=1))]
+    fn spread(&self, py: Python<'_>, fingerprints: &Bound<'_, PyAny>, buckets: u32) -> PyResult<Table> {
+        if buckets == 0 {
+            return Err(PyValueError::new_err("expected a bucket at least"));
+        }
+        let present = Fingerprints::read(fingerprints, Some(self.bits()))?.present();
+        let columns = gate::quick(py, || {
+            Ok(each_width!(&present.values, values => {
+                spread(values, buckets as usize, |at| present.position(at) as u32)
+            }))
+        })?;
+        Table::of_columns(columns)
+    }
+
+    /// Looks fingerprints up among those of a bucket.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints, values : Arrow arrays of binary
+    ///     Packed: those of the bucket, each there any number of times, and those that are looked for.
+    ///
+    /// Returns
+    /// -------
+    /// Array
+    ///     A list of uint32 for each value: its positions in the bucket, ascending.
+    fn look_up(
+        &self,
+        py: Python<'_>,
+        fingerprints: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<Array> {
+        match self.inner {
+            AnyParts::Bits64(_) => {
+                let (stored, values) = (unpacked::<u64>(fingerprints)?, unpacked(values)?);
+                gate::quick(py, || looked_up(&stored, &values))
+            }
+            AnyParts::Bits128(_) => {
+                let (stored, values) = (unpacked::<u128>(fingerprints)?, unpacked(values)?);
+                gate::quick(py, || looked_up(&stored, &values))
+            }
+        }
+    }
+
+    /// Collapses what came to a bucket, and packs it once for each table, by places.
+    ///
+    /// Parameters
+    /// ----------
+    /// fingerprints, repeated : Arrow arrays of binary
+    ///     The columns that `pack` has made, all values of a bucket.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     With columns place (uint32), fingerprints (binary, packed), and repeated (binary) where the place is of the first table.
+    fn scatter(
+        &self,
+        py: Python<'_>,
+        fingerprints: &Bound<'_, PyAny>,
+        repeated: &Bound<'_, PyAny>,
+    ) -> PyResult<Table> {
+        let sent = match &self.inner {
+            AnyParts::Bits64(parts) => {
+                let of = (unpacked(fingerprints)?, unpacked(repeated)?);
+                gate::long(py, |_| scattered(parts, of.0, of.1))
+            }
+            AnyParts::Bits128(parts) => {
+                let of = (unpacked(fingerprints)?, unpacked(repeated)?);
+                gate::long(py, |_| scattered(parts, of.0, of.1))
+            }
+        }?;
+        sent.finish()
+    }
+
+    /// The pairs of a place, as they are found: of all places together each pair once, and for each fingerprint that was there
+    /// several times the pair of it and itself.
+    ///
+    /// Parameters
+    /// ----------
+    /// place : int
+    /// fingerprints, repeated : Arrow arrays of binary
+    ///     The columns that `scatter` has made, all values of this place.
+    ///
+    /// Returns
+    /// -------
+    /// iterator of Table
+    ///     With columns a and b (fingerprints, a <= b) and distance (uint8), in no order.
+    fn pairs(
+        &self,
+        py: Python<'_>,
+        place: usize,
+        fingerprints: &Bound<'_, PyAny>,
+        repeated: &Bound<'_, PyAny>,
+    ) -> PyResult<NearPairs> {
+        let (table, _) = self.of_place(place)?;
+        let (sender, received) = mpsc::sync_channel(WAITING);
+        let work: Box<dyn FnOnce() + Send> = match &self.inner {
+            AnyParts::Bits64(parts) => {
+                let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
+                Box::new(move || send_pairs(&of.0, table, &of.1, &of.2, &sender))
+            }
+            AnyParts::Bits128(parts) => {
+                let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
+                Box::new(move || send_pairs(&of.0, table, &of.1, &of.2, &sender))
+            }
+        };
+        let start = || {
+            std::thread::Builder::new()
+                .name("simstore join".to_owned())
+                .spawn(work)
+                .map_err(|source| Error::Thread { source })
+        };
+        gate::quick(py, || start().map(drop))?;
+        Ok(NearPairs { received: Mutex::new(received) })
+    }
+
+    /// What the pairs of a place connect: one edge fewer than members of each cluster, however many pairs there are.
+    ///
+    /// Parameters
+    /// ----------
+    /// place, fingerprints, repeated
+    ///     As for `pairs`.
+    ///
+    /// Returns
+    /// -------
+    /// Array
+    ///     Packed edges (binary), for `Forest.merge`. What was there several times has an edge with itself.
+    fn forest(
+        &self,
+        py: Python<'_>,
+        place: usize,
+        fingerprints: &Bound<'_, PyAny>,
+        repeated: &Bound<'_, PyAny>,
+    ) -> PyResult<Array> {
+        let (table, _) = self.of_place(place)?;
+        match &self.inner {
+            AnyParts::Bits64(parts) => {
+                let of = (unpacked(fingerprints)?, unpacked(repeated)?);
+                gate::long(py, |call| edges_of(parts, table, of.0, &of.1, call))
+            }
+            AnyParts::Bits128(parts) => {
+                let of = (unpacked(fingerprints)?, unpacked(repeated)?);
+                gate::long(py, |call| edges_of(parts, table, of.0, &of.1, call))
+            }
+        }
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (u32, usize, u32))> {
+        let parts = slf.get();
+        let made = slf.py().import("simstore")?.getattr("_simstore")?.getattr("_parts")?;
+        Ok((made.unbind(), (parts.distance(), parts.parts(), parts.bits())))
+    }
+
+    fn __repr__(&self) -> String {
+        let (tables, bits) = (self.tables(), self.bits());
+        format!("Parts({}, parts={}, bits={bits}, tables={tables})", self.distance(), self.parts())
+    }
+}
+
+/// Parts that were pickled.
+#[pyfunction]
+#[pyo3(name = "_parts")]
+pub(crate) fn parts(py: Python<'_>, distance: u32, parts: usize, bits: u32) -> PyResult<Parts> {
+    Parts::with_parts(py, distance, parts, bits)
+}
+
+fn packed_by_bucket<F: Fingerprint>(mut values: Vec<F>, buckets: usize) -> Sent {
+    let (mut all_repeated, mut sent) = (Vec::new(), Sent::default());
+    sort(&mut values);
+    collapse(&mut values, &mut all_repeated);
+    let mut of_bucket = vec![Vec::new(); buckets];
+    let mut repeated = vec![Vec::new(); buckets];
+    values.into_iter().for_each(|one| of_bucket[bucket(one, buckets)].push(one));
+    all_repeated.into_iter().for_each(|one| repeated[bucket(one, buckets)].push(one));
+    for (place, (fingerprints, repeated)) in of_bucket.iter().zip(&repeated).enumerate() {
+        if !fingerprints.is_empty() {
+            sent.push(place, fingerprints, repeated);
+        }
+    }
+    sent
+}
+
+fn spread<F: Fingerprint>(
+    values: &[F],
+    buckets: usize,
+    position: impl Fn(usize) -> u32,
+) -> Vec<(&'static str, ArrayRef)> {
+    let mut of_bucket = vec![(Vec::new(), Vec::new()); buckets];
+    for (at, &value) in values.iter().enumerate() {
+        let (fingerprints, positions) = &mut of_bucket[bucket(value, buckets)];
+        fingerprints.push(value);
+        positions.push(position(at));
+    }
+    let is_there = |some: &(usize, (Vec<F>, Vec<u32>))| !some.1.0.is_empty();
+    let there: Vec<(usize, (Vec<F>, Vec<u32>))> =
+        of_bucket.into_iter().enumerate().filter(is_there).collect();
+    let places = UInt32Array::from_iter_values(there.iter().map(|(place, _)| *place as u32));
+    let fingerprints = BinaryArray::from_iter_values(there.iter().map(|(_, (some, _))| packed(some)));
+    let mut positions = ListBuilder::new(UInt32Builder::with_capacity(values.len()));
+    for (_, (_, some)) in &there {
+        positions.values().append_slice(some);
+        positions.append(true);
+    }
+    vec![
+        ("place", Arc::new(places)),
+        ("fingerprints", Arc::new(fingerprints)),
+        ("positions", Arc::new(positions.finish())),
+    ]
+}
+
+fn looked_up<F: Fingerprint>(stored: &[F], values: &[F]) -> Result<Array> {
+    let mut sorted: Vec<(F, u32)> = stored.iter().copied().zip(0..).collect();
+    sorted.par_sort_unstable();
+    let mut positions = ListBuilder::new(UInt32Builder::new());
+    let mut left = i32::MAX as usize;
+    for &value in values {
+        let from = &sorted[sorted.partition_point(|&(other, _)| other < value)..];
+        let same = &from[..from.partition_point(|&(other, _)| other == value)];
+        left = left.checked_sub(same.len()).ok_or_else(|| {
+            Error::Refused(
+                "more than 2,147,483,647 rows are near others in a bucket: take more buckets".to_owned(),
+            )
+        })?;
+        same.iter().for_each(|&(_, position)| positions.values().append_value(position));
+        positions.append(true);
+    }
+    Ok(Array::new(Arc::new(positions.finish())))
+}
+
+/// Bytes that an Arrow array of binary can hold, about.
+const MOST_BYTES: usize = i32::MAX as usize;
+
+fn scattered<F: Fingerprint>(parts: &Inner<F>, mut values: Vec<F>, mut repeated: Vec<F>) -> Result<Sent> {
+    sort(&mut values);
+    collapse(&mut values, &mut repeated);
+    sort(&mut repeated);
+    repeated.dedup();
+    let mut sent = Sent::default();
+    if values.len() * F::BYTES * parts.tables() + repeated.len() * F::BYTES > MOST_BYTES {
+        return Err(Error::BadArgument(format!(
+            "{} fingerprints in a bucket are too many: take more buckets",
+            values.len()
+        )));
+    }
+    for table in 0..parts.tables() {
+        let mut of_part = vec![Vec::new(); parts.parts()];
+        if table == 0 {
+            repeated.iter().for_each(|&one| of_part[parts.part(table, one)].push(one));
+        }
+        parts.scatter(table, &values, |part, some| {
+            sent.push(table * parts.parts() + part, some, &of_part[part]);
+            Ok(())
+        })?;
+    }
+    Ok(sent)
+}
+
+fn edges_of<F: Fingerprint>(
+    parts: &Inner<F>,
+    table: usize,
+    mut values: Vec<F>,
+    repeated: &[F],
+    call: &Arc<gate::Call>,
+) -> Result<Array> {
+    sort(&mut values);
+    let edges = parts.forest(table, &values, Some(&call.callback("pairs")))?;
+    let alone = repeated.iter().flat_map(|&one| [one, one]);
+    let packed: Vec<F> = edges.into_iter().flat_map(|(a, b)| [a, b]).chain(alone).collect();
+    Ok(array_of_packed(&packed))
+}
+
+/// Batches of pairs that wait for whoever reads them.
+const WAITING: usize = 2;
+/// Pairs of a batch.
+const MANY: usize = 1 << 16;
+
+enum Found {
+    Bits64(Vec<NearPair<u64>>),
+    Bits128(Vec<NearPair<u128>>),
+}
+
+impl From<Vec<NearPair<u64>>> for Found {
+    fn from(pairs: Vec<NearPair<u64>>) -> Found {
+        Found::Bits64(pairs)
+    }
+}
+
+impl From<Vec<NearPair<u128>>> for Found {
+    fn from(pairs: Vec<NearPair<u128>>) -> Found {
+        Found::Bits128(pairs)
+    }
+}
+
+/// Finds pairs for as long as somebody takes them.
+fn send_pairs<F: Fingerprint>(
+    parts: &Inner<F>,
+    table: usize,
+    fingerprints: &[F],
+    repeated: &[F],
+    sender: &SyncSender<Result<Found>>,
+) where
+    Found: From<Vec<NearPair<F>>>,
+{
+    let equal = repeated.iter().map(|&one| NearPair { a: one, b: one, distance: 0 }).collect();
+    let waiting = Mutex::new(equal);
+    let visit = |pairs: &[NearPair<F>]| {
+        let mut waiting: std::sync::MutexGuard<'_, Vec<NearPair<F>>> =
+            waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.extend_from_slice(pairs);
+        if waiting.len() < MANY {
+            return ControlFlow::Continue(());
+        }
+        let many = std::mem::take(&mut *waiting);
+        drop(waiting);
+        match sender.send(Ok(many.into())) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    };
+    // Of their own, as they wait for whoever takes the pairs: others must not wait for them.
+    let join = || parts.join(table, fingerprints, visit);
+    let joined = in_this_process(|| in_own_pool("simstore join", join)).flatten().flatten();
+    let last = match joined {
+        Ok(()) => Ok(waiting.into_inner().unwrap_or_else(PoisonError::into_inner).into()),
+        Err(error) => Err(error),
+    };
+    // Nobody may want it any more.
+    let _ = sender.send(last);
+}
+
+/// Iterates over the pairs of a place; made by `Parts.pairs`.
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct NearPairs {
+    received: Mutex<Receiver<Result<Found>>>,
+}
+
+#[pymethods]
+impl NearPairs {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        /// How often it is asked whether to go on.
+        const ASKED_EVERY: Duration = Duration::from_millis(50);
+        let found = gate::long(py, |call| {
+            let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+            loop {
+                match received.recv_timeout(ASKED_EVERY) {
+                    Ok(found) => return found.map(Some),
+                    Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                    Err(RecvTimeoutError::Timeout) => call.check()?,
+                }
+            }
+        })?;
+        match found {
+            Some(Found::Bits64(pairs)) => table_of(&pairs).map(Some),
+            Some(Found::Bits128(pairs)) => table_of(&pairs).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+fn table_of<F: Fingerprint>(pairs: &[NearPair<F>]) -> PyResult<Table> {
+    let fingerprints = |of: fn(&NearPair<F>) -> F| array_of(pairs.iter().map(|pair| Some(of(pair)))).values;
+    let distance = UInt8Array::from_iter_values(pairs.iter().map(|pair| pair.distance as u8));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("a", fingerprints(|pair| pair.a)),
+        ("b", fingerprints(|pair| pair.b)),
+        ("distance", Arc::new(distance)),
+    ];
+    Table::of_columns(columns)
+}

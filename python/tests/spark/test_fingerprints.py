@@ -1,0 +1,40 @@
+"""Fingerprints on Spark are those of one machine."""
+
+import pytest
+
+import simstore
+from simstore import spark as on_spark
+from spark import frames
+
+TEXTS = ["To be, or not to be, that is the question", "", None, "你好，世界", "...", "the same", "the same"]
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+def test_they_are_those_of_the_profile(spark, bits):
+    profile = simstore.Profile("auto,strip-markup", bits=bits)
+    df = spark.createDataFrame(list(enumerate(TEXTS)), "id long, text string").repartition(3)
+    made = on_spark.fingerprint(df, profile=profile)
+    assert made.columns == ["id", "text", "fingerprint"]
+    rows = made.orderBy("id").collect()
+    assert [frames.number(row.fingerprint) for row in rows] == profile.fingerprints(TEXTS).to_pylist() or bits == 128
+    wanted = [None if text is None else profile.fingerprint(text) for text in TEXTS]
+    assert [frames.number(row.fingerprint) for row in rows] == wanted
+    assert [row.text for row in rows] == TEXTS
+
+
+def test_the_files_of_a_profile_go_with_it(spark, tmp_path):
+    words = tmp_path / "words"
+    words.write_text("be\nnot\n")
+    profile = simstore.Profile("jieba-keywords", stop_words=words)
+    df = spark.createDataFrame([(TEXTS[0],)], "text string")
+    made = on_spark.fingerprint(df, profile=profile, into="text")
+    words.unlink()
+    assert [frames.number(row.text) for row in made.collect()] == [profile.fingerprint(TEXTS[0])]
+
+
+def test_what_is_no_text_is_refused(spark):
+    df = spark.createDataFrame([(1,)], "text long")
+    with pytest.raises(TypeError, match="column `text` is bigint"):
+        on_spark.fingerprint(df)
+    with pytest.raises(ValueError, match="no column `body`"):
+        on_spark.fingerprint(df, "body")
