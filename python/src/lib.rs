@@ -33,6 +33,7 @@ mod snapshot;
 mod source;
 mod stars;
 mod store;
+mod stored;
 mod summary;
 mod texts;
 
@@ -77,6 +78,8 @@ mod _simstore {
     use crate::stars::Stars;
     #[pymodule_export]
     use crate::store::Store;
+    #[pymodule_export]
+    use crate::stored::StoresOfSimilar;
     #[pymodule_export]
     use crate::summary::Summary;
 

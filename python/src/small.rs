@@ -22,12 +22,12 @@ pub(crate) struct CountedFeatures(Rarity);
 
 #[pymethods]
 impl CountedFeatures {
-    /// That of nothing, or of what `to_bytes` has made.
+    /// That of nothing yet, with counters for about so many sets; or of what `to_bytes` has made.
     #[new]
-    #[pyo3(signature = (counted=None))]
-    fn new(counted: Option<&[u8]>) -> PyResult<Self> {
+    #[pyo3(signature = (counted=None, *, sets=0))]
+    fn new(counted: Option<&[u8]>, sets: u64) -> PyResult<Self> {
         match counted {
-            None => Ok(CountedFeatures(Rarity::bounded())),
+            None => Ok(CountedFeatures(Rarity::of(sets))),
             Some(counted) => {
                 Rarity::from_bytes(counted).map(CountedFeatures).ok_or_else(|| unlike("counters"))
             }

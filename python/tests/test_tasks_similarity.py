@@ -35,7 +35,7 @@ def near(values, distance):
 def similar_pairs(rows, similar=0.8, recall=0.95, profile=None, size=7):
     """Triples (id, id, similarity): the steps of `simstore.spark.similar_pairs` in plain Python."""
     batches = batches_of(rows, size)
-    documents = rows_of(similarity.sketched(batches, "text", "id", similar=similar, profile=profile))
+    documents = rows_of(similarity.sketched(batches, "text", similar=similar, profile=profile))
     documents = [row for row in documents if row["digest"] is not None]
     sets = {row["digest"]: row for row in documents}
     chosen = simstore._simstore._choose_sketches(similar, recall, len(sets))
@@ -73,8 +73,8 @@ def similar_pairs(rows, similar=0.8, recall=0.95, profile=None, size=7):
     found += rows_of(similarity.compared([batch], similar=similar))
 
     few = pa.table({name: pa.array([row[name] for row in sets.values() if row["members"]], pa.binary()) for name in ("digest", "members")})
-    parts = [next(similarity.counted([batch])) for batch in few.to_batches(max_chunksize=size)]
-    counted = rows_of(similarity.merge_counted(parts))[0]["counted"]
+    parts = [next(similarity.counted([batch], sets=len(sets))) for batch in few.to_batches(max_chunksize=size)]
+    counted = rows_of(similarity.merge_counted(parts, sets=len(sets)))[0]["counted"]
     rare = pa.Table.from_batches(
         similarity.rare(few.to_batches(max_chunksize=size), similar=similar, counted=counted), similarity.RARE
     ).sort_by("feature")
@@ -167,17 +167,20 @@ def test_real_samples():
     assert len(check(rows)) > 10
 
 
-def test_null_ids_are_refused():
-    batch = pa.record_batch({"id": pa.array([1, None]), "text": ["a", "b"]})
-    with pytest.raises(ValueError, match="1 rows have no `id`"):
-        list(similarity.sketched([batch], "text", "id"))
+def test_other_columns_are_handed_on():
+    batch = pa.record_batch({"id": [3, 4], "text": ["a rose", None], "year": [1913, None]})
+    (made,) = similarity.sketched([batch], "text")
+    assert made.schema.names == ["id", "year", *similarity.SKETCHED.names]
+    assert made.column("id") == batch.column("id") and made.column("digest").null_count == 1
+    with pytest.raises(ValueError, match="there is no column `txt`"):
+        list(similarity.sketched([batch], "txt"))
 
 
 @pytest.mark.parametrize("similar", [0.0, 1.5, float("nan")])
 def test_what_cannot_be_asked_for_is_refused(similar):
     batch = pa.record_batch({"id": [1], "text": ["a"]})
     with pytest.raises(ValueError, match="similar"):
-        list(similarity.sketched([batch], "text", "id", similar=similar))
+        list(similarity.sketched([batch], "text", similar=similar))
     with pytest.raises(ValueError, match="recall"):
         simstore._simstore._choose_sketches(0.8, 1.0, 10)
 
@@ -225,5 +228,8 @@ def test_a_component_that_is_too_large_is_refused():
 def test_moments_are_in_the_order_of_one_machine():
     moments = ["2026-01-01", "soon", None, "10", "9", "9.5", "-3", "", "1e3"]
     keys = pa.array(simstore._simstore._moment_keys(moments)).to_pylist()
+    batch = pa.record_batch({"id": range(len(moments)), "date": moments})
+    (made,) = similarity.moments([batch], "date")
+    assert made.column("date").to_pylist() == keys and made.column("id") == batch.column("id")
     newest = [moments[at] or "" for at in sorted(range(len(moments)), key=lambda at: keys[at])]
     assert newest == ["soon", "2026-01-01", "1e3", "10", "9.5", "9", "-3", "", ""]

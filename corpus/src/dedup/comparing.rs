@@ -197,17 +197,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
         for (document, ids) in likely {
             step.add(1)?;
             let of_document = features.get(document)?;
-            let mut best: Option<(usize, SimilarDocument)> = None;
-            for (at, ((store, settings), ids)) in stores.iter().zip(ids).enumerate() {
-                let Some(kept) = settings.keep(&of_document) else { continue };
-                let found = similar_among(store, kept.sample(), &ids, least)?.into_iter().next();
-                let similarity = |found: &SimilarDocument| found.estimate.similarity;
-                if let Some(found) = found
-                    && best.as_ref().is_none_or(|(_, best)| similarity(&found) > similarity(best))
-                {
-                    best = Some((at, found));
-                }
-            }
+            let best = most_similar(&stores, &ids, &of_document, least)?;
             if let Some((at, SimilarDocument { id, estimate, .. })) = best {
                 estimated += u64::from(estimate.standard_error > 0.0);
                 greatest = greatest.max(estimate.standard_error);
@@ -244,8 +234,29 @@ impl<F: Fingerprint> Comparing<'_, F> {
     }
 }
 
+/// Of the stored documents with some ids in each store, the one that is most similar to a set of features, and which store has it.
+pub(super) fn most_similar<F: Fingerprint>(
+    stores: &[(&Snapshot<F>, &SimilarSettings)],
+    ids: &[Vec<u64>],
+    features: &[u64],
+    least: f64,
+) -> Result<Option<(usize, SimilarDocument)>> {
+    let mut best: Option<(usize, SimilarDocument)> = None;
+    for (at, ((store, settings), ids)) in stores.iter().zip(ids).enumerate() {
+        let Some(kept) = settings.keep(features) else { continue };
+        let found = similar_among(store, kept.sample(), ids, least)?.into_iter().next();
+        let similarity = |found: &SimilarDocument| found.estimate.similarity;
+        if let Some(found) = found
+            && best.as_ref().is_none_or(|(_, best)| similarity(&found) > similarity(best))
+        {
+            best = Some((at, found));
+        }
+    }
+    Ok(best)
+}
+
 /// The documents that may be similar to something in a store, with the ids of that: each pair once, in order.
-fn looked_up<F: Fingerprint>(
+pub(super) fn looked_up<F: Fingerprint>(
     sketches: &Sketches,
     store: &Snapshot<F>,
     settings: &SimilarSettings,

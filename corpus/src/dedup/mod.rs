@@ -76,7 +76,7 @@ pub use self::found::{AddedBefore, Answer, Cluster, Found, Kept, Member, NearPai
 pub use self::options::{ClusterBy, Options, Question, profile_with};
 pub use self::parts::{Shard, Tally};
 pub use self::preference::{Keep, moment_key};
-pub use self::similar::{Rarity, SimilarSearch};
+pub use self::similar::{Rarity, SimilarSearch, SimilarStores};
 pub use self::source::{Source, Text};
 pub use self::summary::Summary;
 pub use self::totals::{Largest, Spilled, Totals};

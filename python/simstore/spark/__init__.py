@@ -7,10 +7,22 @@ except ImportError as error:
     raise ImportError("simstore.spark needs pyspark and pyarrow: `pip install 'simstore[spark]'`") from error
 
 from simstore.spark.clusters import clusters
+from simstore.spark.dedup import dedup
 from simstore.spark.fingerprints import fingerprint
 from simstore.spark.kept import release
 from simstore.spark.pairs import near_pairs
 from simstore.spark.parts import choose_parts
 from simstore.spark.shards import build_store, query
+from simstore.spark.similar import similar_pairs
 
-__all__ = ["build_store", "choose_parts", "clusters", "fingerprint", "near_pairs", "query", "release"]
+__all__ = [
+    "build_store",
+    "choose_parts",
+    "clusters",
+    "dedup",
+    "fingerprint",
+    "near_pairs",
+    "query",
+    "release",
+    "similar_pairs",
+]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from simstore import _simstore
 from simstore._simstore import Profile, Table
+from simstore.tasks.columns import column_of
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -34,16 +35,15 @@ LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("similarity"
 
 
 def sketched(
-    batches: Batches, text: str, id: str, *, similar: float = 0.8, profile: Profile | None = None
+    batches: Batches, text: str, *, similar: float = 0.8, profile: Profile | None = None
 ) -> Iterator[pa.RecordBatch]:
     """What is known of texts by their features.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns of texts and of ids.
-    text, id : str
-        The columns. A null text is one without features; an id must be there.
+    text : str
+        The column of the texts; a null is one without features.
     similar : float
         The similarity that is asked for.
     profile : Profile, optional
@@ -52,17 +52,15 @@ def sketched(
     Yields
     ------
     pyarrow.RecordBatch
-        A row for each: ``id``; ``digest``, which tells the set of its features from all others; ``features``, their number;
-        ``sketches``, a list of 8; ``members``, their 64-bit hashes, packed, where they are few. All but the id are null for a text
-        without features: it is similar to none.
+        All columns but the text, and ``digest``, which tells the set of features from all others; ``features``, their number;
+        ``sketches``, a list of 8; ``members``, their 64-bit hashes, packed, where they are few. These are null for a text without
+        features, which is similar to none.
     """
     for batch in batches:
-        ids = batch.column(id)
-        if ids.null_count:
-            raise ValueError(f"{ids.null_count} rows have no `{id}`: a pair is told by its ids, so each row needs one")
-        made = _batch(_simstore._sketched(batch.column(text), similar, profile), SKETCHED)
-        schema = pa.schema([pa.field("id", ids.type), *SKETCHED])
-        yield pa.record_batch([ids, *made.columns], schema=schema)
+        made = _batch(_simstore._sketched(column_of(batch, text), similar, profile), SKETCHED)
+        others = batch.drop_columns(text)
+        schema = pa.schema([*others.schema, *SKETCHED])
+        yield pa.record_batch([*others.columns, *made.columns], schema=schema)
 
 
 def feature_sets(
@@ -78,7 +76,7 @@ def feature_sets(
         ``digest``, and ``members``: the 64-bit hashes of all features, ascending and packed. Texts without features have no row.
     """
     for batch in batches:
-        made = _batch(_simstore._feature_sets(batch.column(text), similar, profile), FEATURE_SETS)
+        made = _batch(_simstore._feature_sets(column_of(batch, text), similar, profile), FEATURE_SETS)
         yield made.filter(pc.is_valid(made.column("digest")))
 
 
@@ -111,17 +109,30 @@ def candidates(
         yield _batch(_simstore._candidates(a, b, similar, chosen, sketch), CANDIDATES)
 
 
-def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """How often features come, about: one row ``counted``, of 2 MiB, for all rows of a column ``members``."""
-    rarity = _simstore._Rarity()
+def counted(batches: Batches, *, sets: int) -> Iterator[pa.RecordBatch]:
+    """How often features come, about.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        With a column ``members``.
+    sets : int
+        How many sets there are, of all tasks together: the same for each.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        One row ``counted``, of 64 bytes a set, up to 2 MiB.
+    """
+    rarity = _simstore._Rarity(sets=sets)
     for batch in batches:
         rarity.add(batch.column("members"))
     yield _counted(rarity)
 
 
-def merge_counted(batches: Batches) -> Iterator[pa.RecordBatch]:
+def merge_counted(batches: Batches, *, sets: int) -> Iterator[pa.RecordBatch]:
     """What several rows ``counted`` come to, in whatever order: one row."""
-    rarity = _simstore._Rarity()
+    rarity = _simstore._Rarity(sets=sets)
     for batch in batches:
         rarity.merge(batch.column("counted"))
     yield _counted(rarity)
@@ -215,6 +226,26 @@ def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]
     for batch in batches:
         yield _batch(stars.push(*(batch.column(name) for name in ("root", "digest", "other", "similarity"))), LED)
     yield _batch(stars.finish(), LED)
+
+
+def moments(batches: Batches, moment: str) -> Iterator[pa.RecordBatch]:
+    """Has bytes in place of moments, whose order is that in which these are preferred: the newest first, none last.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+    moment : str
+        The column, of texts: numbers, which come by their value, then others, as ISO 8601 dates of one time zone are in order.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        The same columns, that of the moments as binary.
+    """
+    for batch in batches:
+        keys = pa.array(_simstore._moment_keys(column_of(batch, moment)))
+        at = batch.schema.get_field_index(moment)
+        yield batch.set_column(at, pa.field(moment, pa.binary()), keys)
 
 
 def _counted(rarity: _simstore._Rarity) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ pub use self::pieces::SimilarSearch;
 use self::sets::Sets;
 pub use self::small::Rarity;
 use self::stars::Led;
+pub use self::stored::SimilarStores;
 use super::clusters::{Cluster, Representative};
 use super::feature_sets::FeatureSets;
 use super::groups::visit_in_order;
@@ -39,6 +40,7 @@ mod pieces;
 mod sets;
 pub(super) mod small;
 mod stars;
+mod stored;
 
 /// What is to be found.
 #[derive(Clone, Copy, Debug)]

@@ -161,7 +161,7 @@ mod tests {
         }
         for least in [0.3, 0.5, 0.8, 1.0] {
             let search = SimilarSearch::new(least).unwrap();
-            let mut rarity = Rarity::bounded();
+            let mut rarity = Rarity::of(sets.len() as u64);
             sets.iter().for_each(|set| rarity.add(set));
             let mut having: HashMap<u64, Vec<usize>> = HashMap::new();
             for (at, set) in sets.iter().enumerate() {

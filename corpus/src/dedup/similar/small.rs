@@ -24,8 +24,8 @@ pub(in super::super) fn largest(least: f64) -> u32 {
     (f64::from(SMALL) / least).ceil() as u32
 }
 
-/// Counters of [`Rarity::bounded`].
-const BOUNDED: u64 = 1 << 20;
+/// The most bytes of [`Rarity::of`].
+const MOST: u64 = 2 << 20;
 
 /// How often features come, about: several may share a counter, which is the same for all sets. Whatever it has counted, no pair is
 /// missed as long as it has counted all sets that are joined, and is the same for all of them.
@@ -33,9 +33,9 @@ const BOUNDED: u64 = 1 << 20;
 pub struct Rarity(Vec<u16>);
 
 impl Rarity {
-    /// Of any number of features, in 2 MiB.
-    pub fn bounded() -> Self {
-        Rarity(vec![0; BOUNDED as usize])
+    /// Of about so many sets, in 2 MiB at most.
+    pub fn of(sets: u64) -> Self {
+        Rarity::new(sets.saturating_mul(SMALL.into()), MOST)
     }
 
     /// What [`Rarity::to_bytes`] has made; `None` for anything else.

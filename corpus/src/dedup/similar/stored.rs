@@ -1,0 +1,91 @@
+//! What is similar to texts in stores of similar documents, for those who spread the search over machines.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+use simstore::{Error, Result, Snapshot};
+use simstore_text::{SimilarDocument, SimilarSettings, Sketched, Sketcher};
+
+use super::super::against::{self, Against};
+use super::super::comparing::{looked_up, most_similar};
+use super::super::options::{Options, Question};
+use super::super::sketches::Sketches;
+use crate::InputKind;
+use crate::spill::Budget;
+use crate::watch::Step;
+
+/// Stores of similar documents, which texts are compared with as [`Options::against`] says.
+pub struct SimilarStores {
+    stores: Vec<Against<u64>>,
+    settings: Vec<SimilarSettings>,
+    sketcher: Sketcher,
+    least: f64,
+}
+
+impl fmt::Debug for SimilarStores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SimilarStores").field(&self.settings).finish()
+    }
+}
+
+impl SimilarStores {
+    /// Opens them, to find what has this similarity or a greater one; that of the stores, if none is given.
+    ///
+    /// # Errors
+    /// As [`find`](super::super::find) for the same options.
+    pub fn open(paths: &[PathBuf], similar: Option<f64>) -> Result<Self> {
+        let options = Options { similar, against: paths.to_vec(), ..Options::default() };
+        options.check()?;
+        options.width()?;
+        let open = |path: &PathBuf| Against::open(path, false, Budget::new(None), &());
+        let stores: Vec<Against<u64>> = paths.iter().map(open).collect::<Result<_>>()?;
+        let settings = against::settings_of(&stores)?;
+        let question = options.question_with(&settings, InputKind::Documents)?;
+        let Some(question @ Question::Similarity(least)) = question else {
+            return Err(Error::BadArgument("option `against`: no store of similar documents".to_owned()));
+        };
+        let profile = against::profile_of(&stores)?.unwrap_or_default();
+        let sketcher = options.sketcher_like(question, profile)?;
+        let sketcher = sketcher.ok_or_else(|| Error::Bug("similarity without sketches".to_owned()))?;
+        Ok(SimilarStores { stores, settings, sketcher, least })
+    }
+
+    /// The least similarity that is looked for.
+    pub fn similar(&self) -> f64 {
+        self.least
+    }
+
+    /// How the texts of the stores become features.
+    pub fn profile(&self) -> &simstore_text::Profile {
+        self.sketcher.profile()
+    }
+
+    /// For each of some texts the most similar stored document, if there is one, with the number of its store: of several that are
+    /// as similar, that of the first store, and of these the one with the smallest id.
+    ///
+    /// # Errors
+    /// Those of reading the stores.
+    pub fn most_similar(&self, texts: &[Option<&str>]) -> Result<Vec<Option<(usize, SimilarDocument)>>> {
+        let sketched: Vec<Option<Sketched>> =
+            texts.par_iter().map(|text| self.sketcher.sketch((*text)?)).collect();
+        let mut sketches = Sketches::new(self.sketcher.sketches());
+        sketched.iter().for_each(|sketched| sketches.push(sketched.as_ref()));
+        let stores: Vec<(&Snapshot<u64>, &SimilarSettings)> =
+            self.stores.iter().filter_map(Against::snapshot).zip(&self.settings).collect();
+        let step = Step::new(&(), "sketches looked up");
+        let mut likely: BTreeMap<usize, Vec<Vec<u64>>> = BTreeMap::new();
+        for (at, (store, settings)) in stores.iter().enumerate() {
+            for (document, id) in looked_up(&sketches, store, settings, &step)? {
+                likely.entry(document).or_insert_with(|| vec![Vec::new(); stores.len()])[at].push(id);
+            }
+        }
+        let mut found = vec![None; texts.len()];
+        for (document, ids) in likely {
+            let features = self.profile().feature_set(texts[document].unwrap_or_default());
+            found[document] = most_similar(&stores, &ids, &features, self.least)?;
+        }
+        Ok(found)
+    }
+}

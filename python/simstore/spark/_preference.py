@@ -1,0 +1,51 @@
+"""Which row of a cluster is kept."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from simstore.spark import _columns
+from simstore.tasks import similarity
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+RULES = 'expected "smallest-id", "longest", "newest:COLUMN" or "none"'
+
+
+def check(keep: str, df: DataFrame) -> None:
+    """Refuses a rule that is none, or looks at a column that is not there."""
+    if not isinstance(keep, str):
+        raise TypeError(f"option `keep` is {type(keep).__name__}: {RULES}")
+    if keep == "first":
+        raise ValueError(f'option `keep` is "first", but rows of a DataFrame have no order: {RULES}')
+    if keep.startswith("newest:"):
+        found = _columns.type_of(df, keep.removeprefix("newest:"))
+        if not isinstance(found, T.AtomicType) or isinstance(found, T.BinaryType):
+            raise TypeError(f"option `keep`: column `{keep.removeprefix('newest:')}` is {found.simpleString()}, no moment")
+    elif keep not in ("smallest-id", "longest", "none"):
+        raise ValueError(f"option `keep` is {keep!r}: {RULES}")
+
+
+def ranked(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
+    """The rows with the columns id, text and rank: of two, the one of the lesser rank is preferred, and then that of the lesser id."""
+    rank = F.lit(0)
+    if keep == "longest":
+        rank = -F.octet_length(_columns.column(text))
+    elif keep.startswith("newest:"):
+        rank = _columns.column(keep.removeprefix("newest:")).cast("string")
+    rows = df.select(_columns.ids(df, id).alias("id"), _columns.column(text).alias("text"), rank.alias("rank"))
+    if not keep.startswith("newest:"):
+        return rows
+    # As one machine orders them: bytes in the order of preference.
+    schema = T.StructType([*rows.schema.fields[:2], T.StructField("rank", T.BinaryType())])
+    return rows.mapInArrow(partial(similarity.moments, moment="rank"), schema)
+
+
+def best(*others: str) -> Column:
+    """Of some rows the most preferred, with other columns of it."""
+    return F.min(F.struct("rank", "id", *others))

@@ -1,0 +1,86 @@
+"""Stores that rows are compared with."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import simstore
+from simstore import _simstore
+from simstore.spark import _columns
+from simstore.tasks import stored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+# By similarity, what is to be known of what is stored.
+STORED = "struct<store:int,name:string>"
+
+_STORE = T.StructField("store", T.IntegerType())
+_ID = T.StructField("id", T.BinaryType())
+_NAME = T.StructField("name", T.StringType())
+_SIMILAR = T.StructType([T.StructField("similarity", T.DoubleType()), _STORE, _ID, _NAME])
+
+
+class Stores:
+    """The stores of the option `against`, if there are any.
+
+    Attributes
+    ----------
+    paths : list of str
+    """
+
+    def __init__(self, against: str | Sequence[str] | None) -> None:
+        paths = [] if against is None else [against] if isinstance(against, str) else list(against)
+        self.paths = [str(path) for path in paths]
+
+    def profile(self, profile: simstore.Profile | str | None) -> simstore.Profile | str | None:
+        """The profile of the fingerprints: that of the stores, which have to be of one."""
+        made = simstore.Profile(profile) if isinstance(profile, str) else profile
+        for path in self.paths:
+            snapshot = simstore.Snapshot(path)
+            if snapshot.mark("similar") is not None:
+                raise ValueError(f"{path}: is a store of similar documents: give option `similar` instead of `distance`")
+            # A store of fingerprints that somebody else has made may have no profile.
+            if made is None:
+                made = simstore.Profile(snapshot.profile, bits=128 if snapshot.bits == 128 else 64)
+            if snapshot.profile not in (None, made.name):
+                raise ValueError(f"{path}: has profile {snapshot.profile}, not {made.name}: texts are compared by one")
+            if snapshot.bits != made.bits:
+                raise ValueError(f"{path}: has fingerprints of {snapshot.bits} bits, the profile makes some of {made.bits}")
+        return made
+
+    def nearest(self, rows: DataFrame, distance: int) -> DataFrame:
+        """Rows with a column stored: what is stored nearest to the fingerprint."""
+        value = rows.schema["fingerprint"].dataType
+        distance_of, bits_of = T.StructField("distance", T.IntegerType()), T.StructField("bits", T.BinaryType())
+        struct = T.StructType([distance_of, _STORE, _ID, bits_of, T.StructField("fingerprint", value), _NAME])
+        if not self.paths:
+            return rows.withColumn("stored", F.lit(None).cast(struct))
+        bits = _columns.width(rows, "fingerprint")
+        look_up = partial(stored.nearest, paths=self.paths, distance=distance, bits=bits)
+        return rows.mapInArrow(look_up, T.StructType([*rows.schema.fields, T.StructField("stored", struct)]))
+
+    def most_similar(
+        self, rows: DataFrame, similar: float | None, profile: simstore.Profile | str | None, keep: str
+    ) -> tuple[float, simstore.Profile | str | None, DataFrame]:
+        """The similarity that is asked for, the profile of the features, and rows with a column stored, if there are stores."""
+        if not self.paths:
+            return 0.8 if similar is None else similar, profile, rows
+        if keep == "none":
+            raise ValueError(
+                'option `keep` "none": with a store of similar documents, what is similar to one that is stored is not compared with the '
+                "others: take out what has duplicates first, and compare what is left with the store"
+            )
+        if profile is not None:
+            raise ValueError("option `profile`: the store compares texts by their similarity, in its own way")
+        # Refuses what is no such store.
+        stores = _simstore._SimilarStores(self.paths, similar)
+        look_up = partial(stored.most_similar, paths=self.paths, similar=stores.similar)
+        found = rows.mapInArrow(look_up, T.StructType([*rows.schema.fields, T.StructField("stored", _SIMILAR)]))
+        return stores.similar, stores.profile, found

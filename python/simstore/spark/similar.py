@@ -1,0 +1,216 @@
+"""All pairs of similar texts."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import simstore
+from simstore import _simstore
+from simstore.spark import _columns
+from simstore.spark.kept import keep
+from simstore.spark.pairs import near_values
+from simstore.tasks import similarity
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+logger = logging.getLogger("simstore.spark")
+
+_DIGEST = T.StructField("digest", T.BinaryType())
+_SKETCHED = [
+    _DIGEST,
+    T.StructField("features", T.IntegerType()),
+    T.StructField("sketches", T.ArrayType(T.LongType())),
+    T.StructField("members", T.BinaryType()),
+]
+_CANDIDATES = "digest_a binary, digest_b binary"
+_SIMILAR = "digest_a binary, digest_b binary, similarity double"
+
+
+def similar_pairs(
+    df: DataFrame,
+    text: str = "text",
+    id: str = "id",
+    similar: float = 0.8,
+    recall: float = 0.95,
+    profile: simstore.Profile | str | None = None,
+    *,
+    parts: int | None = None,
+) -> DataFrame:
+    """All pairs of rows whose texts are similar: the same pairs, bit for bit, that `simstore.dedup` finds on one machine.
+
+    Two texts are similar if at least the share `similar` of all shingles of the two is in both; a shingle is three successive words, a
+    character of a script without spaces is a word. Pairs of just this similarity are found with the probability `recall` or more, more
+    similar ones more surely, and all of those where one text has fewer than 32 shingles.
+
+    Texts of the same shingles are one from the start. Sets of shingles come together by their sketches (joined as `near_pairs` does
+    it) or, small ones, by their rarest shingles, and the tasks compare them; each goes to them once for each candidate it is in, as
+    8 bytes a shingle. Nothing is collected but the number of different sets, and 2 MiB that tell which shingles are rare.
+
+    The sketches are made before the call returns, and are persisted (about 120 bytes a text; `release` lets go of them). The pairs are
+    made when they are asked for, each time.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Read twice, for sketches and for shingles.
+    text : str
+        The column of the texts: of strings. A null, and a text without letters and digits, is similar to nothing.
+    id : str
+        The column of the ids, each of one row: of any type that has an order. None may be null.
+    similar : float
+        Above 0, up to 1.
+    recall : float
+        Between 0 and 1.
+    profile : Profile or str, optional
+        What features are compared, instead of shingles.
+    parts : int, optional
+        As for `near_pairs`.
+
+    Returns
+    -------
+    DataFrame
+        With columns id_a, id_b (id_a < id_b) and similarity (double, from `similar` to 1), in no order. Of n texts that have the same
+        shingles there are n (n - 1) / 2 pairs.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For columns that are not there or of another type, and for numbers out of range. An id that is null ends the job.
+
+    Examples
+    --------
+    >>> from simstore.spark import similar_pairs
+    >>> rows = [(1, "To be, or not to be"), (2, "to be or not to be"), (3, "nothing like it")]
+    >>> pages = spark.createDataFrame(rows, "id bigint, text string")
+    >>> similar_pairs(pages, similar=0.8).show()
+    +----+----+----------+
+    |id_a|id_b|similarity|
+    +----+----+----------+
+    |   1|   2|       1.0|
+    +----+----+----------+
+    <BLANKLINE>
+    """
+    of_text = _columns.type_of(df, text)
+    if not isinstance(of_text, T.StringType):
+        raise TypeError(f"column `{text}` is {of_text.simpleString()}: texts are string")
+    rows = df.select(_columns.ids(df, id).alias("id"), _columns.column(text).alias("text"))
+    search = Search(rows, similar, recall, profile, parts)
+    repeated = search.documents.groupBy("digest").count().where("count > 1")
+    of_itself = [F.col("digest").alias("digest_a"), F.col("digest").alias("digest_b"), F.lit(1.0).alias("similarity")]
+    of_sets = search.similar_sets().unionByName(repeated.select(*of_itself))
+    a, b = (search.documents.select(F.col("digest").alias(f"digest_{x}"), F.col("id").alias(x)) for x in "ab")
+    both = of_sets.join(a, "digest_a").join(b, "digest_b")
+    is_ordered = F.col("a") < F.col("b")
+    # Two of one set meet in both orders, others in one.
+    both = both.where(is_ordered | (F.col("digest_a") != F.col("digest_b")) & (F.col("a") != F.col("b")))
+    return both.select(
+        F.when(is_ordered, F.col("a")).otherwise(F.col("b")).alias("id_a"),
+        F.when(is_ordered, F.col("b")).otherwise(F.col("a")).alias("id_b"),
+        "similarity",
+    )
+
+
+class Search:
+    """The search for similar sets of features among those of texts.
+
+    Attributes
+    ----------
+    documents : DataFrame
+        Of each row that has features: all columns but the text, and digest, which tells the set of these from all others.
+    sets : DataFrame
+        Of each different set: digest, features, sketches and members, as `simstore.tasks.similarity.sketched` gives them.
+    distinct : int
+        How many these are.
+    stored : DataFrame or None
+        The rows whose column stored says that they are similar to something stored: they are among the others no more.
+    """
+
+    def __init__(
+        self,
+        rows: DataFrame,
+        similar: float,
+        recall: float,
+        profile: simstore.Profile | str | None,
+        parts: int | None,
+    ) -> None:
+        """Makes the sketches of rows with columns id and text, and any others."""
+        # Refused before anything is read.
+        _simstore._choose_sketches(similar, recall, 0)
+        self._similar, self._recall, self._parts = similar, recall, parts
+        self._profile = simstore.Profile(profile) if isinstance(profile, str) else profile
+        self._texts = rows.select("text")
+        others = [field for field in rows.schema.fields if field.name != "text"]
+        sketch = partial(similarity.sketched, text="text", similar=similar, profile=self._profile)
+        sketched = rows.mapInArrow(sketch, T.StructType([*others, *_SKETCHED]))
+        self.documents = keep(sketched.where("digest is not null"))
+        sets = self.documents.select(*(field.name for field in _SKETCHED)).dropDuplicates(["digest"])
+        self.stored = None
+        if "stored" in rows.columns:
+            # They count among all, as on one machine, and are compared with none.
+            self.distinct = sets.count()
+            self.stored = self.documents.where("stored is not null")
+            self.documents = self.documents.where("stored is null")
+            sets = self.documents.select(*(field.name for field in _SKETCHED)).dropDuplicates(["digest"])
+        self.sets = keep(sets)
+        if self.stored is None:
+            self.distinct = self.sets.count()
+
+    def similar_sets(self) -> DataFrame:
+        """All pairs of similar sets: digest_a, digest_b and similarity, each once, in one of the two orders."""
+        return self._compared(self._candidates()).unionByName(self._small_pairs())
+
+    def _candidates(self) -> DataFrame:
+        """The pairs that sketches bring together, each once."""
+        chosen = _simstore._choose_sketches(self._similar, self._recall, self.distinct)
+        joined, distance, _ = chosen
+        logger.info("%s different texts: %s sketches are joined, within %s bits", self.distinct, joined, distance)
+        _, least = _simstore._few(self._similar)
+        large = self.sets.where(F.col("features") >= least)
+
+        def of_sketch(sketch: int) -> DataFrame:
+            value = F.col("sketches")[sketch]
+            near = near_values(large.select(value.alias("fingerprint")), distance, self._parts, self.distinct)
+            a, b = (
+                large.select(
+                    value.alias(x), *(F.col(name).alias(f"{name}_{x}") for name in ("digest", "features", "sketches"))
+                )
+                for x in "ab"
+            )
+            rule = partial(similarity.candidates, similar=self._similar, chosen=chosen, sketch=sketch)
+            return near.join(a, "a").join(b, "b").mapInArrow(rule, _CANDIDATES)
+
+        return reduce(DataFrame.unionByName, map(of_sketch, range(joined)))
+
+    def _compared(self, candidates: DataFrame) -> DataFrame:
+        """Those of the candidates that are similar, by all their features."""
+        candidates = keep(candidates)
+        wanted = candidates.select(F.explode(F.array("digest_a", "digest_b")).alias("digest")).distinct()
+        make = partial(similarity.feature_sets, text="text", similar=self._similar, profile=self._profile)
+        made = self._texts.mapInArrow(make, "digest binary, members binary")
+        members = made.join(wanted, "digest", "left_semi").dropDuplicates(["digest"])
+        a, b = (members.select(F.col("digest").alias(f"digest_{x}"), F.col("members").alias(f"members_{x}")) for x in "ab")
+        both = candidates.join(a, "digest_a").join(b, "digest_b")
+        return both.mapInArrow(partial(similarity.compared, similar=self._similar), _SIMILAR)
+
+    def _small_pairs(self) -> DataFrame:
+        """The similar pairs of which one set is small, by their rarest features."""
+        few = self.sets.where("members is not null").select("digest", "members")
+        counted = few.mapInArrow(partial(similarity.counted, sets=self.distinct), "counted binary")
+        merge = partial(similarity.merge_counted, sets=self.distinct)
+        # Where there are many rows of up to 2 MiB, by some tasks before it is by one.
+        partitions = int(few.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        for tasks in [int(partitions**0.5), 1] if partitions > 32 else [1]:
+            counted = counted.repartition(tasks).mapInArrow(merge, "counted binary")
+        all_counted = bytes(counted.collect()[0]["counted"])
+        find = partial(similarity.rare, similar=self._similar, counted=all_counted)
+        rare = few.mapInArrow(find, "feature long, digest binary, members binary")
+        by_feature = rare.repartition("feature").sortWithinPartitions("feature")
+        pair_up = partial(similarity.small_pairs, similar=self._similar, counted=all_counted)
+        return by_feature.mapInArrow(pair_up, _SIMILAR)

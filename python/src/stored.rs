@@ -1,0 +1,74 @@
+//! What is similar to texts in stores of similar documents, as the tasks of a cluster ask for it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::builder::{Float64Builder, Int32Builder, StringBuilder, UInt64Builder};
+use pyo3::prelude::*;
+use simstore::threads::ensure_pool;
+use simstore_corpus::dedup::SimilarStores;
+use simstore_text::Resources;
+
+use crate::arrow::Table;
+use crate::gate;
+use crate::profile::Profile;
+use crate::texts::Texts;
+
+/// Texts that are looked up between two questions whether to go on.
+const TEXTS: usize = 4096;
+
+/// Stores of similar documents, to compare texts with.
+#[pyclass(frozen, module = "simstore._simstore", name = "_SimilarStores")]
+pub(crate) struct StoresOfSimilar(SimilarStores);
+
+#[pymethods]
+impl StoresOfSimilar {
+    #[new]
+    #[pyo3(signature = (paths, similar=None))]
+    fn new(py: Python<'_>, paths: Vec<PathBuf>, similar: Option<f64>) -> PyResult<Self> {
+        gate::quick(py, move || SimilarStores::open(&paths, similar).map(StoresOfSimilar))
+    }
+
+    /// The least similarity that is looked for.
+    #[getter]
+    fn similar(&self) -> f64 {
+        self.0.similar()
+    }
+
+    /// How the texts of the stores become features.
+    #[getter]
+    fn profile(&self) -> Profile {
+        Profile { inner: self.0.profile().clone(), bits: 64, resources: Resources::default() }
+    }
+
+    /// The most similar stored document of each text: `store`, `id`, `name` and `similarity`; null where there is none.
+    fn most_similar(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Table> {
+        let texts = Texts::read(texts)?;
+        let found = gate::long(py, |call| {
+            ensure_pool()?;
+            let all: Vec<Option<&str>> = (0..texts.len()).map(|at| texts.get(at)).collect();
+            let mut found = Vec::with_capacity(all.len());
+            for some in all.chunks(TEXTS) {
+                call.check()?;
+                found.extend(self.0.most_similar(some)?);
+            }
+            Ok(found)
+        })?;
+        let (mut stores, mut ids) = (Int32Builder::new(), UInt64Builder::new());
+        let (mut names, mut similarities) = (StringBuilder::new(), Float64Builder::new());
+        for found in &found {
+            let document = found.as_ref().map(|(_, document)| document);
+            stores.append_option(found.as_ref().map(|&(store, _)| store as i32));
+            ids.append_option(document.map(|document| document.id));
+            names.append_option(document.and_then(|document| document.name.as_deref()));
+            similarities
+                .append_option(document.map(|document| f64::from(document.estimate.similarity as f32)));
+        }
+        Table::of_columns(vec![
+            ("store", Arc::new(stores.finish())),
+            ("id", Arc::new(ids.finish())),
+            ("name", Arc::new(names.finish())),
+            ("similarity", Arc::new(similarities.finish())),
+        ])
+    }
+}

@@ -1,0 +1,133 @@
+"""Similar pairs on Spark are those of one machine, bit for bit."""
+
+import random
+from functools import partial
+
+import pytest
+
+import corpora
+import simstore
+from spark import faults
+
+
+def frame(spark, rows, partitions=3, id_type="long"):
+    return spark.createDataFrame(spark.sparkContext.parallelize(rows, partitions), f"id {id_type}, text string")
+
+
+def rows_of(texts):
+    return list(enumerate(texts))
+
+
+def one_machine(rows, profile=None, similar=0.8, recall=0.95):
+    told = [{"id": id, "text": text or ""} for id, text in rows]
+    pairs = simstore.dedup(told, pairs=True, similar=similar, recall=recall, verify_profile=profile).pairs
+    return sorted((*sorted((row["a"], row["b"])), row["similarity"]) for row in pairs.to_pylist())
+
+
+def similar_pairs(df, **options):
+    from simstore.spark import release, similar_pairs
+
+    found = similar_pairs(df, **options)
+    assert found.dtypes[2] == ("similarity", "double")
+    triples = sorted(map(tuple, found.collect()))
+    release()
+    return triples
+
+
+def mixed():
+    """Real texts, random ones of sizes about the limit of small ones, Chinese, chains, many that are equal, none."""
+    chance = random.Random(7)
+    texts = [row["text"] for name in ("en.jsonl", "zh.jsonl") for row in corpora.rows_of(name)]
+    for words in (24, 33, 34, 42, 80):
+        texts += corpora.texts(words, 40, words=words)
+    numbers = [f"w{at}" for at in range(150)]
+    texts += [" ".join(numbers[at : at + 60]) for at in range(0, 80, 4)]
+    texts += [" ".join(numbers[at : at + size]) for size in (33, 34, 42) for at in range(4)]
+    texts += ["the same few words"] * 12 + ["", None, "?!", None, ""]
+    characters = [chr(0x4E00 + chance.randrange(3000)) for _ in range(90)]
+    for size in (20, 33, 34, 60):
+        for _ in range(6):
+            text = characters[:size]
+            text[chance.randrange(size)] = "新"
+            texts.append("".join(text))
+    chance.shuffle(texts)
+    return rows_of(texts)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    rows = mixed()
+    return rows, one_machine(rows)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 50])
+def test_the_same_pairs_as_on_one_machine(spark, corpus, partitions):
+    rows, expected = corpus
+    assert len(expected) > 300
+    assert similar_pairs(frame(spark, rows, partitions)) == expected
+
+
+def test_any_similarity_and_recall(spark, adaptive):
+    rows = rows_of(corpora.texts(3, 60, words=34) + corpora.texts(4, 60, words=70))
+    for options in ({"similar": 0.6, "recall": 0.99}, {"similar": 0.95, "recall": 0.7}):
+        assert similar_pairs(frame(spark, rows), **options) == one_machine(rows, **options)
+
+
+def test_other_features(spark):
+    rows = rows_of(corpora.texts(5, 60, words=40))
+    found = similar_pairs(frame(spark, rows), profile="chars-4")
+    assert found == one_machine(rows, profile="chars-4") != one_machine(rows)
+
+
+@pytest.mark.parametrize("id_type", ["string", "struct<page:int,part:string>"])
+def test_ids_of_any_type(spark, id_type):
+    texts = corpora.texts(6, 40, words=40) + ["?!", None]
+    expected = one_machine(rows_of(texts))
+    ids = [f"page {at:03}" if id_type == "string" else (at // 4, "abcd"[at % 4]) for at in range(len(texts))]
+    df = frame(spark, list(zip(ids, texts)), id_type=id_type)
+    df = df.withColumnsRenamed({"id": "some.id", "text": "some text"})
+    found = similar_pairs(df, text="some text", id="some.id")
+    assert found == [(ids[a], ids[b], share) for a, b, share in expected]
+
+
+def test_nothing_is_near_nothing(spark):
+    assert similar_pairs(frame(spark, [])) == []
+    assert similar_pairs(frame(spark, [(1, None), (2, ""), (3, "?!")])) == []
+
+
+def test_what_makes_no_sense_is_refused(spark):
+    from simstore.spark import similar_pairs
+
+    df = frame(spark, [(1, "a")])
+    with pytest.raises(ValueError, match="there is no column `txt`: there are id, text"):
+        similar_pairs(df, "txt")
+    with pytest.raises(ValueError, match="there is no column `page`"):
+        similar_pairs(df, id="page")
+    with pytest.raises(TypeError, match="column `id` is bigint: texts are string"):
+        similar_pairs(df, "id")
+    with pytest.raises(TypeError, match="has no order"):
+        similar_pairs(df.selectExpr("map(1, id) as id", "text"))
+    with pytest.raises(ValueError, match="option `similar`"):
+        similar_pairs(df, similar=1.5)
+    with pytest.raises(ValueError, match="option `similar` 0."):
+        similar_pairs(df, similar=0.1)
+    with pytest.raises(ValueError, match="option `recall`"):
+        similar_pairs(df, recall=1.0)
+    with pytest.raises(ValueError, match="unknown"):
+        similar_pairs(df, profile="unknown")
+    with pytest.raises(Exception, match="an id in column `id` is null"):
+        similar_pairs(frame(spark, [(None, "a b c")]))
+
+
+def test_an_executor_that_is_killed_changes_nothing(spark, tmp_path):
+    from simstore.spark import release, similar_pairs
+
+    rows = rows_of(corpora.texts(8, 60, words=40))
+    expected = one_machine(rows)
+    df = frame(spark, rows)
+    held = df.mapInArrow(partial(faults.held, str(tmp_path)), df.schema)
+    made = faults.kill_while(str(tmp_path), lambda: similar_pairs(held))
+    # Once more, when it has the sketches.
+    faults.kill_executor()
+    assert sorted(map(tuple, made.collect())) == expected
+    release()
