@@ -229,7 +229,9 @@ def query(
 
     rows = df.select(ids.alias("query"), _columns.column(fingerprint).alias("asked")).where("asked is not null").distinct()
     value = "bigint" if bits == 64 else "binary"
-    blocks = rows.select("asked").distinct().mapInArrow(pack, "count int, queries binary")
+    # Sorted, so that blocks that are made again after a fault are the same: Spark refuses others.
+    asked = rows.select("asked").distinct().sortWithinPartitions("asked")
+    blocks = asked.mapInArrow(pack, "count int, queries binary")
     # A partition for each shard: one task streams one.
     count = max(1, len(stored.shards))
     keys = [(shard, int(key)) for shard, key in enumerate(_places.keys(count))][: len(stored.shards)]

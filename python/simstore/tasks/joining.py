@@ -208,11 +208,19 @@ def _merged(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.Forest:
 def _by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.ChunkedArray, pa.ChunkedArray]]:
     """The rows of each place, all of them; one place at a time is let go."""
     # Of an empty iterator there is no table.
-    table = pa.Table.from_batches([_as_sent(batch) for batch in batches], SENT)
+    table = settled(pa.Table.from_batches([_as_sent(batch) for batch in batches], SENT), SENT.names)
     places = table.column("place")
     for place in sorted(places.unique().to_pylist()):
         of_place = table.filter(pc.equal(places, place)) if len(places.unique()) > 1 else table
         yield place, of_place.column("fingerprints"), of_place.column("repeated")
+
+
+def settled(table: pa.Table, names: list[str]) -> pa.Table:
+    """Packed rows in an order of their own, not the one in which they came.
+
+    What is made of them is packed otherwise in another order, and Spark, where it makes anew what was lost, refuses what differs.
+    """
+    return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
 
 
 def _as_sent(batch: pa.RecordBatch) -> pa.RecordBatch:

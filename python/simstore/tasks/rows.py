@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import simstore
 from simstore.tasks.columns import column_of, fingerprints_of
-from simstore.tasks.joining import TOGETHER
+from simstore.tasks.joining import TOGETHER, settled
 
 # Rows of a batch that a task gives: places, each with thousands in them.
 PLACES = 256
@@ -114,6 +114,7 @@ def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts, buckets: in
         With columns place, b and distances (packed) and ids (a list for each pair).
     """
     id_type = rows.schema.field("ids").type.value_type
+    rows, pairs = _with_ids_settled(rows, ["fingerprints"]), settled(pairs, ["a", "b", "distances"])
     ids = _ids(rows, pairs.column("a"), parts)
     b = _unpacked(pairs.column("b"), parts.bits)
     spread = pa.table(parts.spread(b, buckets))
@@ -143,6 +144,18 @@ def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts) -> pa.Table
     of_a = pa.chunked_array([chunk.flatten() for chunk in pairs.column("ids").chunks], pa.list_(id_type))
     distances = _joined(pairs.column("distances")).astype(np.int32)
     return pa.table([of_a, of_b, distances], schema=pair_schema(id_type))
+
+
+def _with_ids_settled(table: pa.Table, names: list[str]) -> pa.Table:
+    """The same for rows with ids, which have no order of Arrow's: that of how they are written, where all else is equal."""
+    table = settled(table, names)
+    keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+    equal = {key for key, after in zip(keys, keys[1:]) if key == after}
+    if not equal:
+        return table
+    ids = table.column("ids")
+    written = [repr(ids[at].as_py()) if key in equal else "" for at, key in enumerate(keys)]
+    return table.take(sorted(range(len(keys)), key=lambda at: (keys[at], written[at])))
 
 
 def _together(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
