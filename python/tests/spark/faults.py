@@ -25,10 +25,8 @@ def kill_executor(of=None):
     executor.wait()
 
 
-def held(folder, batches):
-    """Waits before the end of the rows, in the first task that comes so far, until the test has seen that it is there."""
-    for batch in batches:
-        yield batch
+def pause(folder):
+    """Waits, in the first task that comes so far, until the test has seen that it is there."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(f"{folder}/held")
         with open(f"{folder}/process", "w") as file:
@@ -37,14 +35,29 @@ def held(folder, batches):
             go.read()
 
 
+def held(folder, batches):
+    """Pauses before the end of the rows."""
+    yield from batches
+    pause(folder)
+
+
 def kill_while(folder, run):
-    """What a job gives of which one task is `held`, and whose executor is killed then."""
+    """What a job gives of which one task pauses, and whose executor is killed then."""
     os.mkfifo(f"{folder}/go")
-    found = []
-    thread = threading.Thread(target=lambda: found.append(run()))
+    found, ends = [], []
+
+    def work():
+        try:
+            found.append(run())
+        finally:
+            # A job that has ended without such a task is not waited for.
+            ends.append(os.open(f"{folder}/go", os.O_RDONLY | os.O_NONBLOCK))
+
+    thread = threading.Thread(target=work)
     thread.start()
     # Opened as soon as the task waits.
     with open(f"{folder}/go", "w"), open(f"{folder}/process") as process:
         kill_executor(int(process.read()))
     thread.join()
+    os.close(*ends)
     return found[0]

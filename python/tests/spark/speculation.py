@@ -90,7 +90,27 @@ def shards(spark, folder):
     assert found == plain.matches(zip(values, range(200)), values, 3, 64)
 
 
-JOBS = [shards]
+def pairs_and_clusters(spark, folder):
+    """Each step of a join has a task that runs twice at once."""
+    from simstore.tasks import joining, rows
+    from spark import test_faults
+
+    fingerprints = test_faults.values()
+    frame = frames.frame(spark, fingerprints)
+    steps = [(rows, "pack_rows"), (rows, "pack_pairs"), *((joining, name) for name in ("pack", "scatter", "near", "connect"))]
+    for module, name in steps:
+        step, wait = getattr(module, name), meet(f"{folder}/{name}")
+
+        def twice(batches, *args, step=step, wait=wait, **settings):
+            return step(wait(batches), *args, **settings)
+
+        setattr(module, name, twice)
+    assert test_faults.pairs_of(frame) == test_faults.expected_pairs(fingerprints)
+    assert test_faults.clusters_of(frame) == test_faults.expected_clusters(fingerprints)
+    assert all(have_met(f"{folder}/{name}") for _, name in steps)
+
+
+JOBS = [shards, pairs_and_clusters]
 
 
 if __name__ == "__main__":
@@ -106,6 +126,9 @@ if __name__ == "__main__":
         "spark.sql.warehouse.dir": f"{given}/warehouse",
     }
     session = two_machines(given, SETTINGS | speculation)
-    for job in JOBS:
-        job(session, given)
-    session.stop()
+    try:
+        for job in JOBS:
+            job(session, given)
+    finally:
+        # Without it the workers start executors while the process ends, and what it says is lost in that.
+        session.stop()

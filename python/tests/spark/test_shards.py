@@ -199,13 +199,20 @@ def test_an_executor_killed_while_shards_are_written(spark, tmp_path, monkeypatc
     assert answers(query(rows, tmp_path / "set")) == expected(zip(values, range(200)), enumerate(values), 3)
 
 
-def test_an_executor_killed_while_it_queries(spark, tmp_path):
+@pytest.mark.parametrize("where", ["queries", "answers"])
+def test_an_executor_killed_while_it_queries(spark, tmp_path, where):
     from simstore.spark import build_store, query
 
     values = plain.random_fingerprints(200, 64)
-    build_store(frames.frame(spark, values), tmp_path / "set", 3)
-    rows = frames.frame(spark, values).mapInArrow(functools.partial(faults.held, tmp_path), "id long, fingerprint long")
-    found = faults.kill_while(tmp_path, lambda: answers(query(rows, tmp_path / "set")))
+    rows = frames.frame(spark, values)
+    build_store(rows, tmp_path / "set", 3)
+    held = functools.partial(faults.held, tmp_path)
+    if where == "queries":
+        found = query(rows.mapInArrow(held, rows.schema), tmp_path / "set")
+    else:
+        found = query(rows, tmp_path / "set")
+        found = found.mapInArrow(held, found.schema)
+    found = faults.kill_while(tmp_path, lambda: answers(found))
     assert found == expected(zip(values, range(200)), enumerate(values), 3)
 
 
