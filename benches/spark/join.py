@@ -65,14 +65,15 @@ def pairs_of(output):
 
 
 def clusters_of(output):
-    """For each row the first row of its cluster: what any names of clusters come to. Rows that are told nothing of are alone."""
+    """For each row that is not alone the first row of its cluster."""
     table = pyarrow.parquet.read_table(output)
     labels = np.asarray(table["cluster"].to_numpy())
-    if "id" in table.column_names:
-        ids = np.asarray(table["id"].to_numpy())
-        labels = labels[np.argsort(ids)]
+    ids = np.asarray(table["id"].to_numpy()) if "id" in table.column_names else np.arange(len(labels))
+    order = np.argsort(ids)
+    ids, labels = ids[order], labels[order]
     _, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
-    return [first[inverse]], f"{np.sum(sizes > 1):,}"
+    together = sizes[inverse] > 1
+    return [ids[together], ids[first[inverse]][together]], f"{np.sum(sizes > 1):,}"
 
 
 def near_pairs_spark(rows, arguments):
@@ -173,6 +174,8 @@ def main():
     if arguments.run:
         run(arguments)
         return
+    # Spark knows no working folder.
+    arguments.folder = os.path.abspath(arguments.folder)
     os.makedirs(arguments.folder, exist_ok=True)
     for what in arguments.what:
         alone_name, things = WHAT[what][:2]
