@@ -20,6 +20,7 @@ mod forest;
 mod gate;
 mod join;
 mod matches;
+mod near;
 mod packed;
 mod pairs;
 mod parts;

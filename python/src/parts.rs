@@ -1,22 +1,19 @@
 //! A join in parts, for several machines: what each of them does.
 
-use std::ops::ControlFlow;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, UInt32Builder};
-use arrow_array::{ArrayRef, BinaryArray, UInt8Array, UInt32Array};
+use arrow_array::builder::{BinaryBuilder, ListBuilder, UInt32Builder};
+use arrow_array::{ArrayRef, UInt32Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
-use simstore::join::{NearPair, Parts as Inner, bucket, collapse, sort};
-use simstore::threads::{in_own_pool, in_this_process};
+use simstore::join::{Parts as Inner, bucket, collapse, sort};
 use simstore::{Error, Fingerprint, Result};
 
 use crate::arrow::{Array, Table};
-use crate::fingerprints::{Fingerprints, Values, array_of, each_width};
+use crate::fingerprints::{Fingerprints, Values, each_width};
 use crate::gate;
+use crate::near::{NearPairs, send_pairs};
 use crate::packed::{Sent, array_of_packed, packed, unpacked};
 
 /// A join as pieces of work of their own, for tasks on several machines.
@@ -287,25 +284,16 @@ impl Parts {
         repeated: &Bound<'_, PyAny>,
     ) -> PyResult<NearPairs> {
         let (table, _) = self.of_place(place)?;
-        let (sender, received) = mpsc::sync_channel(WAITING);
-        let work: Box<dyn FnOnce() + Send> = match &self.inner {
+        match &self.inner {
             AnyParts::Bits64(parts) => {
                 let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
-                Box::new(move || send_pairs(&of.0, table, &of.1, &of.2, &sender))
+                NearPairs::start(py, move |sender| send_pairs(&of.0, table, &of.1, &of.2, sender))
             }
             AnyParts::Bits128(parts) => {
                 let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
-                Box::new(move || send_pairs(&of.0, table, &of.1, &of.2, &sender))
+                NearPairs::start(py, move |sender| send_pairs(&of.0, table, &of.1, &of.2, sender))
             }
-        };
-        let start = || {
-            std::thread::Builder::new()
-                .name("simstore join".to_owned())
-                .spawn(work)
-                .map_err(|source| Error::Thread { source })
-        };
-        gate::quick(py, || start().map(drop))?;
-        Ok(NearPairs { received: Mutex::new(received) })
+        }
     }
 
     /// What the pairs of a place connect: one edge fewer than members of each cluster, however many pairs there are.
@@ -374,30 +362,32 @@ fn packed_by_bucket<F: Fingerprint>(mut values: Vec<F>, buckets: usize) -> Sent 
     sent
 }
 
+/// Fingerprints of a bucket, and their positions.
+type OfBucket<F> = (Vec<F>, Vec<u32>);
+
 fn spread<F: Fingerprint>(
     values: &[F],
     buckets: usize,
     position: impl Fn(usize) -> u32,
 ) -> Vec<(&'static str, ArrayRef)> {
-    let mut of_bucket = vec![(Vec::new(), Vec::new()); buckets];
+    let mut of_bucket: Vec<OfBucket<F>> = vec![(Vec::new(), Vec::new()); buckets];
     for (at, &value) in values.iter().enumerate() {
         let (fingerprints, positions) = &mut of_bucket[bucket(value, buckets)];
         fingerprints.push(value);
         positions.push(position(at));
     }
-    let is_there = |some: &(usize, (Vec<F>, Vec<u32>))| !some.1.0.is_empty();
-    let there: Vec<(usize, (Vec<F>, Vec<u32>))> =
-        of_bucket.into_iter().enumerate().filter(is_there).collect();
-    let places = UInt32Array::from_iter_values(there.iter().map(|(place, _)| *place as u32));
-    let fingerprints = BinaryArray::from_iter_values(there.iter().map(|(_, (some, _))| packed(some)));
+    let mut places = Vec::new();
+    let mut fingerprints = BinaryBuilder::new();
     let mut positions = ListBuilder::new(UInt32Builder::with_capacity(values.len()));
-    for (_, (_, some)) in &there {
-        positions.values().append_slice(some);
+    for (place, (some, at)) in of_bucket.iter().enumerate().filter(|(_, (some, _))| !some.is_empty()) {
+        places.push(place as u32);
+        fingerprints.append_value(packed(some));
+        positions.values().append_slice(at);
         positions.append(true);
     }
     vec![
-        ("place", Arc::new(places)),
-        ("fingerprints", Arc::new(fingerprints)),
+        ("place", Arc::new(UInt32Array::from(places))),
+        ("fingerprints", Arc::new(fingerprints.finish())),
         ("positions", Arc::new(positions.finish())),
     ]
 }
@@ -461,107 +451,4 @@ fn edges_of<F: Fingerprint>(
     let alone = repeated.iter().flat_map(|&one| [one, one]);
     let packed: Vec<F> = edges.into_iter().flat_map(|(a, b)| [a, b]).chain(alone).collect();
     Ok(array_of_packed(&packed))
-}
-
-/// Batches of pairs that wait for whoever reads them.
-const WAITING: usize = 2;
-/// Pairs of a batch.
-const MANY: usize = 1 << 16;
-
-enum Found {
-    Bits64(Vec<NearPair<u64>>),
-    Bits128(Vec<NearPair<u128>>),
-}
-
-impl From<Vec<NearPair<u64>>> for Found {
-    fn from(pairs: Vec<NearPair<u64>>) -> Found {
-        Found::Bits64(pairs)
-    }
-}
-
-impl From<Vec<NearPair<u128>>> for Found {
-    fn from(pairs: Vec<NearPair<u128>>) -> Found {
-        Found::Bits128(pairs)
-    }
-}
-
-/// Finds pairs for as long as somebody takes them.
-fn send_pairs<F: Fingerprint>(
-    parts: &Inner<F>,
-    table: usize,
-    fingerprints: &[F],
-    repeated: &[F],
-    sender: &SyncSender<Result<Found>>,
-) where
-    Found: From<Vec<NearPair<F>>>,
-{
-    let equal = repeated.iter().map(|&one| NearPair { a: one, b: one, distance: 0 }).collect();
-    let waiting = Mutex::new(equal);
-    let visit = |pairs: &[NearPair<F>]| {
-        let mut waiting: std::sync::MutexGuard<'_, Vec<NearPair<F>>> =
-            waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.extend_from_slice(pairs);
-        if waiting.len() < MANY {
-            return ControlFlow::Continue(());
-        }
-        let many = std::mem::take(&mut *waiting);
-        drop(waiting);
-        match sender.send(Ok(many.into())) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
-    };
-    // Of their own, as they wait for whoever takes the pairs: others must not wait for them.
-    let join = || parts.join(table, fingerprints, visit);
-    let joined = in_this_process(|| in_own_pool("simstore join", join)).flatten().flatten();
-    let last = match joined {
-        Ok(()) => Ok(waiting.into_inner().unwrap_or_else(PoisonError::into_inner).into()),
-        Err(error) => Err(error),
-    };
-    // Nobody may want it any more.
-    let _ = sender.send(last);
-}
-
-/// Iterates over the pairs of a place; made by `Parts.pairs`.
-#[pyclass(frozen, module = "simstore")]
-pub(crate) struct NearPairs {
-    received: Mutex<Receiver<Result<Found>>>,
-}
-
-#[pymethods]
-impl NearPairs {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        /// How often it is asked whether to go on.
-        const ASKED_EVERY: Duration = Duration::from_millis(50);
-        let found = gate::long(py, |call| {
-            let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-            loop {
-                match received.recv_timeout(ASKED_EVERY) {
-                    Ok(found) => return found.map(Some),
-                    Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                    Err(RecvTimeoutError::Timeout) => call.check()?,
-                }
-            }
-        })?;
-        match found {
-            Some(Found::Bits64(pairs)) => table_of(&pairs).map(Some),
-            Some(Found::Bits128(pairs)) => table_of(&pairs).map(Some),
-            None => Ok(None),
-        }
-    }
-}
-
-fn table_of<F: Fingerprint>(pairs: &[NearPair<F>]) -> PyResult<Table> {
-    let fingerprints = |of: fn(&NearPair<F>) -> F| array_of(pairs.iter().map(|pair| Some(of(pair)))).values;
-    let distance = UInt8Array::from_iter_values(pairs.iter().map(|pair| pair.distance as u8));
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("a", fingerprints(|pair| pair.a)),
-        ("b", fingerprints(|pair| pair.b)),
-        ("distance", Arc::new(distance)),
-    ];
-    Table::of_columns(columns)
 }

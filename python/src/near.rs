@@ -1,0 +1,137 @@
+//! The pairs of a place, as they are found.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arrow_array::{ArrayRef, UInt8Array};
+use pyo3::prelude::*;
+use simstore::join::{NearPair, Parts};
+use simstore::threads::{in_own_pool, in_this_process};
+use simstore::{Error, Fingerprint, Result};
+
+use crate::arrow::Table;
+use crate::fingerprints::array_of;
+use crate::gate;
+
+/// Batches of pairs that wait for whoever reads them.
+const WAITING: usize = 2;
+/// Pairs of a batch.
+const MANY: usize = 1 << 16;
+
+pub(crate) enum Found {
+    Bits64(Vec<NearPair<u64>>),
+    Bits128(Vec<NearPair<u128>>),
+}
+
+impl From<Vec<NearPair<u64>>> for Found {
+    fn from(pairs: Vec<NearPair<u64>>) -> Found {
+        Found::Bits64(pairs)
+    }
+}
+
+impl From<Vec<NearPair<u128>>> for Found {
+    fn from(pairs: Vec<NearPair<u128>>) -> Found {
+        Found::Bits128(pairs)
+    }
+}
+
+/// Finds pairs for as long as somebody takes them.
+pub(crate) fn send_pairs<F: Fingerprint>(
+    parts: &Parts<F>,
+    table: usize,
+    fingerprints: &[F],
+    repeated: &[F],
+    sender: &SyncSender<Result<Found>>,
+) where
+    Found: From<Vec<NearPair<F>>>,
+{
+    let equal = repeated.iter().map(|&one| NearPair { a: one, b: one, distance: 0 }).collect();
+    let waiting = Mutex::new(equal);
+    let visit = |pairs: &[NearPair<F>]| {
+        let mut waiting: MutexGuard<'_, Vec<NearPair<F>>> =
+            waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.extend_from_slice(pairs);
+        if waiting.len() < MANY {
+            return ControlFlow::Continue(());
+        }
+        let many = std::mem::take(&mut *waiting);
+        drop(waiting);
+        match sender.send(Ok(many.into())) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    };
+    // Of their own, as they wait for whoever takes the pairs: others must not wait for them.
+    let join = || parts.join(table, fingerprints, visit);
+    let joined = in_this_process(|| in_own_pool("simstore join", join)).flatten().flatten();
+    let last = match joined {
+        Ok(()) => Ok(waiting.into_inner().unwrap_or_else(PoisonError::into_inner).into()),
+        Err(error) => Err(error),
+    };
+    // Nobody may want it any more.
+    let _ = sender.send(last);
+}
+
+/// Iterates over the pairs of a place; made by `Parts.pairs`.
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct NearPairs {
+    received: Mutex<Receiver<Result<Found>>>,
+}
+
+impl NearPairs {
+    /// Starts the work that finds them, in a thread of its own.
+    pub(crate) fn start(
+        py: Python<'_>,
+        work: impl FnOnce(&SyncSender<Result<Found>>) + Send + 'static,
+    ) -> PyResult<NearPairs> {
+        let (sender, received) = mpsc::sync_channel(WAITING);
+        let start = || {
+            std::thread::Builder::new()
+                .name("simstore join".to_owned())
+                .spawn(move || work(&sender))
+                .map_err(|source| Error::Thread { source })
+        };
+        gate::quick(py, || start().map(drop))?;
+        Ok(NearPairs { received: Mutex::new(received) })
+    }
+}
+
+#[pymethods]
+impl NearPairs {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        /// How often it is asked whether to go on.
+        const ASKED_EVERY: Duration = Duration::from_millis(50);
+        let found = gate::long(py, |call| {
+            let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+            loop {
+                match received.recv_timeout(ASKED_EVERY) {
+                    Ok(found) => return found.map(Some),
+                    Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                    Err(RecvTimeoutError::Timeout) => call.check()?,
+                }
+            }
+        })?;
+        match found {
+            Some(Found::Bits64(pairs)) => table_of(&pairs).map(Some),
+            Some(Found::Bits128(pairs)) => table_of(&pairs).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+fn table_of<F: Fingerprint>(pairs: &[NearPair<F>]) -> PyResult<Table> {
+    let fingerprints = |of: fn(&NearPair<F>) -> F| array_of(pairs.iter().map(|pair| Some(of(pair)))).values;
+    let distance = UInt8Array::from_iter_values(pairs.iter().map(|pair| pair.distance as u8));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("a", fingerprints(|pair| pair.a)),
+        ("b", fingerprints(|pair| pair.b)),
+        ("distance", Arc::new(distance)),
+    ];
+    Table::of_columns(columns)
+}
