@@ -2,14 +2,16 @@
 """What the join of a set too large to try here would take on a cluster, by the rates that were measured: tables in Markdown.
 
     venv/bin/python benches/spark/join.py 50M --what near_pairs --log LOG
-    venv/bin/python benches/spark/plan.py --log LOG --rows 50M    rates of the stages, kept in plan.tsv
+    venv/bin/python benches/spark/plan.py --log LOG --rows 50M [--processor SECONDS]    rates of the stages, kept in plan.tsv
     venv/bin/python benches/spark/plan.py --measure 8000M:256     rate of the join there: one part of each table, kept there too
     venv/bin/python benches/spark/plan.py                         the plan, by plan.tsv
     venv/bin/python benches/spark/plan.py --count 1000M --executors 10 20
 
 A part of a large set can be made and joined here: as many random fingerprints that agree in the bits of the part. So the rate of the
 join is that of the real size, not one that is drawn out from smaller sets. What is measured of the stages is linear in the rows, but
-for the join; of that, what it takes besides the native join is kept (measure the size of LOG, too: `--measure 50M:16`).
+for the join; of that, what it takes besides the native join is kept (measure the size of LOG, too: `--measure 50M:16`). A stage takes
+the time that its tasks ran, which is right where nothing else ran on the machine; with `--processor`, these seconds, as join.py tells
+them, are shared out by it.
 """
 
 import argparse
@@ -54,16 +56,18 @@ def keep(more):
     KEPT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def keep_rates(log, rows):
+def keep_rates(log, rows, processor):
     """The rates of the stages of near_pairs, which are told from the others by what hands batches to Python."""
     stages = events.groups(log)["join"].stages
     native = [stage for stage in stages if "InArrow" in stage.name]
     if len(native) != len(STAGES):
         raise SystemExit(f"{len(native)} stages hand batches to Python: expected {len(STAGES)}, those of near_pairs")
     rates = {}
+    ran = sum(stage.sums["run_ms"] for stage in native) / 1000
+    scale = (processor / ran if processor else 1) / rows
     for name, stage in zip(STAGES, sorted(native, key=lambda stage: stage.number)):
         read = stage.sums["read_local"] + stage.sums["read_remote"]
-        rates["rate", name] = [stage.sums["run_ms"] * 1000 / rows, read / rows, stage.sums["written"] / rows]
+        rates["rate", name] = [stage.sums["run_ms"] * 1000 * scale, read / rows, stage.sums["written"] / rows]
     keep(rates | {("rows", "log"): [float(rows)]})
 
 
@@ -133,7 +137,7 @@ def show(count, several):
     for number, stage in enumerate(STAGES):
         cells = [f"{bounds[bound]:,.0f} ({bound})" for _, bounds, bound in (rows[number] for _, rows, _, _ in plans)]
         print(f"| {stage} | {' | '.join(cells)} |")
-    print("| all | " + " | ".join(f"**{total:,.0f}**, {total / 60:,.0f} minutes" for _, _, total, _ in plans) + " |")
+    print("| all | " + " | ".join(f"**{total:,.0f}**, {total / 60:,.1f} minutes" for _, _, total, _ in plans) + " |")
     buckets = min(10_000, math.ceil(count / MILLION))
     written = sum(stage.written for stage in stages_of(kept))
     facts = {
@@ -212,11 +216,12 @@ def main():
     parser.add_argument("--measure", metavar="COUNT:PARTS", help="the rate of the join there")
     parser.add_argument("--log", help="the event log of near_pairs")
     parser.add_argument("--rows", type=inputs.number, help="rows that it was of")
+    parser.add_argument("--processor", type=float, help="seconds of the processor that these took")
     arguments = parser.parse_args()
     if arguments.measure:
         measure(arguments.measure)
     elif arguments.log:
-        keep_rates(arguments.log, arguments.rows)
+        keep_rates(arguments.log, arguments.rows, arguments.processor)
     else:
         show(arguments.count, arguments.executors)
 
