@@ -71,8 +71,8 @@ def keep_rates(log, rows, processor):
     keep(rates | {("rows", "log"): [float(rows)]})
 
 
-# Bytes that a task takes to join a fingerprint: itself as it comes, and four times for the join.
-OF_A_FINGERPRINT = 40
+# Bytes that a task takes to join a fingerprint: itself twice while it is handed over, and 16 for the join (`--measure`).
+OF_A_FINGERPRINT = 32
 # Rows of a task that packs, by the size of a file's piece that Spark reads at once.
 OF_A_PIECE = (128 << 20) / 16
 
