@@ -16,7 +16,6 @@ def test_they_are_those_of_the_profile(spark, bits):
     made = on_spark.fingerprint(df, profile=profile)
     assert made.columns == ["id", "text", "fingerprint"]
     rows = made.orderBy("id").collect()
-    assert [frames.number(row.fingerprint) for row in rows] == profile.fingerprints(TEXTS).to_pylist() or bits == 128
     wanted = [None if text is None else profile.fingerprint(text) for text in TEXTS]
     assert [frames.number(row.fingerprint) for row in rows] == wanted
     assert [row.text for row in rows] == TEXTS
@@ -25,7 +24,7 @@ def test_they_are_those_of_the_profile(spark, bits):
 def test_the_files_of_a_profile_go_with_it(spark, tmp_path):
     words = tmp_path / "words"
     words.write_text("be\nnot\n")
-    profile = simstore.Profile("jieba-keywords", stop_words=words)
+    profile = simstore.Profile("jieba-20", stop_words=words)
     df = spark.createDataFrame([(TEXTS[0],)], "text string")
     made = on_spark.fingerprint(df, profile=profile, into="text")
     words.unlink()
