@@ -56,22 +56,13 @@ def test_random_ones(spark, bits, distance, random_fingerprints):
     assert found == expected(fingerprints, distance, bits) and found
 
 
-@pytest.mark.parametrize("partitions", [1, 50])
-def test_any_partitioning(spark, adaptive, partitions, random_fingerprints):
-    fingerprints = random_fingerprints(1000, 64)
-    df = frames.frame(spark, fingerprints, partitions=partitions)
-    wanted = expected(fingerprints, 3)
-    for parts in (1, 16):
-        assert collected(on_spark.clusters(df, parts=parts)) == wanted
-
-
 @pytest.mark.parametrize("bits", plain.WIDTHS)
 def test_more_edges_than_a_task_holds(spark, checkpoints, bits, random_fingerprints):
     # Chains too, whose ends are far from each other.
     chain = [sum(1 << at for at in range(length)) for length in range(0, 40)]
     fingerprints = [*random_fingerprints(500, bits), *chain, 0, 2**bits - 1]
     df = frames.frame(spark, fingerprints, bits=bits)
-    assert collected(on_spark.clusters(df, distance=1, edges=10)) == expected(fingerprints, 1, bits)
+    assert collected(on_spark.clusters(df, distance=1, parts=8, edges=10)) == expected(fingerprints, 1, bits)
 
 
 def test_more_edges_than_a_task_holds_need_a_checkpoint_directory(spark, random_fingerprints):

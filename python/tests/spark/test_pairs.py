@@ -32,15 +32,6 @@ def test_random_ones(spark, bits, distance, random_fingerprints):
     assert found == expected(fingerprints, range(len(fingerprints)), distance, bits) and found
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 50])
-def test_any_partitioning(spark, adaptive, partitions, random_fingerprints):
-    fingerprints = random_fingerprints(1000, 64)
-    df = frames.frame(spark, fingerprints, partitions=partitions)
-    wanted = expected(fingerprints, range(1000), 3)
-    for parts in (None, 1, 16):
-        assert collected(on_spark.near_pairs(df, parts=parts)) == wanted
-
-
 @pytest.mark.parametrize(
     ("id_type", "id"),
     [("string", lambda at: f"d{at:03}"), ("struct<a int, b string>", lambda at: (at // 7, str(at))), ("binary", str.encode)],
@@ -69,7 +60,7 @@ def test_a_prefix_shared_by_very_many(spark):
 
 
 def test_all_equal(spark):
-    found = on_spark.near_pairs(frames.frame(spark, [7] * 200))
+    found = on_spark.near_pairs(frames.frame(spark, [7] * 200), parts=16)
     assert found.where("id_a >= id_b or distance != 0").count() == 0
     assert found.distinct().count() == found.count() == 200 * 199 // 2
 
