@@ -56,14 +56,16 @@ CALLS = {
 }
 
 
-def interrupted(code, path, after=0.4):
-    """Runs it, sends Ctrl-C when it has begun, and returns how long it went on."""
+def interrupted(code, path, after=0.4, is_time=lambda: True):
+    """Runs it, sends Ctrl-C when it has begun and it is time, and returns how long it went on."""
     child = subprocess.Popen(
         [sys.executable, "-c", BEFORE + code, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert child.stdout.readline() == "begun\n", child.stderr.read()
         time.sleep(after)
+        while not is_time() and child.poll() is None:
+            time.sleep(0.01)
         sent = time.monotonic()
         child.send_signal(signal.SIGINT)
         line = child.stdout.readline()
@@ -115,7 +117,8 @@ store.close()
 def test_an_array_is_inserted_from_its_beginning(tmp_path):
     path = tmp_path / "store"
     before, call = CALLS["insert_many"]
-    interrupted(before + LOOP.format(call=call), path, after=1.5)
+    is_written = lambda: sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) > 1 << 20
+    interrupted(before + LOOP.format(call=call), path, is_time=is_written)
     snapshot = simstore.Snapshot(path)
     many = np.random.default_rng(7).integers(0, 2**64, 20_000_000, dtype=np.uint64)
     ids = np.sort(np.concatenate([table["id"].to_numpy() for table in snapshot.iter_batches()]))

@@ -17,7 +17,7 @@ def mypy(folder: Path, *arguments: str) -> None:
 
 
 def test_the_stubs_are_those_of_the_module(tmp_path):
-    mypy(tmp_path, "mypy.stubtest", "--mypy-config-file", str(SETTINGS), "simstore")
+    mypy(tmp_path, "mypy.stubtest", "--mypy-config-file", str(SETTINGS), "simstore._simstore")
 
 
 def test_what_is_typed_is_understood_and_runs(tmp_path):
