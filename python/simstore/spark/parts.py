@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from typing import TYPE_CHECKING, Literal
 
 import simstore
@@ -80,7 +81,7 @@ def _bytes(said: str | None, unit: int) -> int | None:
     """What a setting of Spark says of memory, as "512m"; numbers alone are of the unit."""
     if not said:
         return None
-    number = said.lower().removesuffix("b") if said[:-1].lower()[-1:] in UNITS else said.lower()
-    if number[-1:] in UNITS:
-        return int(number[:-1]) * UNITS[number[-1]]
-    return int(number) * unit
+    amount = re.fullmatch(r"(\d+)([bkmgt]?)b?", said.strip().lower())
+    if amount is None:
+        raise ValueError(f"a setting of Spark says {said!r}: expected an amount of memory, as 512m")
+    return int(amount[1]) * UNITS.get(amount[2], unit)

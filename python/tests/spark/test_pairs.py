@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 import plain
 import simstore
 from simstore import spark as on_spark
-from simstore.spark import _places
+from simstore.spark import _places, parts
 from spark import frames
 
 
@@ -117,3 +117,16 @@ def test_parts_follow_from_count_and_memory(spark):
     assert chosen[0] == 1 and chosen == sorted(chosen) and chosen[-1] > 100
     with pytest.raises(simstore.Error, match="memory"):
         on_spark.choose_parts(spark, 10**12)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [(None, None), ("", None), ("3", 3 << 20), ("7b", 7), ("2k", 2048), ("512m", 512 << 20), ("512MB", 512 << 20), ("1g", 1 << 30)],
+)
+def test_amounts_of_memory(said, expected):
+    assert parts._bytes(said, 1 << 20) == expected
+
+
+def test_what_is_no_amount_of_memory_is_told():
+    with pytest.raises(ValueError, match="'much'"):
+        parts._bytes("much", 1)
