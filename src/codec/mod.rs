@@ -8,6 +8,7 @@
 
 mod difference;
 mod elias_fano;
+mod spans;
 mod symbols;
 
 use std::fmt;

@@ -1,0 +1,249 @@
+//! Blocks that are cut into spans, whatever the spans hold: the directory of such a block, and what a codec needs
+//! to write and read one.
+//!
+//! The first fingerprint of each span is a *restart point*: it stands at fixed width in the block's directory
+//! together with the position of its span, so that a look-up starts decoding at most a span before its range.
+
+use super::{BlockHeader, Fit, OTHER_CODE, Spot};
+use crate::bits;
+use crate::error::Damage;
+use crate::fingerprint::Fingerprint;
+use crate::format;
+
+/// How the blocks of one table are cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    /// Fingerprints from one restart point to the next.
+    pub(super) span: usize,
+    /// Bits of a position in a block.
+    position_bits: u32,
+}
+
+impl Spans {
+    /// `span` is 1 to [`format::MAX_SPAN`].
+    pub(super) fn new(span: u16, block_size: u32) -> Self {
+        Spans { span: usize::from(span), position_bits: block_size.ilog2() + 3 }
+    }
+
+    /// Bits of a block before its first span.
+    fn header_bits<F: Fingerprint>(&self, spans: usize, width: u32) -> usize {
+        BlockHeader::<F>::LEN * 8 + (spans - 1) * (width + self.position_bits) as usize
+    }
+
+    /// The longest start of `fingerprints` that fits in `bytes` bytes, at least one. `cost` tells the bits of the
+    /// last of some fingerprints, the others of which come before it in its span.
+    #[inline(always)]
+    pub(super) fn fit<F: Fingerprint>(
+        &self,
+        fingerprints: &[F],
+        bytes: usize,
+        mut cost: impl FnMut(&[F]) -> usize,
+    ) -> Fit {
+        let mut best = Fit { count: 1, bytes: BlockHeader::<F>::LEN };
+        let first = fingerprints[0];
+        let (mut start, mut spans, mut width, mut data) = (0, 1, 0, 0);
+        for (i, &fingerprint) in fingerprints.iter().enumerate().take(format::MAX_BLOCK_COUNT).skip(1) {
+            let restarts = i - start == self.span;
+            if restarts {
+                start = i;
+                spans += 1;
+                width = F::BITS - fingerprint.wrapping_sub(first).leading_zeros();
+            } else {
+                data += cost(&fingerprints[start..=i]);
+            }
+            // A span starts inside the block, or its position would need a bit more.
+            let needed = (self.header_bits::<F>(spans, width) + data + usize::from(restarts)).div_ceil(8);
+            if needed > bytes {
+                break;
+            }
+            best = Fit { count: i + 1, bytes: needed };
+        }
+        best
+    }
+
+    /// Writes a zeroed block, but for its checksum. `cost` tells the bits of a span after its first fingerprint,
+    /// `write` writes them, from bit to bit of the block.
+    pub(super) fn encode<F: Fingerprint>(
+        &self,
+        fingerprints: &[F],
+        block: &mut [u8],
+        cost: impl Fn(&[F]) -> usize,
+        write: impl FnMut(&[F], &mut [u8], (usize, usize)),
+    ) {
+        let last_restart = fingerprints[(fingerprints.len() - 1) / self.span * self.span];
+        let width = F::BITS - last_restart.wrapping_sub(fingerprints[0]).leading_zeros();
+        self.encode_with(width, fingerprints, block, cost, write);
+    }
+
+    /// [`Spans::encode`] with restart points of `width` bits.
+    fn encode_with<F: Fingerprint>(
+        &self,
+        width: u32,
+        fingerprints: &[F],
+        block: &mut [u8],
+        cost: impl Fn(&[F]) -> usize,
+        mut write: impl FnMut(&[F], &mut [u8], (usize, usize)),
+    ) {
+        let first = fingerprints[0];
+        let count = fingerprints.len();
+        let spans = count.div_ceil(self.span);
+        BlockHeader { count, width, first }.write(block);
+
+        let entry_bits = (width + self.position_bits) as usize;
+        let mut start = self.header_bits::<F>(spans, width);
+        for (i, span) in fingerprints.chunks(self.span).enumerate() {
+            if i > 0 {
+                let entry = BlockHeader::<F>::LEN * 8 + (i - 1) * entry_bits;
+                bits::write(block, entry, width, span[0].wrapping_sub(first));
+                bits::write_u64(block, entry + width as usize, self.position_bits, start as u64);
+            }
+            // What is left over in the block lies between the words and the tails of its last span.
+            let end = start + cost(span);
+            write(span, block, (start, if i + 1 == spans { block.len() * 8 } else { end }));
+            start = end;
+        }
+    }
+
+    /// Whether a block is what these fingerprints, which it was decoded to, are written as; `cost` and `write` as
+    /// those of [`Spans::encode`].
+    pub(super) fn check<F: Fingerprint>(
+        &self,
+        block: &[u8],
+        fingerprints: &[F],
+        cost: impl Fn(&[F]) -> usize,
+        write: impl FnMut(&[F], &mut [u8], (usize, usize)),
+    ) -> Result<(), Damage> {
+        let header = BlockHeader::<F>::read(block)?;
+        let spans = fingerprints.len().div_ceil(self.span);
+        // With symbols that are other than those of the block, they may not fit, or have no words.
+        let mut bits = self.header_bits::<F>(spans, header.width);
+        for span in fingerprints.chunks(self.span) {
+            if bits >> self.position_bits > 0 && span[0] != fingerprints[0] {
+                return Err(OTHER_CODE);
+            }
+            bits += cost(span);
+        }
+        if bits > block.len() * 8 {
+            return Err(OTHER_CODE);
+        }
+        let mut again = vec![0; block.len()];
+        self.encode_with(header.width, fingerprints, &mut again, cost, write);
+        if again[format::BLOCK_COUNT..] == block[format::BLOCK_COUNT..] { Ok(()) } else { Err(OTHER_CODE) }
+    }
+}
+
+/// The directory of a block: with which fingerprint and where each span starts.
+pub(super) struct Directory<'a, F> {
+    pub(super) block: &'a [u8],
+    pub(super) header: BlockHeader<F>,
+    /// Number of spans.
+    pub(super) spans: usize,
+    position_bits: u32,
+}
+
+impl<'a, F: Fingerprint> Directory<'a, F> {
+    #[inline(always)]
+    pub(super) fn read(cut: &Spans, block: &'a [u8]) -> Result<Self, Damage> {
+        let header = BlockHeader::<F>::read(block)?;
+        // Most tables have the same span.
+        let spans = match cut.span {
+            format::DEFAULT_SPAN => header.count.div_ceil(format::DEFAULT_SPAN),
+            span => header.count.div_ceil(span),
+        };
+        let found = cut.header_bits::<F>(spans, header.width);
+        if found > block.len() * 8 {
+            return Err(Damage::Field {
+                name: "width",
+                found: u64::from(header.width),
+                expected: "a directory that lies inside the block",
+            });
+        }
+        Ok(Directory { block, header, spans, position_bits: cut.position_bits })
+    }
+
+    /// The bit position of the entry of a span, from 1.
+    #[inline(always)]
+    fn entry(&self, span: usize) -> usize {
+        BlockHeader::<F>::LEN * 8 + (span - 1) * (self.header.width + self.position_bits) as usize
+    }
+
+    /// The first fingerprint of a span.
+    #[inline(always)]
+    pub(super) fn restart(&self, span: usize) -> F {
+        if span == 0 {
+            return self.header.first;
+        }
+        self.header.first.wrapping_add(bits::read(self.block, self.entry(span), self.header.width))
+    }
+
+    /// The bit positions at which a span starts and ends.
+    #[inline(always)]
+    pub(super) fn bounds(&self, span: usize) -> Result<(usize, usize), Damage> {
+        let position = |span: usize| {
+            let at = self.entry(span) + self.header.width as usize;
+            bits::read_u64(self.block, at, self.position_bits) as usize
+        };
+        let data = self.entry(self.spans);
+        let start = if span == 0 { data } else { position(span) };
+        let end = if span + 1 == self.spans { self.block.len() * 8 } else { position(span + 1) };
+        if start < data || start > end || end > self.block.len() * 8 {
+            return Err(Damage::Order { what: "the positions of a block's spans" });
+        }
+        Ok((start, end))
+    }
+
+    /// Where the span of `low` should be, if the fingerprints up to the block's `last` are spread evenly.
+    #[inline(always)]
+    fn guess(&self, low: F, last: F) -> usize {
+        let spread = last.wrapping_sub(self.header.first);
+        let shift = (F::BITS - spread.leading_zeros()).saturating_sub(32);
+        if low <= self.header.first || low >= last {
+            return if low >= last { self.spans - 1 } else { 0 };
+        }
+        let below = (low.wrapping_sub(self.header.first) >> shift).low_u64();
+        let all = (spread >> shift).low_u64() + 1;
+        (below * self.spans as u64 / all) as usize
+    }
+
+    /// The byte at which the search for the span of `low` starts, in a block that ends with `last`.
+    #[inline(always)]
+    pub(super) fn aim(&self, low: F, last: F) -> usize {
+        self.entry(self.guess(low, last).max(1)) / 8
+    }
+
+    /// The last span whose first fingerprint is at most `low`; the first span if there is none.
+    #[inline(always)]
+    fn span_of(&self, low: F, last: F) -> usize {
+        let (mut from, mut to) = (0, self.spans);
+        let mut middle = self.guess(low, last);
+        // The guess and its neighbours first, then by halves.
+        for step in 0_usize.. {
+            if middle == from || self.restart(middle) <= low {
+                from = middle;
+                middle += 1;
+            } else {
+                to = middle;
+                middle -= 1;
+            }
+            if to - from <= 1 {
+                break;
+            }
+            if step >= 3 {
+                middle = from.midpoint(to);
+            }
+        }
+        from
+    }
+
+    /// The span in which the fingerprints from `low` to `high` start, in a block that ends with `last`; `None` if all
+    /// of the block come after them.
+    #[inline(always)]
+    pub(super) fn locate(&self, low: F, high: F, last: F) -> Result<Option<Spot>, Damage> {
+        let span = self.span_of(low, last);
+        if span == 0 && self.header.first > high {
+            return Ok(None);
+        }
+        let (start, end) = self.bounds(span)?;
+        Ok(Some(Spot { index: span as u32, bytes: ((start / 8) as u32, (end / 8) as u32) }))
+    }
+}
