@@ -143,7 +143,8 @@ pub enum Durability {
     Os,
     /// When it is on the disk. Writers that wait at the same time share one sync.
     Sync,
-    /// When it is on the disk, after waiting at most so long for other writers to share the sync.
+    /// When it is on the disk, after waiting at most so long for other writers to share the sync: for as many as shared the
+    /// last one or came while it ran. Who writes alone does not wait for others.
     Group(Duration),
 }
 

@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -20,11 +19,22 @@ pub(crate) struct LogSyncer {
     durable: AtomicU64,
     state: Mutex<State>,
     ended: Condvar,
+    /// Tells who gathers others for a sync that somebody has come.
+    joined: Condvar,
 }
 
 #[derive(Default)]
 struct State {
+    /// Somebody syncs, or gathers others before.
     syncing: bool,
+    /// Bytes that the sync under way, or the last one, makes durable.
+    target: u64,
+    /// Threads that wait for that sync.
+    sharing: usize,
+    /// Threads that wait for the next one.
+    waiting: usize,
+    /// Threads that are worth waiting for: those that shared the last sync, and those that came while it ran.
+    expected: usize,
     /// Why a sync failed. What the disk holds is unknown from then on, and another sync could succeed without it.
     failure: Option<(io::ErrorKind, String)>,
 }
@@ -38,6 +48,7 @@ impl LogSyncer {
             durable: AtomicU64::new(0),
             state: Mutex::default(),
             ended: Condvar::new(),
+            joined: Condvar::new(),
         }
     }
 
@@ -50,14 +61,27 @@ impl LogSyncer {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Returns once the first `len` bytes are durable. If nobody is syncing, this thread does so, after `delay` for
-    /// others to join. A failed sync is never retried: it fails for everyone who waits, now and later.
+    /// Returns once the first `len` bytes are durable. If nobody is syncing, this thread does so. It first waits for as many
+    /// others as there were about the last sync, but at most for `delay`: a thread that is alone does not wait at all. A
+    /// failed sync is never retried: it fails for everyone who waits, now and later.
     pub(crate) fn sync_to(&self, len: u64, delay: Duration) -> Result<()> {
         if len > self.written.load(Ordering::Acquire) {
             let path = self.path.display();
             return Err(Error::Bug(format!("{path}: {len} bytes are to be synced before they are written")));
         }
         let mut state = self.lock();
+        if self.durable() < len {
+            if len <= state.target {
+                state.sharing += 1;
+            } else {
+                state.waiting += 1;
+            }
+            if delay.is_zero() {
+                // Who cannot wait keeps nobody else waiting for more.
+                state.expected = 0;
+            }
+            self.joined.notify_one();
+        }
         loop {
             if self.durable() >= len {
                 return Ok(());
@@ -70,21 +94,23 @@ impl LogSyncer {
                 continue;
             }
             state.syncing = true;
-            drop(state);
-            self.sync(delay);
+            self.sync(state, delay);
             state = self.lock();
         }
     }
 
     /// Syncs, as the only thread that does.
-    fn sync(&self, delay: Duration) {
-        // If the file's sync panics, this one counts as failed and nobody waits for ever.
-        let mut round = Round { syncer: self, outcome: Err(io::Error::other("the sync was cut off")) };
-        if !delay.is_zero() {
-            thread::sleep(delay);
-        }
+    fn sync(&self, state: MutexGuard<'_, State>, delay: Duration) {
+        let few = |state: &mut State| state.waiting < state.expected;
+        let gathered = self.joined.wait_timeout_while(state, delay, few);
+        let (mut state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
         // Only what was written before the sync began is certain to be covered by it.
         let written = self.written.load(Ordering::Acquire);
+        state.target = written;
+        state.sharing = std::mem::take(&mut state.waiting);
+        drop(state);
+        // If the file's sync panics, this one counts as failed and nobody waits for ever.
+        let mut round = Round { syncer: self, outcome: Err(io::Error::other("the sync was cut off")) };
         round.outcome = self.file.sync().map(|()| written);
     }
 
@@ -103,6 +129,7 @@ impl Drop for Round<'_> {
     fn drop(&mut self) {
         let mut state = self.syncer.lock();
         state.syncing = false;
+        state.expected = state.sharing + state.waiting;
         match &self.outcome {
             Ok(durable) => self.syncer.durable.store(*durable, Ordering::Release),
             Err(error) => {
@@ -118,6 +145,7 @@ impl Drop for Round<'_> {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
+    use std::thread;
 
     use super::*;
 
@@ -211,5 +239,106 @@ mod tests {
         let syncer = LogSyncer::new(Path::new("000001.log"), Box::new(Panics), 8);
         thread::scope(|scope| assert!(scope.spawn(|| syncer.sync_to(8, Duration::ZERO)).join().is_err()));
         assert!(syncer.sync_to(8, Duration::ZERO).is_err());
+    }
+
+    /// Longer than any test.
+    const FOR_EVER: Duration = Duration::from_secs(1 << 40);
+
+    #[test]
+    fn who_is_alone_waits_for_nobody() {
+        let (file, syncer) = counting();
+        for len in 1..=50 {
+            syncer.set_written(len);
+            syncer.sync_to(len, FOR_EVER).unwrap();
+            assert_eq!(file.syncs.load(Ordering::SeqCst) as u64, len);
+        }
+    }
+
+    /// A file of which a sync takes until it is let go on.
+    #[derive(Default)]
+    struct Held {
+        /// How many syncs have begun, and how many may end.
+        syncs: Mutex<(u32, u32)>,
+        changed: Condvar,
+    }
+
+    impl Held {
+        fn await_begun(&self, count: u32) {
+            let syncs = self.syncs.lock().unwrap();
+            drop(self.changed.wait_while(syncs, |syncs| syncs.0 < count).unwrap());
+        }
+
+        fn let_end(&self, count: u32) {
+            self.syncs.lock().unwrap().1 = count;
+            self.changed.notify_all();
+        }
+
+        fn begun(&self) -> u32 {
+            self.syncs.lock().unwrap().0
+        }
+    }
+
+    impl SyncFile for Arc<Held> {
+        fn sync(&self) -> io::Result<()> {
+            let mut syncs = self.syncs.lock().unwrap();
+            syncs.0 += 1;
+            let this = syncs.0;
+            self.changed.notify_all();
+            drop(self.changed.wait_while(syncs, |syncs| syncs.1 < this).unwrap());
+            Ok(())
+        }
+    }
+
+    fn held() -> (Arc<Held>, LogSyncer) {
+        let file = Arc::new(Held::default());
+        (file.clone(), LogSyncer::new(Path::new("000001.log"), Box::new(file), 0))
+    }
+
+    /// Waits until the syncer is in a state.
+    fn await_state(syncer: &LogSyncer, reached: impl Fn(&State) -> bool) {
+        while !reached(&syncer.lock()) {
+            thread::yield_now();
+        }
+    }
+
+    /// One who came while another synced waits for that one to come again, and both share a sync; a third who cannot wait
+    /// makes it begin.
+    #[test]
+    fn who_is_not_alone_waits_for_the_others() {
+        for third in [false, true] {
+            let (file, syncer) = held();
+            let write = |len: u64, delay| {
+                syncer.set_written(len);
+                syncer.sync_to(len, delay).unwrap();
+            };
+            thread::scope(|scope| {
+                let first = scope.spawn(|| write(8, FOR_EVER));
+                file.await_begun(1);
+                let second = scope.spawn(|| write(16, FOR_EVER));
+                await_state(&syncer, |state| state.waiting == 1);
+                file.let_end(1);
+                first.join().unwrap();
+                await_state(&syncer, |state| state.syncing && state.expected == 2);
+                assert_eq!((file.begun(), syncer.durable()), (1, 8));
+                file.let_end(2);
+                write(24, if third { Duration::ZERO } else { FOR_EVER });
+                second.join().unwrap();
+            });
+            assert_eq!((file.begun(), syncer.durable()), (2, 24));
+        }
+    }
+
+    /// Those who were waited for in vain are not waited for again.
+    #[test]
+    fn who_went_away_is_waited_for_once() {
+        let (file, syncer) = held();
+        syncer.set_written(8);
+        syncer.lock().expected = 3;
+        file.let_end(u32::MAX);
+        syncer.sync_to(8, Duration::from_millis(1)).unwrap();
+        assert_eq!(syncer.lock().expected, 1);
+        syncer.set_written(16);
+        syncer.sync_to(16, FOR_EVER).unwrap();
+        assert_eq!((file.begun(), syncer.durable()), (2, 16));
     }
 }
