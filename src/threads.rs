@@ -109,7 +109,7 @@ pub fn in_own_pool<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Resu
 }
 
 /// As many threads as rayon would start.
-fn usual() -> usize {
+pub(crate) fn usual() -> usize {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|count| count.parse().ok());
     asked.filter(|&count| count > 0).unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
 }

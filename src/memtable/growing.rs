@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::kernels::prefetch;
+
 /// Chunks from one doubling of the array to the next, as a power of two: the last chunk, which may be nearly empty,
 /// holds at most an eighth of all.
 const CHUNK_BITS: u32 = 3;
@@ -140,6 +142,14 @@ impl Heads {
     #[inline]
     pub(super) fn get(&self, hash: u64) -> u32 {
         self.heads.get().map_or(0, |heads| heads[self.at(hash)].load(Ordering::Acquire))
+    }
+
+    /// Asks for the memory of a chain's newest number.
+    #[inline]
+    pub(super) fn ask_for(&self, hash: u64) {
+        if let Some(heads) = self.heads.get() {
+            prefetch(heads, self.at(hash));
+        }
     }
 
     /// Puts a number before a chain. The writer's only.

@@ -7,18 +7,19 @@
 
 mod bands;
 mod by_id;
+mod filling;
 mod growing;
 mod marks;
 mod pairs;
 #[cfg(test)]
 mod tests;
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::bands::Bands;
 use self::by_id::ById;
+pub(crate) use self::filling::Filling;
 use self::marks::Marks;
 use self::pairs::{Pair, Pairs};
 use crate::fingerprint::Fingerprint;
@@ -48,11 +49,18 @@ pub(crate) struct Memtable<F> {
 }
 
 impl<F: Fingerprint> Memtable<F> {
-    /// For queries of up to `distance` bits (a wider one compares with all); `bytes` is about how large it is
-    /// expected to get.
+    /// Made for queries of up to `distance` bits; `bytes` is about how large it is expected to get.
     pub(crate) fn new(distance: u32, bytes: u64) -> Self {
-        let each = Pairs::<F>::BYTES + Bands::<F>::bytes_each(distance);
-        let expected = bytes / each as u64;
+        Memtable::for_pairs(distance, Self::pairs_in(distance, bytes))
+    }
+
+    /// How many pairs take so many bytes, about.
+    pub(crate) fn pairs_in(distance: u32, bytes: u64) -> u64 {
+        bytes / (Pairs::<F>::BYTES + Bands::<F>::bytes_each(distance)) as u64
+    }
+
+    /// [`Memtable::new`] for about so many pairs.
+    pub(crate) fn for_pairs(distance: u32, expected: u64) -> Self {
         let chain_bits = expected.max(1).ilog2().min(MAX_CHAIN_BITS);
         Memtable {
             pairs: Pairs::new(chain_bits),
@@ -72,8 +80,7 @@ impl<F: Fingerprint> Memtable<F> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does an operation of a log: one that is being written, or one that is found when a store is opened. Visible once
-    /// published.
+    /// Does an operation of a log that is being written. Visible once published.
     pub(crate) fn apply(&self, operation: &Operation<'_, F>) {
         match *operation {
             Operation::Insert { fingerprint, id, name } => self.insert(fingerprint, id, name),
@@ -87,8 +94,7 @@ impl<F: Fingerprint> Memtable<F> {
     pub(crate) fn insert(&self, fingerprint: F, id: u64, name: Option<&str>) {
         let mut operation = self.operations();
         *operation += 1;
-        if self.pairs.live(fingerprint, id).is_none() {
-            let number = self.pairs.push(fingerprint, id, *operation);
+        if let Some(number) = self.push(fingerprint, id, *operation) {
             self.bands.insert(fingerprint, number);
         }
         if let Some(name) = name {
@@ -96,16 +102,28 @@ impl<F: Fingerprint> Memtable<F> {
         }
     }
 
+    /// Adds a pair, but not to the bands; returns its number, if it was not live here. The writer's only.
+    #[inline]
+    fn push(&self, fingerprint: F, id: u64, operation: u64) -> Option<u32> {
+        let is_live = self.pairs.live(fingerprint, id).is_some();
+        (!is_live).then(|| self.pairs.push(fingerprint, id, operation))
+    }
+
     /// Removes a pair from here, and hides it in all older places. Visible once published.
     pub(crate) fn delete(&self, fingerprint: F, id: u64) {
         let mut operation = self.operations();
         *operation += 1;
+        self.end(fingerprint, id, *operation);
+    }
+
+    /// Ends a pair. The writer's only.
+    fn end(&self, fingerprint: F, id: u64, operation: u64) {
         if let Some(number) = self.pairs.live(fingerprint, id) {
-            self.pairs.end(number, *operation);
+            self.pairs.end(number, operation);
         }
         // One tombstone hides for good.
         if self.tombstones.live(fingerprint, id).is_none() {
-            self.tombstones.push(fingerprint, id, *operation);
+            self.tombstones.push(fingerprint, id, operation);
         }
     }
 
@@ -137,10 +155,11 @@ impl<F: Fingerprint> Memtable<F> {
 
     /// Appends a match for each live pair within the distance, unsorted; none twice.
     pub(crate) fn query(&self, version: u64, query: F, distance: u32, matches: &mut Vec<Match<F>>) {
-        if !self.bands.serves(distance) {
-            return self.query_since(0, version, query, distance, matches);
+        if self.bands.serves(distance, self.pairs.len()) {
+            dispatch(Search { memtable: self, version, query, distance, matches });
+        } else {
+            self.query_since(0, version, query, distance, matches);
         }
-        dispatch(Search { memtable: self, version, query, distance, matches });
     }
 
     /// The same among the pairs inserted after the version `since`, at a cost that grows with their number.
@@ -274,12 +293,11 @@ impl<F: Fingerprint> Work for Search<'_, F> {
     #[inline(always)]
     fn run(self) {
         let Search { memtable, version, query, distance, matches } = self;
-        let _ = memtable.bands.search(query, distance, |fingerprint, number| {
+        memtable.bands.search(query, distance, |fingerprint, number| {
             let pair = memtable.pairs.get(number);
             if pair.is_there(version) {
                 matches.push(Match { fingerprint, distance: query.distance(fingerprint), id: Some(pair.id) });
             }
-            ControlFlow::Continue(())
         });
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::growing::{Growing, Heads, mix};
 use crate::fingerprint::Fingerprint;
+use crate::kernels::prefetch;
 
 /// What `until` is while no operation has ended a pair.
 const NEVER: u64 = u64::MAX;
@@ -98,6 +99,28 @@ impl<F: Fingerprint> Pairs<F> {
         self.records.get(number)[Self::UNTIL].store(until, Ordering::Release);
     }
 
+    /// Asks for the memory in which pairs are looked for: that of many at once.
+    pub(super) fn ask_for(&self, pairs: &(impl Iterator<Item = (F, u64)> + Clone)) {
+        let hashes = || pairs.clone().map(|(fingerprint, id)| hash(fingerprint, id));
+        let ask_for = |record: u32| {
+            if record > 0 {
+                let cells = self.records.get(record - 1);
+                prefetch(cells, 0);
+                prefetch(cells, Self::NEXT);
+            }
+        };
+        hashes().for_each(|hash| self.heads.ask_for(hash));
+        hashes().for_each(|hash| ask_for(self.heads.get(hash)));
+        for head in hashes().map(|hash| self.heads.get(hash)).filter(|&head| head > 0) {
+            ask_for(self.records.get(head - 1)[Self::NEXT].load(Ordering::Relaxed) as u32);
+        }
+    }
+
+    /// How many there are, ended or not, published or not.
+    pub(super) fn len(&self) -> u32 {
+        self.records.len()
+    }
+
     /// Numbers of the records of a pair, the newest first.
     fn chain(&self, fingerprint: F, id: u64) -> impl Iterator<Item = u32> {
         let mut next = self.heads.get(hash(fingerprint, id));
@@ -176,7 +199,7 @@ impl<F: Fingerprint> Pairs<F> {
 
     /// Whether none was ever there.
     pub(super) fn is_empty(&self) -> bool {
-        self.records.len() == 0
+        self.len() == 0
     }
 
     pub(super) fn bytes(&self) -> u64 {

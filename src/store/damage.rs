@@ -44,7 +44,7 @@ pub fn damage<F: Fingerprint>(path: &Path, mut damaged: impl FnMut(Error)) -> Re
                 found = true;
                 report(error);
             });
-            let memtable = Memtable::<F>::new(0, logs.bytes);
+            let memtable = Memtable::<F>::for_pairs(0, logs.pairs::<F>());
             if !found {
                 match logs.replay(path, &manifest, &memtable) {
                     Ok(found) => found.logs.iter().filter_map(|log| log.torn_end(path)).for_each(report),

@@ -59,7 +59,9 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
 
     let mut view = recovery::segments::<F>(fs, path, &manifest, &[])?;
     let logs = Logs::find(&**fs, path, &manifest)?;
-    let memtable = Memtable::new(manifest.settings.distance, options.memtable.max(logs.bytes));
+    let distance = manifest.settings.distance;
+    let pairs = Memtable::<F>::pairs_in(distance, options.memtable).max(logs.pairs::<F>());
+    let memtable = Memtable::for_pairs(distance, pairs);
     let Replayed { sequence, version, logs: found, last, before_last } =
         logs.replay(path, &manifest, &memtable)?;
     view.logs = found;

@@ -9,9 +9,9 @@ use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header};
 use crate::fs::Fs;
 use crate::manifest::{Manifest, SegmentEntry, log_name, log_number};
-use crate::memtable::Memtable;
+use crate::memtable::{Filling, Memtable};
 use crate::segment::Segment;
-use crate::wal::{PreviousLog, read_log};
+use crate::wal::{PreviousLog, most_inserts, read_log};
 
 /// What is in the folder of a store that nobody writes to, or that somebody else does.
 ///
@@ -25,7 +25,7 @@ pub(super) fn read<F: Fingerprint>(
 ) -> Result<View<F>> {
     let mut view = segments(fs, path, manifest, known)?;
     let logs = Logs::find(&**fs, path, manifest)?;
-    let memtable = Memtable::new(manifest.settings.distance, logs.bytes);
+    let memtable = Memtable::for_pairs(manifest.settings.distance, logs.pairs::<F>());
     view.logs = logs.replay(path, manifest, &memtable)?.logs;
     let recent =
         Recent { memtable: Arc::new(memtable), logs: logs.numbers().collect(), sequence: manifest.sequence };
@@ -64,8 +64,6 @@ pub(super) fn segments<F: Fingerprint>(
 pub(super) struct Logs {
     /// Number and content, the oldest first.
     logs: Vec<(u64, crate::map::Bytes)>,
-    /// All content, in bytes.
-    pub(super) bytes: u64,
 }
 
 impl Logs {
@@ -84,10 +82,16 @@ impl Logs {
         let mut logs = Vec::new();
         for number in numbers {
             let log = path.join(log_name(number));
-            logs.push((number, fs.map(&log).map_err(Error::io(&log, "open"))?));
+            let bytes = fs.map(&log).map_err(Error::io(&log, "open"))?;
+            bytes.will_need(0..bytes.as_ref().len());
+            logs.push((number, bytes));
         }
-        let bytes = logs.iter().map(|(_, bytes)| bytes.as_ref().len() as u64).sum();
-        Ok(Logs { logs, bytes })
+        Ok(Logs { logs })
+    }
+
+    /// About how many pairs they insert: more than that only if they are damaged.
+    pub(super) fn pairs<F: Fingerprint>(&self) -> u64 {
+        self.logs.iter().map(|(_, bytes)| most_inserts::<F>(bytes.as_ref())).sum()
     }
 
     pub(super) fn numbers(&self) -> impl DoubleEndedIterator<Item = u64> {
@@ -104,12 +108,23 @@ impl Logs {
         }
     }
 
-    /// Does all operations again.
+    /// Does all operations again. After an error the memtable has some of them.
     pub(super) fn replay<F: Fingerprint>(
         &self,
         path: &Path,
         manifest: &Manifest,
         memtable: &Memtable<F>,
+    ) -> Result<Replayed> {
+        let replayed = memtable.fill(|filling| self.replay_into(path, manifest, filling))?;
+        memtable.publish();
+        Ok(replayed)
+    }
+
+    fn replay_into<F: Fingerprint>(
+        &self,
+        path: &Path,
+        manifest: &Manifest,
+        filling: &mut Filling<'_, '_, F>,
     ) -> Result<Replayed> {
         let sequence = manifest.sequence;
         let version = format::VERSION;
@@ -118,11 +133,10 @@ impl Logs {
             let log = path.join(log_name(*number));
             let mut operations = 0;
             let end = read_log::<F>(&log, bytes.as_ref(), *number, |_, operation| {
-                memtable.apply(&operation);
+                filling.apply(&operation);
                 operations += 1;
                 Ok(())
             })?;
-            memtable.publish();
             // A log gets its name when its header is durable: no crash leaves one without.
             let Some(end) = end else {
                 let what = "the header of this log and its checksum";

@@ -9,7 +9,7 @@ mod tests;
 mod writer;
 
 pub(crate) use operation::{Operation, Payload};
-pub(crate) use reader::{LogStart, PreviousLog, read_log};
+pub(crate) use reader::{LogStart, PreviousLog, most_inserts, read_log};
 pub(crate) use salvage::{salvage_log, salvage_previous};
 pub(crate) use syncer::LogSyncer;
 pub(crate) use writer::LogWriter;

@@ -21,6 +21,20 @@ pub(crate) struct LogStart {
     pub(crate) previous: Option<PreviousLog>,
 }
 
+/// How many inserts the records of a log can hold, by their lengths alone; those that follow damage are not counted.
+pub(crate) fn most_inserts<F: Fingerprint>(log: &[u8]) -> u64 {
+    let (mut at, mut bytes) = (log_header::LEN, 0);
+    while let Some(fields) = log.get(at..).and_then(|rest| rest.get(..log_record::LEN)) {
+        let len = record_len(fields);
+        if !fields.starts_with(&log_record::MAGIC) || len > (log.len() - at) as u64 {
+            break;
+        }
+        at += len as usize;
+        bytes += u64::from(LittleEndian::read_u32(&fields[log_record::PAYLOAD_LEN..]));
+    }
+    bytes / (1 + F::BYTES + 8) as u64
+}
+
 /// What a log says of the one before it, all of which was durable when it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PreviousLog {

@@ -23,7 +23,7 @@ fn three_logs() -> Idle {
 
 fn replay(store: &Idle, manifest: &Manifest) -> Result<(Replayed, Memtable<u64>)> {
     let logs = Logs::find(&Disk::default(), store.path(), manifest)?;
-    let memtable = Memtable::new(3, logs.bytes);
+    let memtable = Memtable::for_pairs(3, logs.pairs::<u64>());
     Ok((logs.replay(store.path(), manifest, &memtable)?, memtable))
 }
 

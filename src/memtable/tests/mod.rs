@@ -1,8 +1,13 @@
+mod bands;
+mod filling;
+mod speed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
+use self::filling::{assert_same, filled};
 use super::*;
 
 #[derive(Clone, Debug)]
@@ -68,9 +73,15 @@ fn pairs<F: Fingerprint>(query: F, mut matches: Vec<Match<F>>) -> Vec<(F, u64)> 
 }
 
 fn query<F: Fingerprint>(memtable: &Memtable<F>, version: u64, query: F, distance: u32) -> Vec<(F, u64)> {
-    let mut matches = Vec::new();
+    let (mut matches, mut searched) = (Vec::new(), Vec::new());
     memtable.query(version, query, distance, &mut matches);
-    pairs(query, matches)
+    let found = pairs(query, matches);
+    // Whatever it chose; where there are few it does not look into the bands.
+    if memtable.bands.serves(distance, u32::MAX) {
+        dispatch(Search { memtable, version, query, distance, matches: &mut searched });
+        assert_eq!(pairs(query, searched), found);
+    }
+    found
 }
 
 fn since<F: Fingerprint>(
@@ -152,6 +163,11 @@ fn same_as_model<F: Fingerprint>(
         }
     }
     since_as_model(&memtable, operations, &versions, queries);
+    memtable.publish();
+    let filled = filled(distance, bytes, operations);
+    for &(version, _) in &versions {
+        assert_same(&memtable, &filled, version, queries);
+    }
 }
 
 /// What was inserted after one version and is live at another.
@@ -341,52 +357,4 @@ fn readers_see_whole_versions() {
     for version in (0..=ROUNDS * 3).step_by(300) {
         assert_eq!(check(version), version / 3);
     }
-}
-
-/// Nanoseconds that this thread has run: others may be running on the same core.
-fn processor_time() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split(' ').next().unwrap().parse().unwrap()
-}
-
-/// `cargo test --release memtable::tests::speed -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
-    fn measure<F: Fingerprint>(entries: u64, distance: u32) {
-        let each = (Pairs::<F>::BYTES + Bands::<F>::bytes_each(distance)) as u64;
-        let memtable = Memtable::<F>::new(distance, entries * each);
-        let fingerprint =
-            |i: u64| F::from_u128(u128::from(random(i)) << 64 | u128::from(random(i + (1 << 40))));
-        let nanoseconds = |start: u64, count: u64| (processor_time() - start) / count;
-        let start = processor_time();
-        (0..entries).for_each(|i| memtable.insert(fingerprint(i), i, None));
-        let insert = nanoseconds(start, entries);
-        let version = memtable.publish();
-        let (bytes, mut matches) = (memtable.bytes() / entries, Vec::new());
-        let queries = if distance < 8 { 100_000 } else { 200 };
-        let start = processor_time();
-        (0..queries).for_each(|i| memtable.query(version, fingerprint(i << 50), distance, &mut matches));
-        let new = nanoseconds(start, queries);
-        let start = processor_time();
-        for i in 0..queries {
-            let stored = fingerprint(i * 7 % entries) ^ F::ONE << (i % 64) as u32;
-            memtable.query(version, stored, distance, &mut matches);
-        }
-        let near = nanoseconds(start, queries);
-        let start = processor_time();
-        (0..entries).for_each(|i| memtable.delete(fingerprint(i), i));
-        let delete = nanoseconds(start, entries);
-        println!(
-            "{} bits, k={distance}, {entries} entries: insert {insert} ns, query {new} ns, near a stored one \
-             {near} ns, delete {delete} ns, {bytes} bytes an entry",
-            F::BITS
-        );
-    }
-    // Twice, as the first run meets cold memory.
-    for distance in [3, 3, 0, 6, 8, 9, 10, 16] {
-        measure::<u64>(600_000, distance);
-    }
-    measure::<u64>(5_000_000, 3);
-    measure::<u128>(600_000, 3);
 }
