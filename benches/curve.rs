@@ -1,6 +1,7 @@
 //! Size, decoding and look-up of one table, for a curve of sizes, codecs and block sizes; prints Markdown.
 //!
-//! `cargo bench --bench curve -- 20 24 27` takes log2 of the numbers of fingerprints (default: 20).
+//! `cargo bench --bench curve -- 20 24 27 FILE.u64` takes log2 of the numbers of random fingerprints (default: 20), and
+//! files of raw little-endian ones.
 
 #[path = "../tests/support/random.rs"]
 mod random;
@@ -42,8 +43,15 @@ fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
             black_box(&decoded);
         }
     });
+    // Half of them near what is there: random ones alone would miss where a real set is crowded.
     let mut state = 7;
-    let queries: Vec<u64> = (0..100_000).map(|_| random(&mut state)).collect();
+    let stored = |state: &mut u64| fingerprints[(random(state) % fingerprints.len() as u64) as usize];
+    let queries: Vec<u64> = (0..100_000)
+        .map(|i| match i % 2 {
+            0 => random(&mut state),
+            _ => stored(&mut state) ^ 1 << (random(&mut state) % 64),
+        })
+        .collect();
     let mut sum = 0;
     let lookup = median(queries.len(), || {
         for query in &queries {
@@ -63,24 +71,43 @@ fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
     );
 }
 
-fn main() {
-    let logs: Vec<u32> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    for log in if logs.is_empty() { vec![20] } else { logs } {
-        let mut state = 1;
-        let mut fingerprints: Vec<u64> = (0..1_usize << log).map(|_| random(&mut state)).collect();
-        fingerprints.sort_unstable();
-        fingerprints.dedup();
-        let floor = floor_bits_per_fingerprint(64, fingerprints.len() as u64);
-        println!("\nn = 2^{log}, floor {floor:.2} bits\n");
-        println!(
-            "| codec | block, bytes | bits each, whole file | decode, ns each | look-up of a 32-bit prefix, ns \
-             | probe with one flip, ns | memory besides the map, bytes each |"
-        );
-        println!("|---|---|---|---|---|---|---|");
-        for codec in Codec::ALL {
-            for block_size in [256, 512, 1024, 2048, 4096, 8192, 16384] {
-                measure(&fingerprints, codec, block_size);
+fn print(name: &str, mut fingerprints: Vec<u64>) {
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    let floor = floor_bits_per_fingerprint(64, fingerprints.len() as u64);
+    println!("\n{name}, floor {floor:.2} bits\n");
+    println!(
+        "| codec | block, bytes | bits each, whole file | decode, ns each | look-up of a 32-bit prefix, ns \
+         | probe with one flip, ns | memory besides the map, bytes each |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for codec in Codec::ALL {
+        for block_size in [256, 512, 1024, 2048, 4096, 8192, 16384] {
+            measure(&fingerprints, codec, block_size);
+        }
+    }
+}
+
+fn main() -> std::io::Result<()> {
+    // `cargo bench` adds a flag of its own.
+    let arguments = || std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    if arguments().next().is_none() {
+        print("n = 2^20", random_fingerprints(20));
+    }
+    for argument in arguments() {
+        match argument.parse() {
+            Ok(log) => print(&format!("n = 2^{log}"), random_fingerprints(log)),
+            Err(_) => {
+                let bytes = std::fs::read(&argument)?;
+                let fingerprints: Vec<u64> = bytes.chunks_exact(8).map(u64::read_le).collect();
+                print(&format!("{argument}, {} in all", fingerprints.len()), fingerprints);
             }
         }
     }
+    Ok(())
+}
+
+fn random_fingerprints(log: u32) -> Vec<u64> {
+    let mut state = 1;
+    (0..1_usize << log).map(|_| random(&mut state)).collect()
 }

@@ -20,8 +20,8 @@ import struct
 import sys
 import zlib
 
-VERSION, WITH_NOTES = 3, 4
-CODECS = ["first-difference", "gap", "elias-fano"]
+VERSION, WITH_NOTES, WITH_ALL_DIFFERENCES = 3, 4, 5
+CODECS = ["first-difference", "gap", "elias-fano", "all-differences"]
 MAX_CODE_LENGTH = 12
 
 
@@ -122,9 +122,13 @@ def is_code(lengths):
     return not used or used == [1] or (len(used) > 1 and filled == 2**MAX_CODE_LENGTH)
 
 
+def position_length(h):
+    return (h - 1).bit_length() if h > 1 else 0
+
+
 class Table(File):
     def __init__(self, path):
-        File.__init__(self, path, b"simtable", 40)
+        File.__init__(self, path, b"simtable", 40, (VERSION, WITH_ALL_DIFFERENCES))
         data, foot, check = self.data, self.footer, self.check
         blocks, blocks_len, header_crc, blocks_crc, index_crc, footer_crc = struct.unpack_from(
             "<QQIIII", data, foot
@@ -137,8 +141,10 @@ class Table(File):
         self.block_size, self.span, reserved = u32(data, 16), u16(data, 20), u16(data, 22)
         blocks_offset, self.fingerprints = u32(data, 24), u64(data, 28)
         check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
-        check(codec < 3, "codec number %d" % codec)
+        check(codec < 4, "codec number %d" % codec)
         self.codec = CODECS[codec]
+        sound = self.version == (WITH_ALL_DIFFERENCES if self.codec == "all-differences" else VERSION)
+        check(sound, "version %d is not that of %s" % (self.version, self.codec))
         check(self.prefix_bits <= self.bits, "%d prefix bits" % self.prefix_bits)
         check(self.flips <= self.bits // 4, "%d flips" % self.flips)
         check(self.block_size in [1 << i for i in range(8, 17)], "block size %d" % self.block_size)
@@ -155,7 +161,8 @@ class Table(File):
         self.check_crc(index_crc, data[index:foot], "block index")
 
         permutation_end = 36 + self.bits
-        lengths_end = permutation_end + self.bits // 2
+        lengths_end = permutation_end + self.bits // 2 * (13 if self.codec == "all-differences" else 1)
+        check(lengths_end <= blocks_offset, "blocks offset %d" % blocks_offset)
         self.permutation = list(data[36:permutation_end])
         check(sorted(self.permutation) == list(range(self.bits)), "the permutation does not name each bit once")
         pairs = data[permutation_end:lengths_end]
@@ -232,12 +239,16 @@ class Table(File):
             tails = []
             for _ in range(min(self.span, count - span * self.span) - 1):
                 symbol, word_end = self.read_word(bits, word_end, end)
-                tail -= symbol
+                tail -= self.tail_length(symbol)
                 tails.append((symbol, tail))
             self.check(word_end <= tail, "block %d: words and tails overlap" % self.number)
             gap = bits.read(word_end, tail - word_end)
             self.check(gap == 0 and (word_end == tail or span == spans - 1), "block %d: padding" % self.number)
             for symbol, at in tails:
+                if self.codec == "all-differences":
+                    value = self.follow(bits, symbol, at, values[span * self.span :])
+                    values.append(value)
+                    continue
                 coded, tail_bits = 1 << symbol, bits.read(at, symbol)
                 if self.codec == "gap":
                     value += coded | tail_bits
@@ -247,6 +258,31 @@ class Table(File):
                     value = value >> symbol + 1 << symbol + 1 | coded | tail_bits
                 values.append(value)
         return values
+
+    def tail_length(self, symbol):
+        if self.codec != "all-differences":
+            return symbol
+        form, h = divmod(symbol, self.bits)
+        if form == 0:
+            return h
+        return (form - 1) % 6 * position_length(h) + (4 if form > 6 else 0)
+
+    def follow(self, bits, symbol, at, span):
+        """The fingerprint of all-differences that comes after those of its span before it."""
+        form, h = divmod(symbol, self.bits)
+        if form == 0:
+            return span[-1] + (1 << h) + bits.read(at, h)
+        length, back = position_length(h), 0
+        positions = [bits.read(at + i * length, length) for i in range((form - 1) % 6)]
+        if form > 6:
+            back = bits.read(at + len(positions) * length, 4)
+            self.check(0 < back < len(span), "block %d: %d places back" % (self.number, back))
+        sound = ascending(positions) and all(position < h for position in positions)
+        self.check(sound, "block %d: positions %s below bit %d" % (self.number, positions, h))
+        value = span[-1 - back] ^ 1 << h
+        for position in positions:
+            value ^= 1 << position
+        return value
 
     def read_word(self, bits, at, end):
         word = 0
@@ -401,14 +437,15 @@ class Notes(ById):
 
 class Manifest(File):
     def __init__(self, path):
-        File.__init__(self, path, b"simstore", 12, (VERSION, WITH_NOTES))
+        File.__init__(self, path, b"simstore", 12, (VERSION, WITH_NOTES, WITH_ALL_DIFFERENCES))
         data = self.data
         self.check_crc(u32(data, self.footer), data[: self.footer], "manifest")
         self.at = 12
         self.bits, self.distance, codec, flags = self.take("<BBBB")
         self.check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
         self.check(self.distance <= self.bits // 4, "distance %d" % self.distance)
-        self.check(codec < 3, "codec number %d" % codec)
+        known = [3] if self.version == WITH_ALL_DIFFERENCES else [0, 1, 2]
+        self.check(codec in known, "codec number %d" % codec)
         self.check(flags < 4, "flags %d" % flags)
         self.codec, self.has_ids, has_highest = CODECS[codec], flags & 1 > 0, flags & 2 > 0
         block_size, span, reserved = self.take("<IHH")

@@ -11,8 +11,14 @@ use crate::error::{Damage, Error, Result};
 pub(crate) const VERSION: u32 = 3;
 /// The version of the format that files say which have notes, or tell of them.
 pub(crate) const VERSION_WITH_NOTES: u32 = 4;
-/// The versions of manifests and logs that this crate reads.
-pub(crate) const VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_NOTES;
+/// The version of the format that tables of `all-differences` say, and manifests of stores that are written with it.
+pub(crate) const VERSION_WITH_ALL_DIFFERENCES: u32 = 5;
+/// The versions of manifests that this crate reads.
+pub(crate) const MANIFEST_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_ALL_DIFFERENCES;
+/// The versions of logs that this crate reads.
+pub(crate) const LOG_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_NOTES;
+/// The versions of tables that this crate reads, and one between that none has.
+pub(crate) const TABLE_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_ALL_DIFFERENCES;
 
 /// First and last bytes of a table file.
 pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
@@ -66,13 +72,11 @@ pub(crate) mod table_header {
     pub(crate) const FINGERPRINTS: usize = 28;
     pub(crate) const PERMUTATION: usize = 36;
 
-    /// Offset of the code lengths, and the end of the fields, for fingerprints of `bits` bits.
-    pub(crate) const fn code_lengths(bits: u32) -> (usize, usize) {
+    /// Offset of the code lengths, and the end of the fields, for fingerprints of `bits` bits and so many symbols.
+    pub(crate) const fn code_lengths(bits: u32, symbols: usize) -> (usize, usize) {
         let start = PERMUTATION + bits as usize;
-        (start, start + bits as usize / 2)
+        (start, start + symbols / 2)
     }
-
-    const _: () = assert!(code_lengths(128).1 <= super::MIN_BLOCKS_OFFSET as usize);
 }
 
 /// The footer of a table file (`format-spec/table.md`, "Footer").

@@ -8,8 +8,6 @@ use crate::error::Damage;
 
 /// The longest code word, in bits.
 pub(crate) const MAX_LENGTH: u32 = 12;
-/// The most symbols a code can have: one for each length of a tail, 0 to 127 bits.
-pub(crate) const MAX_SYMBOLS: usize = 128;
 
 /// A table look-up decodes at most this many symbols.
 const SYMBOLS_PER_ENTRY: usize = 6;
@@ -25,9 +23,9 @@ pub(crate) const NO_SYMBOLS: Symbols = [0; MAX_SYMBOLS_AT_ONCE + 8];
 /// A canonical code: the length of each symbol's word (0: the symbol has none), and the words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Code {
-    lengths: [u8; MAX_SYMBOLS],
+    lengths: Box<[u8]>,
     /// Bit-reversed: the first bit of a word is its least significant.
-    words: [u16; MAX_SYMBOLS],
+    words: Box<[u16]>,
 }
 
 impl Code {
@@ -35,13 +33,13 @@ impl Code {
     ///
     /// Package-merge: L. L. Larmore, D. S. Hirschberg, "A fast algorithm for optimal length-limited Huffman
     /// codes", J. ACM 37 (1990). A symbol that never occurs gets no word; one that is alone gets one bit.
-    pub(crate) fn from_counts(counts: &[u64; MAX_SYMBOLS]) -> Code {
-        let mut coins: Vec<(u64, Vec<u8>)> = (0..MAX_SYMBOLS)
+    pub(crate) fn from_counts(counts: &[u64]) -> Code {
+        let mut coins: Vec<(u64, Vec<u16>)> = (0..counts.len())
             .filter(|&symbol| counts[symbol] > 0)
-            .map(|symbol| (counts[symbol], vec![symbol as u8]))
+            .map(|symbol| (counts[symbol], vec![symbol as u16]))
             .collect();
         coins.sort_by_key(|coin| coin.0);
-        let mut lengths = [0; MAX_SYMBOLS];
+        let mut lengths = vec![0; counts.len()];
         if let [(_, only)] = &coins[..] {
             lengths[usize::from(only[0])] = 1;
         } else if !coins.is_empty() {
@@ -59,12 +57,12 @@ impl Code {
                 }
             }
         }
-        Code::assign_words(lengths)
+        Code::assign_words(lengths.into())
     }
 
     /// The code with these lengths, if they make one that a reader accepts: complete, or one word of one
     /// bit, or no word at all.
-    pub(crate) fn from_lengths(lengths: [u8; MAX_SYMBOLS]) -> Result<Code, Damage> {
+    pub(crate) fn from_lengths(lengths: Box<[u8]>) -> Result<Code, Damage> {
         let mut used = 0;
         let mut symbols = 0;
         for &length in lengths.iter().filter(|&&length| length > 0) {
@@ -85,21 +83,21 @@ impl Code {
     }
 
     /// Words in order of length, then of symbol, each one more than the one before.
-    fn assign_words(lengths: [u8; MAX_SYMBOLS]) -> Code {
-        let mut words = [0; MAX_SYMBOLS];
+    fn assign_words(lengths: Box<[u8]>) -> Code {
+        let mut words = vec![0; lengths.len()];
         let mut next = 0_u16;
         for length in 1..=MAX_LENGTH {
-            for symbol in (0..MAX_SYMBOLS).filter(|&symbol| u32::from(lengths[symbol]) == length) {
+            for symbol in (0..lengths.len()).filter(|&symbol| u32::from(lengths[symbol]) == length) {
                 words[symbol] = next.reverse_bits() >> (16 - length);
                 next += 1;
             }
             next <<= 1;
         }
-        Code { lengths, words }
+        Code { lengths, words: words.into() }
     }
 
     /// The lengths of all words, 0 for symbols that have none.
-    pub(crate) fn lengths(&self) -> &[u8; MAX_SYMBOLS] {
+    pub(crate) fn lengths(&self) -> &[u8] {
         &self.lengths
     }
 
@@ -114,6 +112,17 @@ impl Code {
     pub(crate) fn write(&self, bytes: &mut [u8], position: usize, symbol: u32) {
         let word = u64::from(self.words[symbol as usize]);
         bits::write_u64(bytes, position, self.length(symbol), word);
+    }
+}
+
+impl Code {
+    /// All strings of [`MAX_LENGTH`] bits that start with a word: its symbol, the string, the word's length.
+    pub(crate) fn strings(&self) -> impl Iterator<Item = (u32, usize, u32)> {
+        let words = self.lengths.iter().zip(&self.words).enumerate().filter(|(_, (length, _))| **length > 0);
+        words.flat_map(|(symbol, (&length, &word))| {
+            let strings = (usize::from(word)..1 << MAX_LENGTH).step_by(1 << length);
+            strings.map(move |string| (symbol as u32, string, u32::from(length)))
+        })
     }
 }
 
@@ -158,14 +167,8 @@ impl Decoder {
     pub(crate) fn new(code: &Code) -> Decoder {
         // First the single symbols: all bit strings that start with a word lead to its symbol.
         let mut single = vec![None; 1 << MAX_LENGTH];
-        for symbol in 0..MAX_SYMBOLS as u8 {
-            let length = code.length(u32::from(symbol));
-            if length > 0 {
-                let word = usize::from(code.words[usize::from(symbol)]);
-                for string in (word..1 << MAX_LENGTH).step_by(1 << length) {
-                    single[string] = Some((symbol, length));
-                }
-            }
+        for (symbol, string, length) in code.strings() {
+            single[string] = Some((symbol as u8, length));
         }
         let mut entries = Box::new([Entry::default(); 1 << MAX_LENGTH]);
         for (string, entry) in entries.iter_mut().enumerate() {
@@ -282,17 +285,19 @@ mod tests {
 
     use super::*;
 
-    fn counts() -> impl Strategy<Value = [u64; MAX_SYMBOLS]> {
+    const SYMBOLS: usize = 128;
+
+    fn counts() -> impl Strategy<Value = Vec<u64>> {
         let count = prop_oneof![3 => Just(0_u64), 2 => 1_u64..100, 1 => 1_u64..1 << 40];
-        prop::collection::vec(count, MAX_SYMBOLS).prop_map(|counts| counts.try_into().unwrap())
+        prop::collection::vec(count, SYMBOLS)
     }
 
     proptest! {
         #[test]
         fn symbols_come_back(counts in counts(), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..256)) {
             let code = Code::from_counts(&counts);
-            prop_assert_eq!(&Code::from_lengths(*code.lengths()).unwrap(), &code);
-            let present: Vec<u8> = (0..MAX_SYMBOLS as u8).filter(|&s| counts[s as usize] > 0).collect();
+            prop_assert_eq!(&Code::from_lengths(code.lengths().into()).unwrap(), &code);
+            let present: Vec<u8> = (0..SYMBOLS as u8).filter(|&s| counts[s as usize] > 0).collect();
             prop_assume!(!present.is_empty());
             let message: Vec<u8> = picks.iter().map(|pick| *pick.get(&present)).collect();
             let mut bytes = vec![0; message.len() * 2 + 8];
@@ -313,8 +318,8 @@ mod tests {
         }
 
         #[test]
-        fn any_lengths_are_a_code_or_refused(lengths in prop::collection::vec(0_u8..16, MAX_SYMBOLS)) {
-            if let Ok(code) = Code::from_lengths(lengths.try_into().unwrap()) {
+        fn any_lengths_are_a_code_or_refused(lengths in prop::collection::vec(0_u8..16, SYMBOLS)) {
+            if let Ok(code) = Code::from_lengths(lengths.into()) {
                 Decoder::new(&code);
             }
         }
@@ -333,14 +338,14 @@ mod tests {
         total
     }
 
-    fn total(counts: &[u64; MAX_SYMBOLS]) -> u64 {
+    fn total(counts: &[u64]) -> u64 {
         let code = Code::from_counts(counts);
-        (0..MAX_SYMBOLS).map(|s| counts[s] * u64::from(code.length(s as u32))).sum()
+        (0..counts.len()).map(|s| counts[s] * u64::from(code.length(s as u32))).sum()
     }
 
     #[test]
     fn as_short_as_huffman_where_the_limit_does_not_bind() {
-        let mut counts = [0; MAX_SYMBOLS];
+        let mut counts = [0; SYMBOLS];
         for (symbol, count) in counts.iter_mut().enumerate().take(100) {
             *count = (symbol as u64 * 7919) % 101 + 1;
         }
@@ -350,7 +355,7 @@ mod tests {
     #[test]
     fn the_limit_holds_and_costs_little() {
         // Fibonacci counts need words of 59 bits without a limit.
-        let mut counts = [0; MAX_SYMBOLS];
+        let mut counts = [0; SYMBOLS];
         (counts[0], counts[1]) = (1, 1);
         for i in 2..60 {
             counts[i] = counts[i - 1] + counts[i - 2];
@@ -364,9 +369,9 @@ mod tests {
     #[test]
     fn codes_with_gaps_or_overlaps_are_refused() {
         let lengths = |used: &[u8]| {
-            let mut lengths = [0; MAX_SYMBOLS];
+            let mut lengths = [0; SYMBOLS];
             lengths[..used.len()].copy_from_slice(used);
-            Code::from_lengths(lengths)
+            Code::from_lengths(lengths.into())
         };
         assert!(lengths(&[]).is_ok());
         assert!(lengths(&[1]).is_ok());

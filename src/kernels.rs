@@ -3,6 +3,10 @@
 
 #![expect(unsafe_code, reason = "prefetching, and calls of code for features that were found at run time")]
 
+mod differences;
+
+pub(crate) use self::differences::{Follow, POSITIONS, Words};
+
 /// The environment variable that keeps to fewer instructions than the processor has, `v1` or `v3`: for tests of the
 /// code that other processors run.
 #[cfg(target_arch = "x86_64")]

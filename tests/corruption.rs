@@ -255,6 +255,11 @@ fn flips_and_truncations_elias_fano() {
 }
 
 #[test]
+fn flips_and_truncations_all_differences() {
+    sample::<u64>(Codec::AllDifferences, "probe-2", 24, 3).flips_and_truncations();
+}
+
+#[test]
 fn hostile_bytes_with_right_checksums() {
     for (i, codec) in Codec::ALL.into_iter().enumerate() {
         let mut random = Random(100 + i as u64);
@@ -270,7 +275,15 @@ fn the_independent_reader_agrees_on_hostile_blocks() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Random(13);
     let (mut refused, mut taken) = (0, 0);
-    for name in ["consecutive", "no-flips", "example-gap", "example-first-difference", "example-elias-fano"] {
+    for name in [
+        "consecutive",
+        "no-flips",
+        "example-gap",
+        "example-first-difference",
+        "example-elias-fano",
+        "example-all-differences",
+        "all-differences-64",
+    ] {
         let mut sound = Files::new();
         for entry in fs::read_dir(spec.join("golden").join(name)).unwrap().map(Result::unwrap) {
             sound.insert(entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());

@@ -132,7 +132,7 @@ fn every_plan<F: Fingerprint>(distances: impl Iterator<Item = u32>) {
     let plans: Vec<(u32, String)> =
         distances.flat_map(|k| plan::names::<F>(k).into_iter().map(move |name| (k, name))).collect();
     plans.par_iter().enumerate().for_each(|(i, (distance, name))| {
-        let codec = Codec::ALL[i % 3];
+        let codec = Codec::ALL[i % Codec::ALL.len()];
         check(&clustered::<F>(150, *distance), options(*distance, name, codec), 24);
         check(&one_bit_neighbours::<F>(), options(*distance, name, codec), 8);
     });
@@ -237,7 +237,8 @@ fn bits_from_a_sample<F: Fingerprint>() {
     let sets = skewed::<F>(12_000);
     let mut cases = Vec::new();
     for plan in ["probe-2", "probe-3", "probe-4", "mixed-3-20", "paper-10", "cover-5", "cover-11", "auto"] {
-        cases.extend(sets.iter().enumerate().map(|(i, set)| (plan, 3, Codec::ALL[i % 3], set)));
+        cases
+            .extend(sets.iter().enumerate().map(|(i, set)| (plan, 3, Codec::ALL[i % Codec::ALL.len()], set)));
     }
     for (plan, distance) in [("probe-4", 8), ("paper-7", 6), ("probe-2", 1), ("scan", 3), ("paper-16", 3)] {
         cases.extend(sets.iter().map(|set| (plan, distance, Codec::Gap, set)));

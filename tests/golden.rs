@@ -59,6 +59,11 @@ fn golden_64() -> Vec<Golden<u64>> {
             documents: mixed(3, 200),
         },
         Golden {
+            name: "all-differences-64",
+            options: options(Codec::AllDifferences, "probe-2", 512),
+            documents: mixed(7, 400),
+        },
+        Golden {
             name: "no-ids",
             options: BuildOptions { ids: false, ..options(Codec::FirstDifference, "cover-5", 512) },
             documents: unnamed((0..150).map(|_| random.fingerprint())),
@@ -81,6 +86,7 @@ fn golden_64() -> Vec<Golden<u64>> {
         (Codec::FirstDifference, "example-first-difference"),
         (Codec::Gap, "example-gap"),
         (Codec::EliasFano, "example-elias-fano"),
+        (Codec::AllDifferences, "example-all-differences"),
     ] {
         let page = |fingerprint, id, name: &str| (fingerprint, id, Some(name.to_string()));
         let mut documents = vec![page(0x10, 1, "a/1.html"), page(0x13, 2, "a/2.html"), page(0x20, 7, "文")];
@@ -90,6 +96,10 @@ fn golden_64() -> Vec<Golden<u64>> {
     for (codec, [empty, single, extremes]) in [
         (Codec::FirstDifference, ["empty", "single", "extremes"]),
         (Codec::EliasFano, ["empty-elias-fano", "single-elias-fano", "extremes-elias-fano"]),
+        (
+            Codec::AllDifferences,
+            ["empty-all-differences", "single-all-differences", "extremes-all-differences"],
+        ),
     ] {
         let options = options(codec, "probe-2", 1024);
         let named = (0x0123_4567_89ab_cdef, 42, Some("the only document".to_string()));
@@ -112,6 +122,7 @@ fn golden_128() -> Vec<Golden<u128>> {
         golden("first-difference-128", Codec::FirstDifference, "probe-3", 4),
         golden("gap-128", Codec::Gap, "probe-2", 5),
         golden("elias-fano-128", Codec::EliasFano, "probe-1", 6),
+        golden("all-differences-128", Codec::AllDifferences, "probe-2", 8),
         Golden {
             name: "extremes-128",
             options: options(Codec::Gap, "probe-2", 512),

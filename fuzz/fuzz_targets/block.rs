@@ -21,6 +21,6 @@ fuzz_target!(|data: &[u8]| {
     if block.len() < 24 {
         return;
     }
-    let codec = Codec::ALL[usize::from(selector) % 3];
+    let codec = Codec::ALL[usize::from(selector) % Codec::ALL.len()];
     if selector < 128 { check::<u64>(codec, block) } else { check::<u128>(codec, block) }
 });

@@ -32,7 +32,9 @@ fn complete(asked: &[u8], lengths: &mut [u8]) {
 fn check<F: Fingerprint>(codec: Codec, is_complete: bool, span: u8, asked: &[u8]) {
     let mut bytes = tables::sound::<F>(codec, 512, 200);
     let start = 36 + F::BITS as usize;
-    let mut lengths = vec![0; F::BITS as usize];
+    // As many as the header of its tables has room for.
+    let symbols = if codec == Codec::AllDifferences { 13 * F::BITS } else { F::BITS };
+    let mut lengths = vec![0; symbols as usize];
     if is_complete {
         complete(asked, &mut lengths);
     } else {
@@ -47,9 +49,9 @@ fn check<F: Fingerprint>(codec: Codec, is_complete: bool, span: u8, asked: &[u8]
 
 fuzz_target!(|data: &[u8]| {
     let [selector, span, asked @ ..] = data else { return };
-    let codec = [Codec::FirstDifference, Codec::Gap][usize::from(selector & 1)];
-    let is_complete = selector & 6 != 0;
-    if selector & 8 == 0 {
+    let codec = [Codec::FirstDifference, Codec::Gap, Codec::AllDifferences][usize::from(selector % 3)];
+    let is_complete = selector & 48 != 0;
+    if selector & 64 == 0 {
         check::<u64>(codec, is_complete, *span, asked);
     } else {
         check::<u128>(codec, is_complete, *span, asked);

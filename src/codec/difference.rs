@@ -7,6 +7,7 @@
 use std::marker::PhantomData;
 
 use super::spans::{Directory, Spans};
+use super::symbols::Counts;
 use super::{BlockCodec, Choice, CodecKind, Costs, Facts, Fit, Near, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
@@ -113,7 +114,9 @@ impl<S: Kind> CodecKind for Difference<S> {
     const FACTS: Facts = Facts {
         number: S::NUMBER,
         name: S::NAME,
+        version: format::VERSION,
         has_code: true,
+        symbols: |bits| bits as usize,
         default_span: Some(format::DEFAULT_SPAN as u16),
         default_block_sizes: [4096, 4096],
         costs: Costs { bits: S::BITS, probe: 100.0, decode: 2.6, miss: 1.6 },
@@ -221,8 +224,10 @@ where
     Difference<S>: Choice,
 {
     #[inline]
-    fn symbol(previous: F, next: F) -> Option<u32> {
-        Some(S::symbol(previous, next))
+    fn count(recent: &[F], next: F, counts: &mut Counts) {
+        if let Some(&previous) = recent.last() {
+            counts.add(S::symbol(previous, next));
+        }
     }
 
     fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit {

@@ -4,6 +4,7 @@
 //! P. Elias, "Efficient storage and retrieval by content and address of static files", J. ACM 21 (1974);
 //! R. M. Fano, "On the number of bits required to implement an associative memory", MIT (1971).
 
+use super::symbols::Counts;
 use super::{BlockCodec, BlockHeader, CodecKind, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
@@ -20,7 +21,9 @@ impl CodecKind for EliasFano {
     const FACTS: Facts = Facts {
         number: 2,
         name: "elias-fano",
+        version: format::VERSION,
         has_code: false,
+        symbols: |bits| bits as usize,
         default_span: None,
         default_block_sizes: [512, 4096],
         costs: Costs { bits: 2.0, probe: 38.0, decode: 0.2, miss: 0.18 },
@@ -274,10 +277,7 @@ fn encode_with<F: Fingerprint>(width: u32, fingerprints: &[F], block: &mut [u8])
 const COUNT: &str = "the number of upper bits and the block's count";
 
 impl<F: Fingerprint> BlockCodec<F> for EliasFano {
-    #[inline]
-    fn symbol(_: F, _: F) -> Option<u32> {
-        None
-    }
+    fn count(_: &[F], _: F, _: &mut Counts) {}
 
     fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit {
         let mut best = Fit { count: 1, bytes: BlockHeader::<F>::LEN };

@@ -5,7 +5,9 @@
 //! | `first-difference` | position of the first bit that differs from the predecessor, then the bits after it | 64 - log2 n + 3.40 |
 //! | `gap` | position of the top bit of the difference to the predecessor, then the bits after it | 64 - log2 n + 1.52 |
 //! | `elias-fano` | upper bits in unary, lower bits at fixed width | 64 - log2 n + 2.0 |
+//! | `all-differences` | position of the first bit that differs and number of those after it, then where these are; as `gap` where they are many | 64 - log2 n + 1.52 |
 
+mod all_differences;
 mod difference;
 mod elias_fano;
 mod spans;
@@ -16,8 +18,10 @@ use std::str::FromStr;
 
 use byteorder::{ByteOrder, LittleEndian};
 
+use self::all_differences::AllDifferences;
 use self::difference::{Difference, FirstDifference, Gap};
 use self::elias_fano::EliasFano;
+use self::symbols::Counts;
 pub(crate) use self::symbols::SymbolCounts;
 use crate::error::{Damage, Error};
 use crate::fingerprint::Fingerprint;
@@ -44,11 +48,11 @@ macro_rules! codecs {
                 }
             }
 
-            /// What the Huffman code is for: see [`BlockCodec::symbol`].
+            /// Counts what the Huffman code is for: see [`BlockCodec::count`].
             #[inline]
-            fn symbol<F: Fingerprint>(self, previous: F, next: F) -> Option<u32> {
+            fn count<F: Fingerprint>(self, recent: &[F], next: F, counts: &mut Counts) {
                 match self {
-                    $(Codec::$name => <$codec as BlockCodec<F>>::symbol(previous, next),)*
+                    $(Codec::$name => <$codec as BlockCodec<F>>::count(recent, next, counts),)*
                 }
             }
         }
@@ -101,6 +105,9 @@ codecs! {
     Gap: Difference<Gap>,
     /// Elias-Fano, one per block: look-ups go straight to their range and decode nothing before it.
     EliasFano: EliasFano,
+    /// Huffman code of how many bits differ from a fingerprint before, then the positions of all of them, where these are
+    /// few; else as [`Codec::Gap`]. The smallest where many are near one another.
+    AllDifferences: AllDifferences,
 }
 #[expect(
     clippy::single_component_path_imports,
@@ -113,8 +120,12 @@ pub(crate) struct Facts {
     /// In files.
     number: u8,
     name: &'static str,
+    /// The version of the format that its tables say.
+    version: u32,
     /// Whether its tables have a Huffman code.
     pub(crate) has_code: bool,
+    /// Number of symbols for which its tables' headers have room, of fingerprints of so many bits.
+    pub(crate) symbols: fn(u32) -> usize,
     /// Fingerprints from one restart point to the next, unless said otherwise; `None` if it has no restart points.
     pub(crate) default_span: Option<u16>,
     /// Of fingerprints of 64 and of 128 bits.
@@ -142,6 +153,16 @@ impl Codec {
     /// `BENCHMARKS.md`, "Block size and span".
     pub fn default_block_size(self, bits: u32) -> u32 {
         self.facts().default_block_sizes[usize::from(bits > 64)]
+    }
+
+    /// The version of the format that its tables say, and that manifests say at least that name it.
+    pub(crate) fn version(self) -> u32 {
+        self.facts().version
+    }
+
+    /// Number of code lengths in the header of its tables.
+    pub(crate) fn symbols(self, bits: u32) -> usize {
+        (self.facts().symbols)(bits)
     }
 
     /// The codec's number in files.
@@ -211,8 +232,9 @@ const OTHER_CODE: Damage = Damage::Mismatch { what: "a block and the code of its
 /// Fingerprints are strictly ascending. A block's bytes may be anything: an answer is then an error or
 /// nonsense, never a panic, and takes no longer than that of a block in order.
 pub(crate) trait BlockCodec<F: Fingerprint>: Choice {
-    /// What stands in the Huffman code for the step from a fingerprint to the next; `None` for a codec without one.
-    fn symbol(previous: F, next: F) -> Option<u32>;
+    /// Counts the symbol that stands in the Huffman code for a fingerprint after some recent ones, the last its
+    /// predecessor; a codec without a code counts nothing.
+    fn count(recent: &[F], next: F, counts: &mut Counts);
 
     /// The longest start of `fingerprints` (not empty) that fits in `bytes` bytes, at least one.
     fn fit(&self, fingerprints: &[F], bytes: usize) -> Fit;

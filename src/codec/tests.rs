@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::difference::Step;
 use super::*;
 use crate::bits;
-use crate::huffman::{Code, MAX_SYMBOLS};
+use crate::huffman::Code;
 
 /// Sorted, distinct fingerprints of all kinds: spread, crowded, both ends of the range.
 fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
@@ -23,9 +23,15 @@ fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
 }
 
 fn huffman<F: Fingerprint, S: Step<F>>(fingerprints: &[F], span: u16, block_size: u32) -> Difference<S> {
-    let mut counts = [0; MAX_SYMBOLS];
+    let mut counts = [0; 128];
     fingerprints.windows(2).for_each(|pair| counts[S::symbol(pair[0], pair[1]) as usize] += 1);
     Difference::new(&Code::from_counts(&counts), span, block_size)
+}
+
+fn all_differences<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u32) -> AllDifferences {
+    let mut counts = SymbolCounts::new(Codec::AllDifferences);
+    fingerprints.iter().for_each(|&fingerprint| counts.push(fingerprint));
+    AllDifferences::new(&counts.code(), span, block_size)
 }
 
 /// What a look-up does with a block that ends with `last`.
@@ -81,6 +87,7 @@ fn all_codecs<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u32, ra
     round_trip(&huffman::<F, FirstDifference>(fingerprints, span, block_size), fingerprints, size, ranges);
     round_trip(&huffman::<F, Gap>(fingerprints, span, block_size), fingerprints, size, ranges);
     round_trip(&EliasFano, fingerprints, size, ranges);
+    round_trip(&all_differences(fingerprints, span, block_size), fingerprints, size, ranges);
 }
 
 fn ranges<F: Fingerprint>(bounds: &[(u128, u128)]) -> Vec<(F, F)> {
@@ -136,10 +143,11 @@ proptest! {
         }
         attack(&huffman::<u64, FirstDifference>(&seed, 16, 512), &block, low);
         attack(&huffman::<u64, Gap>(&seed, 16, 512), &block, low);
+        attack(&all_differences::<u64>(&seed, 16, 512), &block, low);
         attack::<u64>(&EliasFano, &block, low);
         attack::<u128>(&EliasFano, &block, u128::from(low) << 64);
         // A code for wider fingerprints: tails longer than the fingerprints have bits.
-        let mut counts = [1; MAX_SYMBOLS];
+        let mut counts = [1; 128];
         counts[3] = 9;
         attack::<u64>(&Difference::<Gap>::new(&Code::from_counts(&counts), 7, 512), &block, low);
         attack::<u128>(&Difference::<FirstDifference>::new(&Code::from_counts(&counts), 7, 512), &block, 7);
@@ -204,6 +212,9 @@ fn names_and_numbers_tell_codecs_apart() {
         assert_eq!(Codec::of_number(codec.number()).unwrap(), codec);
     }
     let error = "zip".parse::<Codec>().unwrap_err();
-    assert_eq!(error.to_string(), "there is no codec `zip`; expected first-difference, gap or elias-fano");
-    assert!(matches!(Codec::of_number(3), Err(Damage::Field { name: "codec", found: 3, .. })));
+    assert_eq!(
+        error.to_string(),
+        "there is no codec `zip`; expected first-difference, gap, elias-fano or all-differences"
+    );
+    assert!(matches!(Codec::of_number(4), Err(Damage::Field { name: "codec", found: 4, .. })));
 }

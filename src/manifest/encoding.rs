@@ -32,7 +32,8 @@ impl Manifest {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let settings = &self.settings;
-        let version = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
+        let notes = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
+        let version = notes.max(settings.codec.version());
         let mut bytes = vec![0; header::LEN];
         bytes[..header::VERSION].copy_from_slice(&format::MANIFEST_MAGIC);
         LittleEndian::write_u32(&mut bytes[header::VERSION..], version);
@@ -58,7 +59,8 @@ impl Manifest {
     }
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
-        let end = format::check_ends(path, bytes, format::MANIFEST_MAGIC, format::VERSIONS, footer::LEN)?;
+        let end =
+            format::check_ends(path, bytes, format::MANIFEST_MAGIC, format::MANIFEST_VERSIONS, footer::LEN)?;
         let expected = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
         let found = crc32fast::hash(&bytes[..end]);
         if expected != found {
@@ -79,6 +81,10 @@ impl Manifest {
         check(header::DISTANCE, "distance", u64::from(distance), expected, distance <= bits / 4)?;
         let codec = Codec::of_number(bytes[header::CODEC])
             .map_err(|damage| Error::corrupt(path, header::CODEC as u64, damage))?;
+        // Notes are in both versions, the codec in one alone.
+        let sound =
+            codec.version().max(format::VERSION_WITH_NOTES) == version.max(format::VERSION_WITH_NOTES);
+        check(header::CODEC, "codec", u64::from(codec.number()), "one of its version", sound)?;
         let flags = bytes[header::FLAGS];
         check(header::FLAGS, "flags", u64::from(flags), "0 to 3", flags <= 3)?;
         let [keeps_ids, has_highest] = [KEEPS_IDS, HAS_HIGHEST_ID].map(|flag| flags & flag != 0);

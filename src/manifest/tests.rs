@@ -164,9 +164,23 @@ fn notes_make_another_version() {
         );
     }
     // A version that has no notes, or is not known.
-    for version in [3, 5] {
+    for version in [3, 5, 6] {
         let mut bytes = longer.clone();
         bytes[header::VERSION] = version;
+        assert!(decode_sealed(bytes).is_err());
+    }
+}
+
+#[test]
+fn all_differences_make_another_version() {
+    let mut manifest = example();
+    manifest.settings.codec = Codec::AllDifferences;
+    let bytes = manifest.encode();
+    assert_eq!(bytes[header::VERSION], 5);
+    assert_eq!(Manifest::decode(Path::new("m"), &bytes).unwrap(), manifest);
+    for (at, value) in [(header::VERSION, 4), (header::CODEC, 1)] {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
         assert!(decode_sealed(bytes).is_err());
     }
 }

@@ -8,7 +8,7 @@ use crate::codec::{Codec, SymbolCounts};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_header as field};
-use crate::huffman::{Code, MAX_SYMBOLS};
+use crate::huffman::Code;
 use crate::permutation::Permutation;
 use crate::plan::TablePlan;
 
@@ -65,19 +65,24 @@ impl<F: Fingerprint> TableHeader<F> {
     /// Blocks start at a page where the table is large enough (about 4 MiB) for a page not to count.
     pub(crate) fn blocks_offset(&self) -> u32 {
         let least_bytes = self.fingerprints.saturating_mul(u64::from(F::BITS) / 2) / 8;
-        if least_bytes >= 1 << 22 { format::PAGE } else { format::MIN_BLOCKS_OFFSET }
+        if least_bytes >= 1 << 22 {
+            return format::PAGE;
+        }
+        let (_, fields) = field::code_lengths(F::BITS, self.codec.symbols(F::BITS));
+        (fields as u32).next_multiple_of(format::MIN_BLOCKS_OFFSET)
     }
 
-    /// The length of the Huffman code word for each length of a tail in bits, 0 where there is none.
+    /// The length of the Huffman code word of each symbol, 0 where there is none: `format-spec/table.md` says what the
+    /// symbols are.
     pub fn code_lengths(&self) -> &[u8] {
-        &self.code.lengths()[..F::BITS as usize]
+        self.code.lengths()
     }
 
     /// The bytes up to the first block.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.blocks_offset() as usize];
         bytes[..8].copy_from_slice(&format::TABLE_MAGIC);
-        LittleEndian::write_u32(&mut bytes[field::VERSION..], format::VERSION);
+        LittleEndian::write_u32(&mut bytes[field::VERSION..], self.codec.version());
         bytes[field::BITS] = F::BITS as u8;
         bytes[field::CODEC] = self.codec.number();
         bytes[field::PREFIX_BITS] = self.plan.prefix_bits as u8;
@@ -86,7 +91,7 @@ impl<F: Fingerprint> TableHeader<F> {
         LittleEndian::write_u16(&mut bytes[field::SPAN..], self.span);
         LittleEndian::write_u32(&mut bytes[field::BLOCKS_OFFSET..], self.blocks_offset());
         LittleEndian::write_u64(&mut bytes[field::FINGERPRINTS..], self.fingerprints);
-        let (lengths, _) = field::code_lengths(F::BITS);
+        let (lengths, _) = field::code_lengths(F::BITS, self.codec.symbols(F::BITS));
         bytes[field::PERMUTATION..lengths].copy_from_slice(self.plan.permutation.sources());
         for (i, pair) in self.code_lengths().chunks(2).enumerate() {
             bytes[lengths + i] = pair[0] | pair[1] << 4;
@@ -100,17 +105,25 @@ impl<F: Fingerprint> TableHeader<F> {
         let wrong = |offset: usize, name, found, expected| {
             Err(Error::corrupt(path, offset as u64, Damage::Field { name, found, expected }))
         };
-        let (lengths, end) = field::code_lengths(F::BITS);
-        let Some(bytes) = file.get(..end) else {
-            let damage = Damage::Truncated { expected: end as u64, found: file.len() as u64 };
-            return Err(Error::corrupt(path, 0, damage));
+        let truncated = |expected: usize| {
+            let damage = Damage::Truncated { expected: expected as u64, found: file.len() as u64 };
+            Error::corrupt(path, 0, damage)
         };
+        if file.len() < field::PERMUTATION {
+            return Err(truncated(field::PERMUTATION));
+        }
+        let codec = Codec::of_number(file[field::CODEC])
+            .map_err(|damage| Error::corrupt(path, field::CODEC as u64, damage))?;
+        let version = LittleEndian::read_u32(&file[field::VERSION..]);
+        if version != codec.version() {
+            return wrong(field::VERSION, "version", u64::from(version), "that of tables of its codec");
+        }
+        let (lengths, end) = field::code_lengths(F::BITS, codec.symbols(F::BITS));
+        let bytes = file.get(..end).ok_or_else(|| truncated(end))?;
         let bits = bytes[field::BITS];
         if u32::from(bits) != F::BITS {
             return wrong(field::BITS, "bits", u64::from(bits), "the width of the store's fingerprints");
         }
-        let codec = Codec::of_number(bytes[field::CODEC])
-            .map_err(|damage| Error::corrupt(path, field::CODEC as u64, damage))?;
         let prefix_bits = u32::from(bytes[field::PREFIX_BITS]);
         if prefix_bits > F::BITS {
             let found = u64::from(prefix_bits);
@@ -136,18 +149,15 @@ impl<F: Fingerprint> TableHeader<F> {
         }
         format::check_reserved(path, field::RESERVED, &bytes[field::RESERVED..field::BLOCKS_OFFSET])?;
         let blocks_offset = LittleEndian::read_u32(&bytes[field::BLOCKS_OFFSET..]);
-        if !(format::MIN_BLOCKS_OFFSET..=format::PAGE).contains(&blocks_offset) {
-            return wrong(field::BLOCKS_OFFSET, "blocks offset", u64::from(blocks_offset), "256 to 4096");
+        if !(format::MIN_BLOCKS_OFFSET.max(end as u32)..=format::PAGE).contains(&blocks_offset) {
+            let expected = "256 to 4096, and not before the end of the fields";
+            return wrong(field::BLOCKS_OFFSET, "blocks offset", u64::from(blocks_offset), expected);
         }
         let Ok(permutation) = Permutation::new(bytes[field::PERMUTATION..lengths].iter().copied()) else {
             let found = u64::from(bytes[field::PERMUTATION]);
             return wrong(field::PERMUTATION, "permutation", found, "each bit of a fingerprint once");
         };
-        let mut code = [0; MAX_SYMBOLS];
-        for (i, &pair) in bytes[lengths..end].iter().enumerate() {
-            code[2 * i] = pair & 15;
-            code[2 * i + 1] = pair >> 4;
-        }
+        let code = bytes[lengths..end].iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
         let code = Code::from_lengths(code).map_err(|damage| Error::corrupt(path, lengths as u64, damage))?;
         let without_code = !codec.facts().has_code && code.lengths().iter().any(|&length| length > 0);
         let padding = &file[end..file.len().min(blocks_offset as usize)];

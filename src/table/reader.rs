@@ -54,13 +54,7 @@ impl<F: Fingerprint> Table<F> {
     /// [`Error::UnsupportedVersion`] if they are of a newer format.
     pub fn open(path: &Path, bytes: Bytes) -> Result<Self> {
         let file = bytes.as_ref();
-        let end = format::check_ends(
-            path,
-            file,
-            format::TABLE_MAGIC,
-            format::VERSION..=format::VERSION,
-            footer::LEN,
-        )?;
+        let end = format::check_ends(path, file, format::TABLE_MAGIC, format::TABLE_VERSIONS, footer::LEN)?;
         let foot = &file[end..];
         let crc = |at: usize, part, offset: usize, bytes: &[u8]| {
             format::check_crc(path, part, offset, bytes, LittleEndian::read_u32(&foot[at..]))

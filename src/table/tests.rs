@@ -178,10 +178,21 @@ fn other_widths_and_versions_are_refused() {
     let plan = Plan::named("scan", 3).unwrap();
     let mut bytes = write(&small(), &plan.tables()[0], Codec::Gap, 256, 8);
     assert!(open::<u128>(&bytes).is_err());
-    for version in [0, 1, 2, 4] {
+    for version in [0, 1, 2, 6] {
         bytes[8] = version;
         let error = open::<u64>(&bytes).unwrap_err();
-        assert!(matches!(error, crate::Error::UnsupportedVersion { supported: 3, .. }), "{error}");
+        assert!(matches!(error, Error::UnsupportedVersion { supported: 5, .. }), "{error}");
+    }
+    // Versions of other tables.
+    for version in [4, 5] {
+        bytes[8] = version;
+        let header_crc = crc32fast::hash(&bytes[..256]);
+        let footer = bytes.len() - 40;
+        bytes[footer + 16..footer + 20].copy_from_slice(&header_crc.to_le_bytes());
+        let footer_crc = crc32fast::hash(&bytes[footer..footer + 28]);
+        bytes[footer + 28..footer + 32].copy_from_slice(&footer_crc.to_le_bytes());
+        let error = open::<u64>(&bytes).unwrap_err().to_string();
+        assert!(error.contains("version"), "{error}");
     }
 }
 
@@ -210,9 +221,12 @@ fn neighbours_differ_where_the_codec_looks() {
     // Xor gives 1, 2, 7 and 12, minus 1, 2, 1 and 4.
     let fingerprints = [0_u64, 1, 3, 4, 8];
     let (by_xor, by_minus) = ([1, 1, 1, 1], [0, 1, 1, 2]);
-    for (codec, expected) in
-        [(Codec::FirstDifference, by_xor), (Codec::EliasFano, by_xor), (Codec::Gap, by_minus)]
-    {
+    for (codec, expected) in [
+        (Codec::FirstDifference, by_xor),
+        (Codec::EliasFano, by_xor),
+        (Codec::Gap, by_minus),
+        (Codec::AllDifferences, by_xor),
+    ] {
         let table = open::<u64>(&write(&fingerprints, &plan, codec, 256, 64)).unwrap();
         let counts = table.differing_bits(1).unwrap();
         assert_eq!((counts.len(), counts.iter().sum::<u64>()), (64, 4), "{codec}");

@@ -135,7 +135,7 @@ pub(super) fn read_header<F: Fingerprint>(
 ) -> Result<Option<LogStart>> {
     let version = bytes.get(log_header::VERSION..log_header::BITS).map(LittleEndian::read_u32);
     if let Some(found) = version.filter(|_| bytes.starts_with(&format::LOG_MAGIC)) {
-        format::check_version(path, found, format::VERSIONS)?;
+        format::check_version(path, found, format::LOG_VERSIONS)?;
     }
     let Some(header) = bytes.get(..log_header::LEN) else { return Ok(None) };
     let (expected, found) =

@@ -1,0 +1,135 @@
+//! The symbols of `all-differences`: how a fingerprint follows from one before it in its span.
+//!
+//! A *gap* symbol says that the top bit of the difference to the predecessor is worth 2^h; the tail is the h bits below.
+//! A *near* symbol says that the fingerprint differs from another one in the bit worth 2^h and in m bits below; the
+//! tail has the positions of these, and, where the other one is not the predecessor, how far back it is.
+
+use crate::fingerprint::Fingerprint;
+use crate::kernels::POSITIONS;
+
+/// The most bits below the first in which near fingerprints differ. Measured in `BENCHMARKS.md`, "All differences".
+pub(super) const MOST: u32 = POSITIONS;
+/// Bits that say how far back the other fingerprint is.
+const BACK_BITS: u32 = 4;
+/// How many fingerprints before it one may be coded from.
+pub(super) const WINDOW: usize = 1 << BACK_BITS;
+/// Gaps, near ones of the predecessor, near ones of earlier fingerprints.
+const FORMS: u32 = 1 + 2 * (MOST + 1);
+
+/// Number of symbols for fingerprints of `bits` bits.
+pub(crate) fn symbols(bits: u32) -> usize {
+    (FORMS * bits) as usize
+}
+
+/// Bits of the position of a bit below the one worth 2^h.
+fn position_bits(h: u32) -> u32 {
+    if h < 2 { 0 } else { 32 - (h - 1).leading_zeros() }
+}
+
+/// What a symbol says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Gap { h: u32 },
+    Near { h: u32, differing: u32, is_earlier: bool },
+}
+
+impl Meaning {
+    /// The meaning of a symbol of fingerprints of `bits` bits.
+    pub(super) fn of(symbol: u32, bits: u32) -> Meaning {
+        let (form, h) = (symbol / bits, symbol % bits);
+        match form.checked_sub(1) {
+            None => Meaning::Gap { h },
+            Some(form) => Meaning::Near { h, differing: form % (MOST + 1), is_earlier: form > MOST },
+        }
+    }
+
+    pub(super) fn symbol(self, bits: u32) -> u32 {
+        match self {
+            Meaning::Gap { h } => h,
+            Meaning::Near { h, differing, is_earlier } => {
+                (1 + differing + u32::from(is_earlier) * (MOST + 1)) * bits + h
+            }
+        }
+    }
+
+    /// How the next fingerprint follows from its predecessor.
+    pub(super) fn gap<F: Fingerprint>(previous: F, next: F) -> Meaning {
+        Meaning::Gap { h: top_bit(next.wrapping_sub(previous)) }
+    }
+
+    /// How the next fingerprint follows from one that is `back` places before its predecessor, if it is near it.
+    pub(super) fn near<F: Fingerprint>(other: F, next: F, back: usize) -> Option<Meaning> {
+        let difference = other ^ next;
+        let differing = difference.count_ones().wrapping_sub(1);
+        (differing <= MOST).then(|| Meaning::Near { h: top_bit(difference), differing, is_earlier: back > 0 })
+    }
+
+    /// Bits of each position, and how many stand in the tail.
+    pub(super) fn positions(self) -> (u32, u32) {
+        match self {
+            Meaning::Gap { .. } => (0, 0),
+            Meaning::Near { h, differing, .. } => (position_bits(h), differing),
+        }
+    }
+
+    /// Length of the tail, in bits.
+    pub(super) fn tail_len(self) -> u32 {
+        match self {
+            Meaning::Gap { h } => h,
+            Meaning::Near { h, differing, is_earlier } => {
+                differing * position_bits(h) + u32::from(is_earlier) * BACK_BITS
+            }
+        }
+    }
+
+    /// The tail of the fingerprint `next`, that is coded from `other`, `back` places before the predecessor.
+    pub(super) fn tail<F: Fingerprint>(self, other: F, next: F, back: usize) -> F {
+        match self {
+            Meaning::Gap { h } => next.wrapping_sub(other) & F::suffix_mask(h),
+            Meaning::Near { h, is_earlier, .. } => {
+                let mut below = ((other ^ next) & F::suffix_mask(h)).to_u128();
+                let (mut tail, mut at) = (0_u64, 0);
+                while below != 0 {
+                    tail |= u64::from(below.trailing_zeros()) << at;
+                    at += position_bits(h);
+                    below &= below - 1;
+                }
+                F::from_u64(if is_earlier { tail | (back as u64) << at } else { tail })
+            }
+        }
+    }
+}
+
+/// The position of the highest bit of a number that is not 0, counted from the lowest.
+fn top_bit<F: Fingerprint>(number: F) -> u32 {
+    F::BITS - 1 - number.leading_zeros()
+}
+
+/// How a fingerprint is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Coded {
+    pub(super) meaning: Meaning,
+    /// How many places before its predecessor is the one that it is coded from.
+    pub(super) back: usize,
+}
+
+/// The cheapest way to code the fingerprint that follows `before`, of which the last [`WINDOW`] count and which is not
+/// empty; `price` is that of a symbol with its tail, the first of several that are equal is taken.
+pub(super) fn cheapest<F: Fingerprint>(
+    before: &[F],
+    next: F,
+    price: impl Fn(u32, Meaning) -> Option<u32>,
+) -> Option<Coded> {
+    let priced =
+        |meaning: Meaning, back| Some((price(meaning.symbol(F::BITS), meaning)?, Coded { meaning, back }));
+    let mut best = before.last().and_then(|&previous| priced(Meaning::gap(previous, next), 0));
+    for (back, &other) in before.iter().rev().enumerate().take(WINDOW) {
+        if let Some(meaning) = Meaning::near(other, next, back)
+            && let Some(found) = priced(meaning, back)
+            && best.is_none_or(|(price, _)| found.0 < price)
+        {
+            best = Some(found);
+        }
+    }
+    best.map(|(_, coded)| coded)
+}
