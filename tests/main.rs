@@ -16,6 +16,7 @@ mod numbers;
 mod power_loss;
 mod public_api;
 mod salvage;
+mod segments;
 mod short_calls;
 mod simulated_disk;
 mod support;

@@ -1,8 +1,8 @@
 //! A store that is being written to: inserts, queries meanwhile, opening, recovery, what is written; prints Markdown.
 //!
 //! `cargo bench --bench live -- 10000000` takes the number of fingerprints that are stored;
-//! `--parts=inserts,durable,if-new,memtable,latency,open,recovery,writes` some parts of it. Stores go to the folder that TMPDIR
-//! names, and are removed.
+//! `--parts=inserts,durable,if-new,memtable,latency,segments,open,recovery,writes` some parts of it. Stores go to the
+//! folder that TMPDIR names, and are removed.
 
 mod inserts;
 mod meanwhile;
@@ -59,7 +59,7 @@ fn main() -> Result<()> {
         return opening::open_here(what);
     }
     let parts = arguments.iter().find_map(|argument| argument.strip_prefix("--parts="));
-    let parts = parts.unwrap_or("inserts,durable,if-new,memtable,latency,open,recovery,writes");
+    let parts = parts.unwrap_or("inserts,durable,if-new,memtable,latency,segments,open,recovery,writes");
     let count: u64 = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(10_000_000);
     println!("{count} random fingerprints, k = {DISTANCE}, with ids");
     for part in parts.split(',') {
@@ -70,6 +70,7 @@ fn main() -> Result<()> {
             "if-new" => inserts::if_new(count)?,
             "memtable" => recent::queries()?,
             "latency" => meanwhile::latency(count)?,
+            "segments" => meanwhile::segments(count)?,
             "open" => opening::open(count)?,
             "recovery" => opening::recovery()?,
             "writes" => writes::amplification(count)?,

@@ -12,6 +12,8 @@ use crate::{DISTANCE, Result, both_codecs, loaded, near, new, stored};
 
 /// For how long queries are timed.
 const SECONDS: f64 = 10.0;
+/// The same where nothing happens meanwhile.
+const QUIET_SECONDS: f64 = 4.0;
 /// For how long inserts are made as fast as they can be.
 const TOP_SECONDS: f64 = 5.0;
 
@@ -32,10 +34,10 @@ fn insert(store: &Store<u64>, first: u64, rate: Option<f64>, end: impl Fn() -> b
 }
 
 /// Times queries one by one, half of them near what is stored, and prints a row.
-fn ask(store: &Store<u64>, count: u64, codec: &str, what: &str) -> Result<()> {
+fn ask(store: &Store<u64>, count: u64, codec: &str, what: &str, seconds: f64) -> Result<()> {
     let (start, before) = (Instant::now(), store.written());
     let (mut state, mut times, mut matches) = (99, Vec::new(), Vec::new());
-    while start.elapsed().as_secs_f64() < SECONDS {
+    while start.elapsed().as_secs_f64() < seconds {
         let query = match times.len() % 2 {
             0 => near(stored(random(&mut state) % count), &mut state),
             _ => random(&mut state),
@@ -61,11 +63,42 @@ fn ask(store: &Store<u64>, count: u64, codec: &str, what: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn latency(count: u64) -> Result<()> {
+fn head(count: u64) {
     println!(
         "| {count} stored | while | p50, us | p99, us | p99.9, us | longest, ms | segments at the end | flushes | merges |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
+}
+
+/// One segment, then with more of sizes as flushes and merges leave them, then with a memtable too; nothing is written
+/// meanwhile.
+pub(crate) fn segments(count: u64) -> Result<()> {
+    head(count);
+    for codec in both_codecs() {
+        let folder = tempfile::tempdir()?;
+        let options = StoreOptions { codec: Some(codec), compaction: false, ..StoreOptions::default() };
+        let store = loaded(&folder.path().join("store"), count, options)?;
+        let codec = codec.to_string();
+        store.snapshot().verify(|error| eprintln!("{error}"));
+        ask(&store, count, &codec, "one segment", QUIET_SECONDS)?;
+        let mut next = 0;
+        for share in [5, 5, 5, 20, 20] {
+            let mut load = store.load()?;
+            let end = next + count / share;
+            (next..end).try_for_each(|i| load.insert(new(i), i))?;
+            load.finish()?;
+            next = end;
+        }
+        store.snapshot().verify(|error| eprintln!("{error}"));
+        ask(&store, count, &codec, "and 3 of a fifth, 2 of a twentieth", QUIET_SECONDS)?;
+        (next..next + count / 40).try_for_each(|i| store.insert(new(i), i))?;
+        ask(&store, count, &codec, "and half as many in a memtable", QUIET_SECONDS)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn latency(count: u64) -> Result<()> {
+    head(count);
     for codec in both_codecs() {
         let folder = tempfile::tempdir()?;
         let store = loaded(
@@ -75,7 +108,7 @@ pub(crate) fn latency(count: u64) -> Result<()> {
         )?;
         store.snapshot().verify(|error| eprintln!("{error}"));
         let codec = codec.to_string();
-        ask(&store, count, &codec, "nothing is written")?;
+        ask(&store, count, &codec, "nothing is written", SECONDS)?;
         let start = Instant::now();
         let top = insert(&store, 0, None, || start.elapsed().as_secs_f64() > TOP_SECONDS)?;
         let rate = top as f64 / start.elapsed().as_secs_f64() / 2.0;
@@ -85,14 +118,15 @@ pub(crate) fn latency(count: u64) -> Result<()> {
                 insert(&store, top, Some(rate), || done.load(Ordering::Relaxed))
                     .map_err(|error| error.to_string())
             });
-            let asked = ask(&store, count, &codec, &format!("{rate:.0} inserts/s, half the top rate"));
+            let asked =
+                ask(&store, count, &codec, &format!("{rate:.0} inserts/s, half the top rate"), SECONDS);
             done.store(true, Ordering::Relaxed);
             inserting.join().expect("a thread that inserts")?;
             asked
         })?;
         store.flush()?;
         store.wait_for_background()?;
-        ask(&store, count, &codec, "nothing is written any more")?;
+        ask(&store, count, &codec, "nothing is written any more", SECONDS)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header, ids_header as header};
+use crate::kernels;
 use crate::map::Bytes;
 
 /// What a chunk counts for before a callback is asked whether to go on: it takes about as long as so many fingerprints.
@@ -240,6 +241,18 @@ impl Chunks {
     /// The key of a chunk in a directory that has keys.
     pub(super) fn key(&self, chunk: usize) -> u64 {
         LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry + 8..])
+    }
+
+    /// Asks for where a chunk is.
+    #[inline]
+    pub(super) fn prefetch_place(&self, chunk: usize) {
+        kernels::prefetch(self.bytes.as_ref(), self.directory + chunk * self.entry);
+    }
+
+    /// Asks for the start of a chunk.
+    #[inline]
+    pub(super) fn prefetch(&self, chunk: usize) {
+        kernels::prefetch(self.bytes.as_ref(), self.offset(chunk) as usize);
     }
 
     /// The bytes of a chunk, at least `header` of them, after its checksum has been verified once.

@@ -5,6 +5,7 @@ mod by_id;
 mod chunks;
 mod ids;
 mod marks;
+mod query;
 mod salvage;
 #[cfg(test)]
 mod tests;
@@ -13,11 +14,13 @@ mod verify;
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 pub(crate) use self::builder::SegmentBuilder;
 use self::by_id::{Names, Notes};
 use self::ids::Ids;
 use self::marks::Marks;
+pub(crate) use self::query::query;
 pub(crate) use self::salvage::SegmentRemains;
 use self::tombstones::Tombstones;
 use crate::error::{Damage, Error, Result};
@@ -27,7 +30,7 @@ use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
 use crate::map::Bytes;
 use crate::plan::Plan;
-use crate::table::{self, Table};
+use crate::table::Table;
 
 /// A whole file, but not the one that was written with the manifest.
 const OTHER_FOOTER: Damage =
@@ -103,6 +106,9 @@ pub struct Segment<F> {
     tombstones: Option<Tombstones<F>>,
     marks: Option<Marks>,
     notes: Option<Notes>,
+    /// Whether filters have been made, or are not to be; and how many queries have been asked without them.
+    filtered: AtomicBool,
+    queries: AtomicU64,
 }
 
 /// The files of a segment, opened in the order of [`SegmentEntry::files`].
@@ -172,7 +178,8 @@ impl<F: Fingerprint> Segment<F> {
         let tombstones = if entry.tombstones > 0 { Some(open_tombstones()?) } else { None };
         let marks = if entry.marks > 0 { Some(files.open(entry.marks_name(), Marks::open)?) } else { None };
         let notes = if entry.notes > 0 { Some(files.open(entry.notes_name(), Notes::open)?) } else { None };
-        Ok(Segment { entry, plan, tables, ids, names, tombstones, marks, notes })
+        let (filtered, queries) = (AtomicBool::new(false), AtomicU64::new(0));
+        Ok(Segment { entry, plan, tables, ids, names, tombstones, marks, notes, filtered, queries })
     }
 
     /// The number that the names of its files start with.
@@ -224,45 +231,6 @@ impl<F: Fingerprint> Segment<F> {
             note_bytes,
             memory: memory as u64,
         }
-    }
-
-    /// Appends all matches, unsorted; none twice.
-    pub(crate) fn query(&self, query: F, distance: u32, matches: &mut Vec<Match<F>>) -> Result<()> {
-        let start = matches.len();
-        table::probe(&self.tables, query, distance, |number, found| {
-            let fingerprint = self.tables[number].header().plan.permutation.invert(found);
-            let difference = query ^ fingerprint;
-            if self.finds_first(difference) == Some(number) {
-                matches.push(Match { fingerprint, distance: difference.count_ones(), id: None });
-            }
-        })?;
-        let Some(ids) = &self.ids else { return Ok(()) };
-        for i in start..matches.len() {
-            let found = matches[i];
-            let (block, position) = self.find(found.fingerprint)?.ok_or_else(|| {
-                let what = "the fingerprints of the first table and of another one";
-                Error::corrupt(self.tables[0].path(), 0, Damage::Mismatch { what })
-            })?;
-            let mut first = true;
-            ids.visit(block, position, |id| {
-                let id = Some(id);
-                if std::mem::take(&mut first) {
-                    matches[i].id = id;
-                } else {
-                    matches.push(Match { id, ..found });
-                }
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The first table whose probes find a fingerprint that differs from the query in these bits. Each match
-    /// is reported by this table alone.
-    #[inline]
-    fn finds_first(&self, difference: F) -> Option<usize> {
-        self.tables
-            .iter()
-            .position(|table| (difference & table.prefix_mask()).count_ones() <= table.header().plan.flips)
     }
 
     /// Block and position of a fingerprint in the first table, which is not permuted.

@@ -140,7 +140,8 @@ fn what_is_built_comes_back() {
     expected.sort();
     assert_eq!(entries, expected);
     let mut matches = Vec::new();
-    segment.query(fingerprint(7) ^ 1 << 40, 3, &mut matches).unwrap();
+    query(&[Arc::new(built.open().unwrap())], fingerprint(7) ^ 1 << 40, 3, |_, _, _| false, &mut matches)
+        .unwrap();
     matches.sort_by_key(|found| found.id);
     let expected = [1007, 1507].map(|id| Match { fingerprint: fingerprint(7), distance: 1, id: Some(id) });
     assert_eq!(matches, expected);
@@ -160,7 +161,7 @@ fn a_segment_without_ids_has_none() {
     assert!(!built.entry.has_ids && built.entry.files().iter().all(|name| !name.ends_with(".ids")));
     let segment = built.open().unwrap();
     let mut matches = Vec::new();
-    segment.query(fingerprint(7), 0, &mut matches).unwrap();
+    query(&[Arc::new(built.open().unwrap())], fingerprint(7), 0, |_, _, _| false, &mut matches).unwrap();
     assert_eq!(matches, [Match { fingerprint: fingerprint(7), distance: 0, id: None }]);
     assert_eq!((segment.stats().ids, segment.stats().id_bytes), (0, 0));
 }

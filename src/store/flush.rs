@@ -97,11 +97,13 @@ fn gone<F: Fingerprint>(
     deleted.filter(|id| !kept.contains(id)).collect()
 }
 
-/// Opens a segment that has just been written.
+/// Opens a segment that has just been written, with all that makes queries of it fast.
 pub(super) fn open<F: Fingerprint>(
     shared: &Shared<F>,
     distance: u32,
     entry: &SegmentEntry,
 ) -> Result<Arc<Segment<F>>> {
-    Segment::open(&*shared.options.fs, &shared.path, entry.clone(), distance).map(Arc::new)
+    let segment = Segment::open(&*shared.options.fs, &shared.path, entry.clone(), distance)?;
+    segment.make_filters()?;
+    Ok(Arc::new(segment))
 }

@@ -13,7 +13,7 @@ use crate::fs::{Disk, Fs};
 use crate::manifest::Manifest;
 use crate::memtable::Memtable;
 use crate::progress::{ProgressCallback, Steps};
-use crate::segment::{Match, Segment, Stats};
+use crate::segment::{self, Match, Segment, Stats};
 
 /// How often, and after which pauses, a log that is being written is read again.
 const SETTLING_TRIES: u32 = 10;
@@ -134,7 +134,10 @@ impl<F: Fingerprint> Snapshot<F> {
     pub(super) fn hides(&self, segment: usize, memtable: usize, fingerprint: F, id: Option<u64>) -> bool {
         let id = id.unwrap_or(0);
         self.view.segments[segment..].iter().any(|newer| newer.hides(fingerprint, id))
-            || self.memtables().skip(memtable).any(|(newer, version)| newer.hides(version, fingerprint, id))
+            || self.memtables().skip(memtable).any(|(newer, version)| {
+                // Most stores have none: no place of their table has to be waited for.
+                newer.has_tombstones() && newer.hides(version, fingerprint, id)
+            })
     }
 
     /// All stored fingerprints within `distance` bits of `fingerprint`, one match for each of their ids,
@@ -160,13 +163,10 @@ impl<F: Fingerprint> Snapshot<F> {
             let path = self.view.path.clone();
             return Err(Error::Distance { path, asked: distance, supported: self.distance() });
         }
-        for (i, segment) in self.view.segments.iter().enumerate() {
-            let start = matches.len();
-            if let Err(error) = segment.query(fingerprint, distance, matches) {
-                matches.clear();
-                return Err(error);
-            }
-            self.retain_visible(i + 1, 0, start, matches);
+        let is_hidden = |segment: usize, fingerprint, id| self.hides(segment + 1, 0, fingerprint, id);
+        if let Err(error) = segment::query(&self.view.segments, fingerprint, distance, is_hidden, matches) {
+            matches.clear();
+            return Err(error);
         }
         self.query_recent(fingerprint, distance, matches);
         matches.sort_unstable_by_key(|found| (found.distance, found.fingerprint, found.id));

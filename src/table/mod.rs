@@ -2,7 +2,9 @@
 
 mod block_index;
 mod blocks;
+mod filter;
 mod flips;
+mod group;
 mod header;
 mod neighbours;
 mod probe;
@@ -12,7 +14,7 @@ mod writer;
 
 pub use self::header::TableHeader;
 pub(crate) use self::header::check_span;
-pub(crate) use self::probe::probe;
+pub(crate) use self::probe::{Hit, probe};
 pub use self::reader::{BlockInfo, Table, TableScan};
 pub(crate) use self::writer::TableWriter;
 

@@ -4,6 +4,10 @@
 //! in the block. So all probes of a query go through these stages together, each asking for what the next one
 //! reads, and the waits overlap.
 
+use std::iter::Peekable;
+
+use super::filter::{Filter, Spots};
+use super::group::{FEW, Found, Group, ROOM};
 use super::reader::Table;
 use crate::codec::{BlockCodec, Near, Range, with_codec};
 use crate::error::Result;
@@ -11,55 +15,90 @@ use crate::fingerprint::Fingerprint;
 use crate::kernels::{self, Work};
 use crate::plan::{MAX_TABLES, TOGETHER, WIDE};
 
-/// Calls `visitor` with the number of a table and a permuted fingerprint for each stored fingerprint within
-/// `distance` that the probes of that table come across: at least those that its plan says, none twice.
+/// A stored fingerprint within the distance of a query, where it was come across.
+pub(crate) struct Hit<F> {
+    /// The number of the table, among those that were probed.
+    pub(crate) table: usize,
+    pub(crate) block: usize,
+    /// Its place in the block.
+    pub(crate) position: usize,
+    /// The fingerprint, permuted.
+    pub(crate) value: F,
+}
+
+/// Calls `visitor` with each stored fingerprint within `distance` that the probes of each table come across: at least those
+/// that its plan says, none twice in a table. The tables may be of any number of segments.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
-pub(crate) fn probe<F: Fingerprint>(
-    tables: &[Table<F>],
+pub(crate) fn probe<'a, F: Fingerprint>(
+    tables: impl Iterator<Item = &'a Table<F>> + Clone,
     query: F,
     distance: u32,
-    mut visitor: impl FnMut(usize, F),
+    mut visitor: impl FnMut(Hit<F>),
 ) -> Result<()> {
-    let mut done = 0;
-    // The tables of a segment have one codec; were it otherwise, each kind would be probed by itself.
-    while let Some(first) = tables.get(done) {
-        let visitor = |number: usize, value| visitor(done + number, value);
+    let (mut rest, mut done) = (tables.peekable(), 0);
+    // The tables of a store have one codec; were it otherwise, those of each kind that follow one another would be
+    // probed by themselves.
+    while let Some(first) = rest.peek().copied() {
+        let visitor = |hit: Hit<F>| visitor(Hit { table: done + hit.table, ..hit });
         done += with_codec!(&first.codec, codec => {
-            probe_alike(codec, &tables[done..], query, distance, visitor)
+            probe_alike((first, codec), &mut rest, query, distance, visitor)
         })?;
     }
     Ok(())
 }
 
-/// A table, and its codec as what it is.
-type Typed<'a, F, C> = (&'a Table<F>, &'a C);
+/// Tables of a plan or two.
+const FEW_TABLES: usize = 12;
 
-/// Probes the first tables, as many as have the kind of codec of the very first; returns how many these are.
-fn probe_alike<F: Fingerprint, C: BlockCodec<F>>(
-    first: &C,
-    tables: &[Table<F>],
+/// A table that is probed, its codec as what it is, and the query as the table has it.
+struct Typed<'a, F, C> {
+    table: &'a Table<F>,
+    codec: &'a C,
+    query: F,
+    /// What the table's filter is asked, if it has one.
+    filter: Option<(&'a Filter<F>, Spots)>,
+}
+
+impl<F: Copy, C> Clone for Typed<'_, F, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F: Copy, C> Copy for Typed<'_, F, C> {}
+
+/// Probes the next tables, as many as have the kind of codec of the very first, up to [`MAX_TABLES`]; returns how many
+/// these are.
+fn probe_alike<'a, F: Fingerprint, C: BlockCodec<F>>(
+    (table, codec): (&'a Table<F>, &'a C),
+    tables: &mut Peekable<impl Iterator<Item = &'a Table<F>> + Clone>,
     query: F,
     distance: u32,
-    visitor: impl FnMut(usize, F),
+    visitor: impl FnMut(Hit<F>),
 ) -> Result<usize> {
-    // Most plans have few tables: to fill the long list is a hundredth of a query.
+    // Most stores have few tables: to fill the long list is a hundredth of a query.
     let (mut few, mut many);
-    let typed = if tables.len() <= 8 {
-        few = [(&tables[0], first); 8];
+    let none = Typed { table, codec, query, filter: None };
+    let typed = if tables.clone().nth(FEW_TABLES).is_none() {
+        few = [none; FEW_TABLES];
         &mut few[..]
     } else {
-        many = [(&tables[0], first); MAX_TABLES];
+        many = [none; MAX_TABLES];
         &mut many[..]
     };
     let mut alike = 0;
-    for (place, table) in typed.iter_mut().zip(tables) {
+    for place in &mut *typed {
+        let Some(table) = tables.next_if(|table| C::of(&table.codec).is_some()) else { break };
         let Some(codec) = C::of(&table.codec) else { break };
-        *place = (table, codec);
+        let query = table.permute(query);
+        let filter = table.filter().map(|filter| (filter, filter.spots(query)));
+        filter.iter().for_each(|(filter, spots)| filter.prefetch(*spots));
+        *place = Typed { table, codec, query, filter };
         alike += 1;
     }
-    Search { tables: &typed[..alike], query, distance, visitor }.run()?;
+    Search { tables: &typed[..alike], distance, visitor }.run()?;
     Ok(alike)
 }
 
@@ -70,84 +109,30 @@ impl<F: Fingerprint> Table<F> {
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
     pub fn probe(&self, query: F, distance: u32, mut visitor: impl FnMut(F)) -> Result<()> {
-        probe(std::slice::from_ref(self), query, distance, |_, value| visitor(value))
+        probe(std::iter::once(self), query, distance, |hit| visitor(hit.value))
     }
-}
-
-/// For the probes of a group and for the further blocks of their ranges, of at most [`FEW`] each.
-const ROOM: usize = TOGETHER + 32;
-const FEW: usize = 4;
-
-/// Probes on their way through the stages, field by field: what one stage writes, the next reads as it is.
-#[derive(Clone, Copy)]
-struct Group<'a, F> {
-    len: usize,
-    table: [u8; ROOM],
-    /// How many of the first bits the range's fingerprints have in common.
-    shared: [u8; ROOM],
-    low: [F; ROOM],
-    block: [u32; ROOM],
-    bytes: [&'a [u8]; ROOM],
-    found: [Found; ROOM],
-}
-
-/// What is known of where the fingerprints of a range are.
-#[derive(Clone, Copy, PartialEq)]
-enum Found {
-    /// In this block, if there are any.
-    Block,
-    /// In more blocks than the group has room for.
-    Blocks,
-    /// From this place of the block on: the index of a [`Spot`](crate::codec::Spot).
-    Spot(u32),
-    /// There are none.
-    Nothing,
-}
-
-impl<F: Fingerprint> Group<'_, F> {
-    #[inline(always)]
-    fn range(&self, i: usize) -> Range<F> {
-        let low = self.low[i];
-        Range { low, high: low | !F::prefix_mask(u32::from(self.shared[i])) }
-    }
-
-    /// Adds probe `i` once more, for another block of its range.
-    #[inline(always)]
-    fn repeat(&mut self, i: usize, block: usize) {
-        let next = self.len % ROOM;
-        (self.table[next], self.shared[next], self.low[next]) = (self.table[i], self.shared[i], self.low[i]);
-        (self.block[next], self.found[next]) = (block as u32, Found::Block);
-        self.len += 1;
-    }
-
-    const EMPTY: Self = Group {
-        len: 0,
-        table: [0; ROOM],
-        shared: [0; ROOM],
-        low: [F::ZERO; ROOM],
-        block: [0; ROOM],
-        bytes: [&[]; ROOM],
-        found: [Found::Nothing; ROOM],
-    };
 }
 
 struct Search<'a, F, C, V> {
     tables: &'a [Typed<'a, F, C>],
-    query: F,
     distance: u32,
     visitor: V,
 }
 
-impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Search<'a, F, C, V> {
+impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Search<'a, F, C, V> {
     fn run(mut self) -> Result<()> {
         let mut group = Group::EMPTY;
-        for (number, &(table, _)) in self.tables.iter().enumerate() {
-            let (query, flips) = (table.permute(self.query), &table.flips);
+        for (number, &Typed { table, query, filter, .. }) in self.tables.iter().enumerate() {
+            let flips = &table.flips;
             let (distance, all) = (self.distance, self.distance >= table.header().plan.flips);
             let (wide, narrow) = flips.masks.split_at(flips.wide);
-            for (masks, shared) in [(wide, flips.bits), (narrow, table.header().plan.prefix_bits)] {
+            let ranges = [(wide, flips.bits, None), (narrow, table.header().plan.prefix_bits, filter)];
+            for (masks, shared, filter) in ranges {
                 let prefix = F::prefix_mask(shared);
                 for &mask in masks.iter().filter(|mask| all || mask.count_ones() <= distance) {
+                    if filter.is_some_and(|(filter, spots)| !filter.has(spots, mask)) {
+                        continue;
+                    }
                     let low = (query ^ mask) & prefix;
                     table.index.prefetch(low);
                     let i = group.len % ROOM;
@@ -167,10 +152,11 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Search<'a, F, C, 
         let tables = self.tables;
         kernels::dispatch(FindBlocks { tables, group });
         for i in 0..group.len.min(ROOM) {
-            tables[usize::from(group.table[i])].0.blocks.fetch(group.block[i] as usize);
+            tables[usize::from(group.table[i])].table.blocks.fetch(group.block[i] as usize);
         }
         for i in 0..group.len.min(ROOM) {
-            let ((table, codec), block) = (tables[usize::from(group.table[i])], group.block[i] as usize);
+            let (Typed { table, codec, .. }, block) =
+                (tables[usize::from(group.table[i])], group.block[i] as usize);
             // No block: all fingerprints of the table come before the range.
             group.bytes[i] = if block < table.blocks() { table.blocks.get(block)? } else { &[] };
             if C::AIMS && block < table.blocks() {
@@ -188,7 +174,7 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Search<'a, F, C, 
     /// with the query.
     #[inline(never)]
     fn compare_blocks(&mut self, number: usize, near: Near<F>, range: Range<F>, depth: u32) -> Result<()> {
-        let (table, _) = self.tables[number];
+        let table = self.tables[number].table;
         let from = table.index.find(range.low);
         let to = table.index.find(range.high);
         if to - from >= WIDE {
@@ -202,7 +188,7 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Search<'a, F, C, 
     /// Goes down bit by bit from the first `depth` bits of a range, where very many fingerprints share them, as
     /// long as the bits so far can belong to a neighbour: in effect a longer prefix, for crowded places only.
     fn split(&mut self, number: usize, near: Near<F>, range: Range<F>, depth: u32) -> Result<()> {
-        let (table, _) = self.tables[number];
+        let table = self.tables[number].table;
         let from = table.index.find(range.low);
         if depth == F::BITS || from == table.blocks() || table.index.last(from) >= range.high {
             return self.compare_blocks(number, near, range, depth);
@@ -233,7 +219,7 @@ impl<F: Fingerprint, C: BlockCodec<F>> Work for FindBlocks<'_, '_, F, C> {
     fn run(self) {
         let group = self.group;
         for i in 0..group.len.min(ROOM) {
-            let (table, _) = self.tables[usize::from(group.table[i])];
+            let table = self.tables[usize::from(group.table[i])].table;
             let index = &table.index;
             let (block, more) = match index.find_range(group.low[i], u32::from(group.shared[i])) {
                 Some(found) => found,
@@ -274,7 +260,8 @@ impl<F: Fingerprint, C: BlockCodec<F>> Work for Locate<'_, '_, F, C> {
     fn run(self) -> Result<()> {
         let group = self.group;
         for i in 0..group.len.min(ROOM) {
-            let ((table, codec), bytes) = (self.tables[usize::from(group.table[i])], group.bytes[i]);
+            let (Typed { table, codec, .. }, bytes) =
+                (self.tables[usize::from(group.table[i])], group.bytes[i]);
             let range = group.range(i);
             if group.found[i] == Found::Blocks {
                 continue;
@@ -305,34 +292,30 @@ struct Compare<'a, 'b, F, C, V> {
     group: &'a Group<'b, F>,
 }
 
-impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Work for Compare<'_, '_, F, C, V> {
+impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Work for Compare<'_, '_, F, C, V> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run(self) -> Result<()> {
         let (search, group) = (self.search, self.group);
         let distance = search.distance;
-        // The probes of a table follow one another: the query is permuted once for them.
-        let mut permuted = (usize::MAX, search.query);
         for i in 0..group.len.min(ROOM) {
             let found = group.found[i];
             if found == Found::Nothing {
                 continue;
             }
             let number = usize::from(group.table[i]);
-            let (table, codec) = search.tables[number];
-            if permuted.0 != number {
-                permuted = (number, table.permute(search.query));
-            }
-            let near = Near { query: permuted.1, distance };
+            let Typed { table, codec, query, .. } = search.tables[number];
+            let near = Near { query, distance };
             let range = group.range(i);
             let Found::Spot(spot) = found else {
                 search.compare_blocks(number, near, range, u32::from(group.shared[i]))?;
                 continue;
             };
-            let visitor = |_, value| (search.visitor)(number, value);
+            let block = group.block[i] as usize;
+            let visitor = |position, value| (search.visitor)(Hit { table: number, block, position, value });
             if let Err(damage) = codec.visit_from(group.bytes[i], spot, range, near, visitor) {
-                return Err(table.blocks.damaged(group.block[i] as usize, damage));
+                return Err(table.blocks.damaged(block, damage));
             }
         }
         Ok(())
@@ -348,15 +331,16 @@ struct CompareBlocks<'a, 'b, F, C, V> {
     blocks: std::ops::Range<usize>,
 }
 
-impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(usize, F)> Work for CompareBlocks<'_, '_, F, C, V> {
+impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Work for CompareBlocks<'_, '_, F, C, V> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run(self) -> Result<()> {
-        let (table, codec) = self.search.tables[self.number];
+        let (number, Typed { table, codec, .. }) = (self.number, self.search.tables[self.number]);
         for block in self.blocks {
             let (bytes, last) = (table.blocks.get(block)?, table.index.last(block));
-            let visitor = |_, value| (self.search.visitor)(self.number, value);
+            let visitor =
+                |position, value| (self.search.visitor)(Hit { table: number, block, position, value });
             let visited = match codec.locate(bytes, self.range, last) {
                 Ok(Some(spot)) => codec.visit_from(bytes, spot.index, self.range, self.near, visitor),
                 Ok(None) => Ok(()),

@@ -1,11 +1,13 @@
 //! Reading a table file.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::block_index::BlockIndex;
 use super::blocks::Blocks;
+use super::filter::Filter;
 use super::flips::Flips;
 use super::header::TableHeader;
 use crate::codec::{AnyCodec, BlockCodec, BlockHeader, Near, Range, with_codec};
@@ -26,6 +28,7 @@ pub struct Table<F> {
     /// The plan's prefix as a mask of the original fingerprint.
     prefix_mask: F,
     pub(super) flips: Flips<F>,
+    filter: OnceLock<Filter<F>>,
 }
 
 /// What stands in the header of a block.
@@ -100,7 +103,15 @@ impl<F: Fingerprint> Table<F> {
         let prefix_mask = header.plan.prefix_mask();
         let flips = Flips::new(&header);
         let blocks = Blocks::new(path, bytes, offset..index_offset, size, blocks as usize);
-        Ok(Table { header, codec, blocks, index: BlockIndex::new(last), prefix_mask, flips })
+        Ok(Table {
+            header,
+            codec,
+            blocks,
+            index: BlockIndex::new(last),
+            prefix_mask,
+            flips,
+            filter: OnceLock::new(),
+        })
     }
 
     /// What the table holds and how.
@@ -118,11 +129,37 @@ impl<F: Fingerprint> Table<F> {
         self.blocks.file().len() as u64
     }
 
-    /// Bytes in memory besides the map: block index, radix directory, which blocks are verified, and the
-    /// decoding table of the Huffman code, 32 KiB whatever the size of the table.
+    /// Bytes in memory besides the map: block index, radix directory, which blocks are verified, the filter if there is
+    /// one, and the decoding table of the Huffman code, 32 KiB whatever the size of the table.
     pub fn memory(&self) -> usize {
         let decoder = if self.header.codec.facts().has_code { Decoder::MEMORY } else { 0 };
-        self.index.memory() + self.blocks.memory() + decoder + self.flips.memory()
+        let filter = self.filter().map_or(0, Filter::memory);
+        self.index.memory() + self.blocks.memory() + decoder + self.flips.memory() + filter
+    }
+
+    /// What tells of most probes that they find nothing, once it has been made.
+    #[inline(always)]
+    pub(super) fn filter(&self) -> Option<&Filter<F>> {
+        self.filter.get()
+    }
+
+    /// Makes the table's filter, if it gains from one: reads all blocks, and takes a byte a fingerprint.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a block is damaged.
+    pub(crate) fn make_filter(&self) -> Result<()> {
+        if self.filter().is_some() {
+            return Ok(());
+        }
+        let plan = &self.header.plan;
+        let flipped = if plan.flips == 0 { 0 } else { self.flips.bits };
+        let Some(mut filter) = Filter::new(self.header.fingerprints, flipped, plan.prefix_bits) else {
+            return Ok(());
+        };
+        self.scan().try_for_each(|value| value.map(|value| filter.insert(value)))?;
+        // If another thread was faster, its filter is the same.
+        let _ = self.filter.set(filter);
+        Ok(())
     }
 
     /// The file's path.
@@ -133,6 +170,18 @@ impl<F: Fingerprint> Table<F> {
     /// The block that a permuted fingerprint would be in.
     pub(crate) fn block_of(&self, permuted: F) -> usize {
         self.index.find(permuted)
+    }
+
+    /// Asks for what [`Table::block_of`] reads.
+    #[inline]
+    pub(crate) fn prefetch_line(&self, permuted: F) {
+        self.index.prefetch(permuted);
+    }
+
+    /// Asks for the start of a block.
+    #[inline]
+    pub(crate) fn prefetch_block(&self, block: usize) {
+        self.blocks.prefetch_head(block);
     }
 
     #[inline(always)]
