@@ -124,6 +124,27 @@ mod tests {
         }
     }
 
+    /// Where queries are the load, a fanout of 2: two thirds of the segments, for twice the merges at most.
+    #[test]
+    fn a_small_fanout_keeps_fewer_segments() {
+        let on_average = |fanout| {
+            let (mut segments, mut sum) = (Vec::new(), 0);
+            for _ in 0..1024 {
+                segments.push(100_u64);
+                while let Some(range) = choose(&sizes(&segments), fanout) {
+                    let pairs = segments[range.clone()].iter().sum();
+                    segments.splice(range, [pairs]);
+                }
+                sum += segments.len();
+            }
+            sum as f64 / 1024.0
+        };
+        let ratio = on_average(2) / on_average(4);
+        assert!((0.6..0.75).contains(&ratio), "{ratio}");
+        let merged = |fanout| run((0..1024).map(|_| 100), fanout).1 - 1.0;
+        assert!(merged(2) <= 2.01 * merged(4), "{} and {}", merged(2), merged(4));
+    }
+
     /// Sizes from 1 to 2^20, as of calls that add little and much.
     #[test]
     fn sizes_of_all_kinds_stay_few() {

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench live -- 10000000` takes the number of fingerprints that are stored;
 //! `--parts=inserts,durable,if-new,memtable,latency,segments,open,recovery,writes` some parts of it. Stores go to the
-//! folder that TMPDIR names, and are removed.
+//! folder that TMPDIR names, and are removed. `--fanout=2` merges as is best where queries are the load.
 
 mod inserts;
 mod meanwhile;
@@ -60,6 +60,8 @@ fn main() -> Result<()> {
     }
     let parts = arguments.iter().find_map(|argument| argument.strip_prefix("--parts="));
     let parts = parts.unwrap_or("inserts,durable,if-new,memtable,latency,segments,open,recovery,writes");
+    let fanout = arguments.iter().find_map(|argument| argument.strip_prefix("--fanout="));
+    let fanout = fanout.map_or(Ok(StoreOptions::default().fanout), str::parse)?;
     let count: u64 = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(10_000_000);
     println!("{count} random fingerprints, k = {DISTANCE}, with ids");
     for part in parts.split(',') {
@@ -69,11 +71,11 @@ fn main() -> Result<()> {
             "durable" => inserts::durable()?,
             "if-new" => inserts::if_new(count)?,
             "memtable" => recent::queries()?,
-            "latency" => meanwhile::latency(count)?,
+            "latency" => meanwhile::latency(count, fanout)?,
             "segments" => meanwhile::segments(count)?,
             "open" => opening::open(count)?,
             "recovery" => opening::recovery()?,
-            "writes" => writes::amplification(count)?,
+            "writes" => writes::amplification(count, fanout)?,
             _ => return Err(format!("there is no part {part}").into()),
         }
     }

@@ -97,14 +97,14 @@ pub(crate) fn segments(count: u64) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn latency(count: u64) -> Result<()> {
+pub(crate) fn latency(count: u64, fanout: usize) -> Result<()> {
     head(count);
     for codec in both_codecs() {
         let folder = tempfile::tempdir()?;
         let store = loaded(
             &folder.path().join("store"),
             count,
-            StoreOptions { codec: Some(codec), ..StoreOptions::default() },
+            StoreOptions { codec: Some(codec), fanout, ..StoreOptions::default() },
         )?;
         store.snapshot().verify(|error| eprintln!("{error}"));
         let codec = codec.to_string();

@@ -8,25 +8,22 @@ use simstore::{Durability, Store, StoreOptions};
 
 use crate::{Result, both_codecs, stored};
 
-/// The default of [`Options::fanout`].
-const FANOUT: f64 = 4.0;
-
 /// Bytes of all files in a folder; files that go meanwhile count as nothing.
 fn bytes_in(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-pub(crate) fn amplification(count: u64) -> Result<()> {
+pub(crate) fn amplification(count: u64, fanout: usize) -> Result<()> {
     println!(
-        "| {count} inserted, batches of 1000 | s | flushes | merges | segments | log, bytes each | flushes | merges | compacted store, bytes each | segments written, of it | 1 + log_4(n / m) | all written, of it | at the end on disk, of it | at most, of it |"
+        "| {count} inserted, batches of 1000 | s | flushes | merges | segments | log, bytes each | flushes | merges | compacted store, bytes each | segments written, of it | 1 + log_{fanout}(n / m) | all written, of it | at the end on disk, of it | at most, of it |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for codec in both_codecs() {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("store");
-        let store =
-            Store::<u64>::open(&path, StoreOptions { codec: Some(codec), ..StoreOptions::default() })?;
+        let options = StoreOptions { codec: Some(codec), fanout, ..StoreOptions::default() };
+        let store = Store::<u64>::open(&path, options)?;
         let (done, most) = (AtomicBool::new(false), AtomicU64::new(0));
         let start = Instant::now();
         std::thread::scope(|scope| {
@@ -56,7 +53,7 @@ pub(crate) fn amplification(count: u64) -> Result<()> {
             each(written.compaction_bytes),
             compacted / count as f64,
             in_segments / compacted,
-            1.0 + (written.flushes as f64).log(FANOUT),
+            1.0 + (written.flushes as f64).log(fanout as f64),
             (in_segments + written.log_bytes as f64) / compacted,
             bytes / compacted,
             most.into_inner() as f64 / compacted,

@@ -91,7 +91,8 @@ pub struct Stats {
     pub mark_bytes: u64,
     /// Bytes of the note files.
     pub note_bytes: u64,
-    /// Bytes in memory besides the maps of the files: block indexes, which blocks are verified.
+    /// Bytes in memory besides the maps of the files: block indexes, which blocks are verified, and a byte or two for each
+    /// fingerprint and table of the segments that have filters.
     pub memory: u64,
 }
 

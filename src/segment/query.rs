@@ -57,9 +57,11 @@ fn find<F: Fingerprint>(segments: &[Arc<Segment<F>>], query: F, hit: &Hit<F>) ->
     is_first.then_some(Find { segment: number, fingerprint, place })
 }
 
-/// The most fingerprints of a segment that gets filters: a store has few segments so small, by what compaction leaves of
-/// them, and so takes little memory for them.
-const MOST_FILTERED: u64 = 1 << 22;
+/// The most fingerprints of a segment that gets filters when it is written. A store has few segments so small, by what
+/// compaction leaves of them: filters take less memory than memtables do.
+const MOST_FILTERED: u64 = 1 << 24;
+/// The same when it is asked: the query that makes them takes a few hundredths of a second.
+const MOST_FILTERED_LATE: u64 = 1 << 22;
 /// Making a filter takes as long, for each fingerprint, as it spares in one of so many queries.
 const SPARED: u64 = 1 << 7;
 
@@ -80,13 +82,16 @@ impl<F: Fingerprint> Segment<F> {
     /// have been worth it.
     #[inline]
     fn count_query(&self) {
-        if !self.filtered.load(Ordering::Relaxed) {
-            let before = self.queries.fetch_add(1, Ordering::Relaxed);
-            if before == self.entry.fingerprints / SPARED {
-                // Of damage whoever reads the block is told; the table has no filter then.
+        if self.filtered.load(Ordering::Relaxed) {
+            return;
+        }
+        let before = self.queries.fetch_add(1, Ordering::Relaxed);
+        if before == self.entry.fingerprints / SPARED {
+            // Of damage whoever reads the block is told; the table has no filter then.
+            if self.entry.fingerprints <= MOST_FILTERED_LATE {
                 let _ = self.make_filters();
-                self.filtered.store(true, Ordering::Relaxed);
             }
+            self.filtered.store(true, Ordering::Relaxed);
         }
     }
 

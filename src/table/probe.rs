@@ -129,14 +129,16 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Search<'a, F, C, V>
             let ranges = [(wide, flips.bits, None), (narrow, table.header().plan.prefix_bits, filter)];
             for (masks, shared, filter) in ranges {
                 let prefix = F::prefix_mask(shared);
-                for &mask in masks.iter().filter(|mask| all || mask.count_ones() <= distance) {
-                    if filter.is_some_and(|(filter, spots)| !filter.has(spots, mask)) {
+                let asked = masks.iter().enumerate().filter(|(_, mask)| all || mask.count_ones() <= distance);
+                for (i, &mask) in asked {
+                    if filter.is_some_and(|(filter, spots)| !filter.has(spots, i)) {
                         continue;
                     }
                     let low = (query ^ mask) & prefix;
                     table.index.prefetch(low);
-                    let i = group.len % ROOM;
-                    (group.table[i], group.shared[i], group.low[i]) = (number as u8, shared as u8, low);
+                    let next = group.len % ROOM;
+                    (group.table[next], group.shared[next], group.low[next]) =
+                        (number as u8, shared as u8, low);
                     group.len += 1;
                     if group.len == TOGETHER {
                         self.finish(&mut group)?;

@@ -153,7 +153,8 @@ impl<F: Fingerprint> Table<F> {
         }
         let plan = &self.header.plan;
         let flipped = if plan.flips == 0 { 0 } else { self.flips.bits };
-        let Some(mut filter) = Filter::new(self.header.fingerprints, flipped, plan.prefix_bits) else {
+        let masks = &self.flips.masks[self.flips.wide..];
+        let Some(mut filter) = Filter::new(self.header.fingerprints, flipped, plan.prefix_bits, masks) else {
             return Ok(());
         };
         self.scan().try_for_each(|value| value.map(|value| filter.insert(value)))?;
