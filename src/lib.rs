@@ -83,6 +83,7 @@ pub use crate::store::{Builder, Insertion, Snapshot, Store, Transaction};
 
 /// What is below a store: the files of its segments, and the bytes in them. For tools that look into stores.
 pub mod raw {
+    pub use crate::codec::Coding;
     pub use crate::map::Bytes;
     pub use crate::permutation::Permutation;
     pub use crate::segment::Segment;

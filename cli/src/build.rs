@@ -58,7 +58,8 @@ pub(crate) struct BuildArgs {
     /// Width of fingerprints
     #[arg(long, value_enum, default_value = "64")]
     bits: Bits,
-    /// How fingerprints are compressed: first-difference, gap or elias-fano
+    /// How fingerprints are compressed: first-difference, gap (smallest for random ones), elias-fano (fastest to query) or
+    /// all-differences (smallest where many are near one another)
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
     /// Which tables are kept: auto, or a name as listed by `simstore plan`
@@ -71,7 +72,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
     /// Fingerprints between restart points of the Huffman codecs, 1 to 256: 16 makes look-ups a third faster and
-    /// tables 2% larger [default: 64]
+    /// tables 2% larger [default: 64, of all-differences 32]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
     span: Option<u16>,
     /// Memory to build in, like 512M or 2G [default: a quarter of the machine's]

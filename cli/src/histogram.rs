@@ -21,6 +21,33 @@ pub(crate) fn draw(out: &mut impl Write, counts: &[u64]) -> io::Result<()> {
     Ok(())
 }
 
+/// Draws a line for each row, which has a label and a count for each head: their shares of all, and a bar of their sum, the
+/// longest over the whole width.
+pub(crate) fn draw_rows(
+    out: &mut impl Write,
+    label: &str,
+    heads: &[String],
+    rows: &[(u32, Vec<u64>)],
+) -> io::Result<()> {
+    let sum = |(_, counts): &(u32, Vec<u64>)| counts.iter().sum::<u64>();
+    let most = rows.iter().map(sum).max().unwrap_or(0);
+    if most == 0 {
+        return Ok(());
+    }
+    let all: u64 = rows.iter().map(sum).sum();
+    let heads: String = heads.iter().map(|head| format!(" {head:>6}")).collect();
+    writeln!(out, "  {label:>3}{heads}")?;
+    for row in rows {
+        let share = |&count: &u64| match count {
+            0 => format!(" {:>6}", "-"),
+            _ => format!(" {:>6.2}", count as f64 * 100.0 / all as f64),
+        };
+        let shares: String = row.1.iter().map(share).collect();
+        writeln!(out, "  {:>3}{shares} {}", row.0, bar(sum(row) as f64 / most as f64, COLUMNS))?;
+    }
+    Ok(())
+}
+
 /// A bar for a share from 0 to 1, which is as long as `columns` for 1.
 pub(crate) fn bar(share: f64, columns: usize) -> String {
     let eighths = (share * (columns * 8) as f64).round() as usize;
@@ -53,5 +80,19 @@ mod tests {
         assert_eq!(drawn.lines().count(), 3, "{drawn}");
         assert!(drawn.starts_with("    2  25.00% "), "{drawn}");
         draw(&mut Vec::new(), &[]).unwrap();
+    }
+
+    #[test]
+    fn rows_with_the_share_of_each_count() {
+        let mut drawn = Vec::new();
+        let heads = ["gap".to_owned(), "+0".to_owned()];
+        draw_rows(&mut drawn, "h", &heads, &[(9, vec![1, 2]), (8, vec![0, 0]), (7, vec![0, 1])]).unwrap();
+        let drawn = String::from_utf8(drawn).unwrap();
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert_eq!(lines[0], "    h    gap     +0");
+        assert_eq!(lines[1], format!("    9  25.00  50.00 {}", "█".repeat(50)));
+        assert_eq!(lines[2], "    8      -      - ");
+        assert!(lines[3].starts_with("    7      -  25.00 █"), "{drawn}");
+        draw_rows(&mut Vec::new(), "h", &heads, &[]).unwrap();
     }
 }

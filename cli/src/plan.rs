@@ -44,7 +44,7 @@ pub(crate) struct PlanArgs {
     /// Width of fingerprints
     #[arg(long, value_enum, default_value = "64")]
     bits: Bits,
-    /// How tables are coded: first-difference, gap or elias-fano
+    /// How tables are coded: first-difference, gap, elias-fano or all-differences, as of `simstore build`
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]

@@ -50,7 +50,7 @@ pub(crate) struct SynthArgs {
     /// The largest distance that the store can answer: at most 16
     #[arg(long, short, value_name = "K", default_value_t = 3)]
     distance: u32,
-    /// How fingerprints are compressed: first-difference, gap or elias-fano
+    /// How fingerprints are compressed: first-difference, gap, elias-fano or all-differences, as of `simstore build`
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
     /// Which tables are kept: auto, or a name as listed by `simstore plan`

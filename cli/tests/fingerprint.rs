@@ -61,7 +61,7 @@ fn plans() {
     let table = folder.run(&["plan", "--count", "1_000_000", "-d", "32", "--bits", "128"]).ok();
     assert!(table.starts_with("1,000,000 fingerprints of 128 bits, distance 32"), "{table}");
     for medium in ["memory", "ssd", "disk"] {
-        for codec in ["first-difference", "gap", "elias-fano"] {
+        for codec in ["first-difference", "gap", "elias-fano", "all-differences"] {
             folder.run(&["plan", "--count", "1", "--medium", medium, "--codec", codec]).ok();
         }
     }
@@ -88,7 +88,13 @@ fn compression_of_random_fingerprints() {
     let over = |method: &str| bits(method) - bits("floor (random)");
     assert!((0.0..0.15).contains(&over("Rice-coded gaps")), "{}", over("Rice-coded gaps"));
     assert!((0.3..0.7).contains(&over("Elias-Fano")), "{}", over("Elias-Fano"));
-    for method in ["simstore gap", "simstore first-difference", "simstore elias-fano", "zstd -3"] {
+    for method in [
+        "simstore gap",
+        "simstore first-difference",
+        "simstore elias-fano",
+        "simstore all-differences",
+        "zstd -3",
+    ] {
         assert!(bits(method) > bits("floor (random)") && bits(method) < 66.0, "{method}");
     }
     assert_eq!(bits("raw"), 64.0);

@@ -57,6 +57,84 @@ fn inspect() {
 }
 
 #[test]
+fn inspect_shows_how_all_differences_codes() {
+    let folder = with_store(&["--plan", "paper-4", "--codec", "all-differences"]);
+    let table = &folder.run(&["inspect", "store", "--table", "1", "--json"]).json()[0];
+    assert_eq!((&table["codec"], &table["span"]), (&json!("all-differences"), &json!(32)));
+    // What the blocks say of each fingerprint, counted.
+    let (mut counted, mut coded, mut restarts) = (std::collections::BTreeMap::new(), 0, 0);
+    for block in 0..table["blocks"].as_u64().unwrap() {
+        let args = ["inspect", "store", "--table", "1", "--block", &block.to_string()];
+        let shown = folder.run(&args).ok();
+        let block = &folder.run(&[&args[..], &["--json"]].concat()).json()[0];
+        let values = block["values"].as_array().unwrap();
+        let lines = shown.lines().skip_while(|line| !line.ends_with("coded")).skip(1);
+        let of = |i: usize| u64::from_str_radix(values[i]["permuted"].as_str().unwrap(), 16).unwrap();
+        for ((i, value), line) in values.iter().enumerate().zip(lines) {
+            assert_eq!(value["coded"].is_null(), i % 32 == 0, "{line}");
+            if value["coded"].is_null() {
+                assert!(line.ends_with("  restart point"), "{line}");
+                restarts += 1;
+                continue;
+            }
+            let [h, back] = ["h", "back"].map(|field| value["coded"][field].as_u64().unwrap());
+            let other = of(i - 1 - back as usize);
+            let (difference, expected) = match value["coded"]["differing"].as_u64() {
+                None => (of(i) - other, format!("  gap {h}")),
+                Some(0) => (of(i) ^ other, format!("  differs in {h}")),
+                Some(more) => (of(i) ^ other, format!("  differs in {h} and {more} more")),
+            };
+            assert_eq!(u64::from(difference.ilog2()), h, "{line}");
+            if let Some(more) = value["coded"]["differing"].as_u64() {
+                assert_eq!(u64::from(difference.count_ones()), 1 + more, "{line}");
+            }
+            let back_told = if back > 0 { format!("{expected}, {back} back") } else { expected };
+            assert!(line.ends_with(&back_told), "{line}");
+            let symbol = (h, value["coded"]["differing"].as_u64(), back > 0);
+            *counted.entry(symbol).or_insert(0_u64) += 1;
+            coded += 1;
+        }
+    }
+    assert_eq!(table["fingerprints"], coded + restarts);
+    let symbols = table["symbols"].as_array().unwrap().iter().map(|symbol| {
+        let [h, count] = ["h", "count"].map(|field| symbol[field].as_u64().unwrap());
+        ((h, symbol["differing"].as_u64(), symbol["earlier"].as_bool().unwrap()), count)
+    });
+    assert!(symbols.eq(counted.iter().map(|(&symbol, &count)| (symbol, count))));
+    let share = |is: &dyn Fn(Option<u64>, bool) -> bool| {
+        let of = counted.iter().filter(|&(&(_, differing, earlier), _)| is(differing, earlier));
+        format!("{:.2}%", of.map(|(_, count)| count).sum::<u64>() as f64 * 100.0 / f64::from(coded))
+    };
+    let expected = format!(
+        "  coded by the bits that differ from the one before {}, from an earlier one {}, as a gap {}\n",
+        share(&|differing, earlier| differing.is_some() && !earlier),
+        share(&|_, earlier| earlier),
+        share(&|differing, _| differing.is_none())
+    );
+    assert!(counted.keys().any(|&(_, _, earlier)| earlier) && counted.keys().any(|key| key.1.is_none()));
+    let shown = folder.run(&["inspect", "store", "--table", "1"]).ok();
+    assert!(shown.ends_with(&expected) && shown.contains("\n    h    gap     +0 "), "{shown}");
+    // One line for each h from the highest to the lowest.
+    let highest = counted.keys().next_back().unwrap().0;
+    let drawn = shown.lines().skip_while(|line| !line.starts_with("    h")).count() - 2;
+    assert_eq!(drawn as u64, highest - counted.keys().next().unwrap().0 + 1, "{shown}");
+    assert!(shown.contains(&format!("\n  {highest:>3} ")), "{shown}");
+    assert!(folder.run(&["inspect", "store"]).ok().ends_with("%\n"));
+
+    // The others count what they always did, and elias-fano has no symbols.
+    for (codec, has_symbols) in [("first-difference", true), ("gap", true), ("elias-fano", false)] {
+        folder.run(&["build", "store", "a.hex", "--codec", codec, "--force"]).ok();
+        let table = &folder.run(&["inspect", "store", "--table", "0", "--json"]).json()[0];
+        let symbols = table["symbols"].as_array().unwrap();
+        assert_eq!(symbols.is_empty(), !has_symbols, "{codec}");
+        assert!(symbols.iter().all(|symbol| symbol["differing"].is_null() && symbol["earlier"] == false));
+    }
+    folder.write("one.hex", "0000000000000001\n");
+    folder.run(&["build", "store", "one.hex", "--codec", "all-differences", "--force"]).ok();
+    assert!(folder.run(&["inspect", "store", "--table", "0"]).ok().contains("as a gap 0.00%"));
+}
+
+#[test]
 fn one_is_no_plural() {
     let folder = Folder::new();
     folder.write("a.tsv", "0000000000000001\t7\n");

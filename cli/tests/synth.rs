@@ -5,7 +5,7 @@ use crate::Folder;
 #[test]
 fn a_store_like_any_other() {
     let folder = Folder::new();
-    for codec in ["first-difference", "gap", "elias-fano"] {
+    for codec in ["first-difference", "gap", "elias-fano", "all-differences"] {
         let args = ["synth", "store", "--count", "100k", "--codec", codec, "--force", "--json"];
         let summary = folder.run(&args).json();
         assert_eq!(summary[0]["fingerprints"], 100_000);

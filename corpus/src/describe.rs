@@ -13,10 +13,12 @@
 //! # Ok::<(), simstore::Error>(())
 //! ```
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 use simstore::plan::floor_bits_per_fingerprint;
-use simstore::raw::{Segment, Table};
-use simstore::{Fingerprint, Snapshot};
+use simstore::raw::{Coding, Segment, Table};
+use simstore::{Fingerprint, Result, Snapshot};
 
 /// The figures of a store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -159,6 +161,37 @@ pub struct TableDescription {
     /// [Where neighbours differ](Table::differing_bits), if that was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Vec<u64>>,
+    /// [How often each symbol stands in the blocks](count_symbols), if that was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbols: Option<Vec<SymbolCount>>,
+}
+
+/// How often a symbol stands in the blocks of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SymbolCount {
+    /// What the symbol names is a bit worth 2^h: see [`Coding::h`].
+    pub h: u32,
+    /// How many bits below that one differ and are coded by their positions; `None` where all bits below are in the tail.
+    pub differing: Option<u32>,
+    /// Whether fingerprints are coded from one before their predecessor.
+    pub earlier: bool,
+    /// How many fingerprints are coded so.
+    pub count: u64,
+}
+
+/// How often each symbol stands in every `step`-th block, from the first: those that do, by what they say.
+///
+/// # Errors
+/// Those of [`Table::codings`].
+pub fn count_symbols<F: Fingerprint>(table: &Table<F>, step: usize) -> Result<Vec<SymbolCount>> {
+    let mut counts = BTreeMap::new();
+    for block in (0..table.blocks()).step_by(step.max(1)) {
+        for Coding { h, differing, back } in table.codings(block)?.into_iter().flatten() {
+            *counts.entry((h, differing, back > 0)).or_insert(0) += 1;
+        }
+    }
+    let counts = counts.into_iter();
+    Ok(counts.map(|((h, differing, earlier), count)| SymbolCount { h, differing, earlier, count }).collect())
 }
 
 /// A figure for people: three decimals are more than anything measured is good for.
@@ -251,5 +284,6 @@ pub fn describe_table<F: Fingerprint>(
         memory: table.memory(),
         permutation: header.plan.permutation.sources().to_vec(),
         histogram: None,
+        symbols: None,
     }
 }

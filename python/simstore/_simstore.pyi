@@ -66,7 +66,7 @@ type _Path = str | PathLike[str]
 type _Fingerprints = Iterable[int | None] | NDArray[Any] | _ArrowArray | _ArrowStream
 type _Ids = Iterable[int] | NDArray[Any] | _ArrowArray | _ArrowStream
 type _Bits = Literal[64, 128]
-type _Codec = Literal["first-difference", "gap", "elias-fano"]
+type _Codec = Literal["first-difference", "gap", "elias-fano", "all-differences"]
 type _Progress = Callable[[Progress], object] | bool
 type _Resource = tuple[str, str]
 

@@ -33,8 +33,9 @@ const ROWS: usize = 1 << 14;
 ///     The largest distance that queries will ask for, in bits.
 /// bits : {64, 128}, optional
 ///     Width of the fingerprints: that of ``profile``, or 64.
-/// codec : {"first-difference", "gap", "elias-fano"}, optional
-///     How fingerprints are compressed: "first-difference" by default. "gap" is smallest, "elias-fano" fastest to query.
+/// codec : {"first-difference", "gap", "elias-fano", "all-differences"}, optional
+///     How fingerprints are compressed: "first-difference" by default. "elias-fano" is fastest
+///     to query; "gap" is smallest for random fingerprints, "all-differences" where many are near one another.
 /// plan : str, optional
 ///     Which tables are kept, as ``simstore plan`` lists them; "auto" by default.
 /// profile : Profile or str, optional

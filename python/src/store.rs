@@ -46,8 +46,9 @@ const WAITED: Duration = Duration::from_millis(50);
 ///     Width of the fingerprints: that of ``profile``, or 64, for a new store.
 /// create : bool
 ///     Whether a store is made where there is none; FileNotFoundError otherwise.
-/// codec : {"first-difference", "gap", "elias-fano"}, optional
-///     How fingerprints are compressed: "first-difference" for a new store. "gap" is smallest, "elias-fano" fastest to query.
+/// codec : {"first-difference", "gap", "elias-fano", "all-differences"}, optional
+///     How fingerprints are compressed: "first-difference" for a new store. "elias-fano" is fastest
+///     to query; "gap" is smallest for random fingerprints, "all-differences" where many are near one another.
 /// plan : str, optional
 ///     Which tables are kept, as ``simstore plan`` lists them; "auto" for a new store.
 /// durability : {"os", "group", "sync"}

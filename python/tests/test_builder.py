@@ -28,7 +28,7 @@ def read(path):
 
 
 @pytest.mark.parametrize("bits", plain.WIDTHS)
-@pytest.mark.parametrize("codec", ["first-difference", "gap", "elias-fano"])
+@pytest.mark.parametrize("codec", ["first-difference", "gap", "elias-fano", "all-differences"])
 def test_others_read_what_python_has_written(tmp_path, bits, codec):
     values = plain.random_fingerprints(400, bits)
     names = [f"文档 {at}" if at % 3 else None for at in range(len(values))]

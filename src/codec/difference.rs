@@ -4,11 +4,12 @@
 //! backward from its end. The code words of a span are decoded first, several to a table look-up; then all its
 //! tails' places are known, and reading them is independent of one another.
 
+use std::iter;
 use std::marker::PhantomData;
 
 use super::spans::{Directory, Spans};
 use super::symbols::Counts;
-use super::{BlockCodec, Choice, CodecKind, Costs, Facts, Fit, Near, Range, Spot};
+use super::{BlockCodec, Choice, CodecKind, Coding, Costs, Facts, Fit, Near, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
@@ -242,6 +243,13 @@ where
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
         let write = |span: &[F], block: &mut [u8], bits| self.write_span(span, block, bits);
         self.spans.check(block, fingerprints, |span| self.data_bits(span), write)
+    }
+
+    fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
+        // There is one way to code a fingerprint.
+        let coding = |pair: &[F]| Some(Coding { h: S::symbol(pair[0], pair[1]), differing: None, back: 0 });
+        let span = |span| iter::once(None).chain(<[F]>::windows(span, 2).map(coding));
+        Ok(fingerprints.chunks(self.spans.span).flat_map(span).collect())
     }
 
     #[inline(always)]

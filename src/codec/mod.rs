@@ -21,6 +21,7 @@ use byteorder::{ByteOrder, LittleEndian};
 use self::all_differences::AllDifferences;
 use self::difference::{Difference, FirstDifference, Gap};
 use self::elias_fano::EliasFano;
+pub use self::symbols::Coding;
 use self::symbols::Counts;
 pub(crate) use self::symbols::SymbolCounts;
 use crate::error::{Damage, Error};
@@ -246,6 +247,12 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Choice {
     /// decoded to.
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage>;
 
+    /// How each of a block's fingerprints is coded, `None` where no symbol stands for it: in a codec without a code, for
+    /// all. `fingerprints` are as for [`BlockCodec::check`].
+    fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
+        Ok(vec![None; fingerprints.len()])
+    }
+
     /// Appends the block's fingerprints to `fingerprints`, in order.
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage>;
 
@@ -308,7 +315,7 @@ impl<F: Fingerprint> Near<F> {
 pub(crate) struct BlockHeader<F> {
     /// Number of fingerprints, at least 1.
     pub(crate) count: usize,
-    /// `first-difference`, `gap`: width of a restart value; `elias-fano`: width of the lower bits.
+    /// `elias-fano`: width of the lower bits; the others: width of a restart value.
     pub(crate) width: u32,
     pub(crate) first: F,
 }

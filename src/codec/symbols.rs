@@ -7,6 +7,20 @@ use crate::huffman::Code;
 /// The most fingerprints before one that its symbol may depend on.
 pub(super) const WINDOW: usize = 16;
 
+/// How one fingerprint is coded in its block: what its symbol says, and which one before it it follows from
+/// (`format-spec/table.md`, "Blocks").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Coding {
+    /// 2^h is what the bit that the symbol names is worth: the first one that differs, or where a gap is coded the top bit of
+    /// the difference.
+    pub h: u32,
+    /// In [`Codec::AllDifferences`], how many bits below that one differ, all of which are coded by their positions; `None`
+    /// for a gap. In other codecs `None`: the tail is all the bits below.
+    pub differing: Option<u32>,
+    /// How many places before its predecessor is the fingerprint that it is coded from.
+    pub back: u32,
+}
+
 /// How often each symbol occurs between the fingerprints of a table.
 ///
 /// Fingerprints come in strictly ascending order, permuted.

@@ -69,6 +69,7 @@ fn round_trip<F: Fingerprint>(
         codec.decode(&block, &mut decoded).unwrap();
         assert_eq!(decoded, here);
         codec.check(&block, here).unwrap();
+        check_codings(here, &codec.codings(&block, here).unwrap());
         let bounds = ranges.iter().copied().chain(here.iter().map(|&x| (x, x))).chain([(F::ZERO, F::MAX)]);
         for (low, high) in bounds {
             let mut visited = Vec::new();
@@ -79,6 +80,25 @@ fn round_trip<F: Fingerprint>(
             assert_eq!(visited, expected, "{low:x?} to {high:x?}");
         }
         rest = after;
+    }
+}
+
+/// What is said of how fingerprints are coded is true of them.
+fn check_codings<F: Fingerprint>(fingerprints: &[F], codings: &[Option<Coding>]) {
+    assert_eq!(codings.len(), fingerprints.len());
+    for (i, coding) in codings.iter().enumerate() {
+        let Some(Coding { h, differing, back }) = *coding else { continue };
+        let (other, top) = (fingerprints[i - 1 - back as usize], F::BITS - 1 - h);
+        let (xor, minus) = (fingerprints[i] ^ other, fingerprints[i].wrapping_sub(other));
+        match differing {
+            Some(differing) => assert_eq!((xor.leading_zeros(), xor.count_ones() - 1), (top, differing)),
+            None => {
+                assert!(
+                    back == 0 && [xor.leading_zeros(), minus.leading_zeros()].contains(&top),
+                    "{coding:?}"
+                )
+            }
+        }
     }
 }
 

@@ -1,8 +1,8 @@
-//! How neighbours in a table differ, to look into a store: what the Huffman codes are for.
+//! How neighbours in a table differ, and how they are coded, to look into a store: what the Huffman codes are for.
 
 use super::reader::Table;
-use crate::codec::Codec;
-use crate::error::Result;
+use crate::codec::{BlockCodec, Codec, Coding, with_codec};
+use crate::error::{Damage, Result};
 use crate::fingerprint::Fingerprint;
 
 impl<F: Fingerprint> Table<F> {
@@ -34,5 +34,22 @@ impl<F: Fingerprint> Table<F> {
             }
         }
         Ok(counts)
+    }
+
+    /// How each fingerprint of a block is coded there, in order; `None` for restart points, and for all in a codec without
+    /// symbols.
+    ///
+    /// # Errors
+    /// Those of [`Table::decode_block`]; [`Error::Corrupt`](crate::Error::Corrupt) also where fingerprints do not ascend, or
+    /// one of [`Codec::AllDifferences`] is coded as no writer may.
+    pub fn codings(&self, block: usize) -> Result<Vec<Option<Coding>>> {
+        let mut fingerprints = Vec::new();
+        self.decode_block(block, &mut fingerprints)?;
+        let bytes = self.blocks.get(block)?;
+        let codings = match fingerprints.is_sorted_by(|a, b| a < b) {
+            true => with_codec!(&self.codec, codec => codec.codings(bytes, &fingerprints)),
+            false => Err(Damage::Order { what: "the fingerprints of a block" }),
+        };
+        codings.map_err(|damage| self.blocks.damaged(block, damage))
     }
 }

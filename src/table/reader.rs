@@ -40,7 +40,7 @@ pub struct BlockInfo<F> {
     pub len: usize,
     /// Number of fingerprints.
     pub fingerprints: usize,
-    /// `first-difference`, `gap`: bits of a restart point; `elias-fano`: lower bits of each fingerprint.
+    /// `elias-fano`: lower bits of each fingerprint; the others: bits of a restart point.
     pub width: u32,
     /// First fingerprint, permuted.
     pub first: F,

@@ -237,3 +237,49 @@ fn neighbours_differ_where_the_codec_looks() {
         assert_eq!(counts[60..], expected, "{codec}");
     }
 }
+
+#[test]
+fn codings_are_told_as_they_stand_in_the_blocks() {
+    let plan = TablePlan { permutation: Permutation::identity(), prefix_bits: 0, flips: 0 };
+    // Families whose members differ in one to three bits below 2^40, far from one another; spans end within them.
+    let members = [0_u64, 1 << 3, 1 << 20, 1 << 20 | 1 << 3, 1 << 33, 1 << 33 | 1 << 20 | 1 << 3];
+    let fingerprints: Vec<u64> =
+        (1..200).flat_map(|family| members.map(|member| family << 44 | member)).collect();
+    let span = 16;
+    for codec in Codec::ALL {
+        let table = open::<u64>(&write(&fingerprints, &plan, codec, 1024, span)).unwrap();
+        let (mut coded, mut near, mut earlier, mut at) = (0, 0, 0, 0);
+        for block in 0..table.blocks() {
+            let mut decoded = Vec::new();
+            table.decode_block(block, &mut decoded).unwrap();
+            let codings = table.codings(block).unwrap();
+            assert_eq!(codings.len(), decoded.len());
+            for (i, coding) in codings.iter().enumerate() {
+                let restarts = codec == Codec::EliasFano || i % usize::from(span) == 0;
+                assert_eq!(coding.is_none(), restarts, "{codec} {block} {i}");
+                let Some(coding) = coding else { continue };
+                coded += 1;
+                near += u32::from(coding.differing.is_some());
+                earlier += u32::from(coding.back > 0);
+                let other = fingerprints[at + i - 1 - coding.back as usize];
+                let difference = match (codec, coding.differing) {
+                    (Codec::Gap, _) | (Codec::AllDifferences, None) => decoded[i] - other,
+                    _ => decoded[i] ^ other,
+                };
+                assert_eq!(coding.h, difference.ilog2(), "{codec} {block} {i}");
+                let below = difference.count_ones() - 1;
+                assert!(coding.differing.is_none_or(|differing| differing == below), "{codec} {block} {i}");
+            }
+            at += decoded.len();
+        }
+        assert_eq!(at, fingerprints.len());
+        // Of six members, five are near others, and from some of the earlier ones they differ in the fewest bits.
+        let is_all_differences = codec == Codec::AllDifferences;
+        assert_eq!(
+            (near > coded / 2, earlier > coded / 10),
+            (is_all_differences, is_all_differences),
+            "{codec}"
+        );
+        assert!(table.codings(table.blocks()).is_err());
+    }
+}

@@ -109,7 +109,7 @@ pub(crate) struct AddArgs {
     /// Width of fingerprints of a new store [default: 64]
     #[arg(long, value_enum)]
     bits: Option<Bits>,
-    /// How fingerprints are compressed [default: first-difference for a new store]
+    /// How fingerprints are compressed, as of `simstore build` [default: first-difference for a new store]
     #[arg(long)]
     codec: Option<Codec>,
     /// Which tables segments get [default: auto for a new store]

@@ -6,7 +6,7 @@ use clap::Args;
 use simstore::plan::floor_bits_per_fingerprint;
 use simstore::raw::Table;
 use simstore::{Fingerprint, Snapshot};
-use simstore_corpus::describe::{TableDescription, describe_store, describe_table};
+use simstore_corpus::describe::{TableDescription, count_symbols, describe_store, describe_table};
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
@@ -43,17 +43,26 @@ Of a table:
   codec, fingerprints, block_size, span, blocks  how it is coded
   bytes, bits_per_fingerprint, floor_bits_per_fingerprint, memory  as above, of this table
   permutation                 bits of the original fingerprint, in the table's order
-  histogram                   only with --table: fingerprints with each symbol, from 0
+  histogram                   only with --table: fingerprints whose first differing bit is each, from 0
+  symbols                     only with --table: an object for each symbol in the blocks: h, differing, earlier,
+                              count (fingerprints that are coded so); restart points and elias-fano have none
 Of a block, with --block:
   segment, table, block       which one, from 0
   offset, bytes               where it stands in its file, and its size
   fingerprints                their number
   width                       bits of a restart point; elias-fano: lower bits of each
   first, last                 fingerprints, permuted
-  values                      an object for each fingerprint: permuted, original
+  values                      an object for each fingerprint: permuted, original, coded (h, differing, back; null
+                              for a restart point, and in elias-fano)
 
-A symbol is the position of the first bit in which a fingerprint differs from the one before; for the codec gap \
-the position of the top bit of the difference.
+The first differing bit is that of a fingerprint and the one before, counted from 0, the most significant; for the \
+codec gap it is the top bit of the difference.
+
+In the blocks a symbol says h: the bit in question is worth 2^h, so that for 64 bits h is 63 minus its position. The \
+bits below stand in the tail, and differing is null. In all-differences that is a gap (the top bit of the difference to \
+the one before is worth 2^h); else differing is in how many bits below the first, 0 to 5, the fingerprint differs from \
+the one before or, if earlier, from one that is back (1 to 15) places further back. Its histogram is drawn of these: a \
+line for each h, with the percentage of gaps and of each number of differing bits.
 
 Examples:
   simstore inspect en.simstore
@@ -96,8 +105,9 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
             }
             None if args.json => {
                 let histogram = Some(table.differing_bits(1)?);
+                let symbols = Some(count_symbols(table, 1)?);
                 let described = describe_table(segment, table, [args.segment, number]);
-                output.json(&TableDescription { histogram, ..described })?;
+                output.json(&TableDescription { histogram, symbols, ..described })?;
             }
             None => table::print_table(&mut output, segment, table, number)?,
         }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 use simstore::plan::{TablePlan, floor_bits_per_fingerprint};
-use simstore::raw::{BlockInfo, Segment, Table};
+use simstore::raw::{BlockInfo, Coding, Segment, Table};
 use simstore::{Codec, Fingerprint, Snapshot};
+use simstore_corpus::describe::{SymbolCount, count_symbols};
 
 use crate::failure::{Failure, Outcome};
 use crate::histogram;
@@ -32,6 +33,14 @@ struct BlockObject {
 struct ValueObject {
     permuted: String,
     original: String,
+    coded: Option<CodedObject>,
+}
+
+#[derive(Serialize)]
+struct CodedObject {
+    h: u32,
+    differing: Option<u32>,
+    back: u32,
 }
 
 /// A segment by its number from 0.
@@ -50,21 +59,58 @@ pub(crate) fn table_of<F: Fingerprint>(segment: &Segment<F>, table: usize) -> Ou
     })
 }
 
-/// Draws how often each symbol comes.
+/// Draws how often each symbol comes: of `all-differences` those that stand in the blocks, of others where neighbours differ.
 pub(crate) fn print_histogram<F: Fingerprint>(
     output: &mut Output,
     table: &Table<F>,
     number: usize,
 ) -> Outcome {
     let step = table.blocks().div_ceil(SAMPLED_BLOCKS).max(1);
-    let counts = table.differing_bits(step)?;
+    let of = if step == 1 { String::new() } else { format!(", from every {}th block", grouped(step as u64)) };
     let what = match table.header().codec {
+        Codec::AllDifferences => return print_symbols(output, &count_symbols(table, step)?, number, &of),
         Codec::Gap => "top bit of the gap to the fingerprint before",
         _ => "first bit that differs from the fingerprint before",
     };
-    let of = if step == 1 { String::new() } else { format!(", from every {}th block", grouped(step as u64)) };
+    let counts = table.differing_bits(step)?;
     output.line(format_args!("table {number}, {what}{of}"))?;
     output.draw(|mut out| histogram::draw(&mut out, &counts))
+}
+
+/// Draws a line for each h, with the share of gaps and of each number of differing bits.
+fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, of: &str) -> Outcome {
+    let column = |symbol: &SymbolCount| symbol.differing.map_or(0, |differing| 1 + differing as usize);
+    let columns = symbols.iter().map(column).max().unwrap_or(0) + 1;
+    let mut heads = vec!["gap".to_owned()];
+    heads.extend((0..columns - 1).map(|differing| format!("+{differing}")));
+    let of_h = |h: u32| {
+        let mut counts = vec![0; columns];
+        symbols
+            .iter()
+            .filter(|symbol| symbol.h == h)
+            .for_each(|symbol| counts[column(symbol)] += symbol.count);
+        (h, counts)
+    };
+    // Ascending by h, as they were counted.
+    let (low, high) =
+        (symbols.first().map_or(1, |symbol| symbol.h), symbols.last().map_or(0, |symbol| symbol.h));
+    let rows: Vec<_> = (low..=high).rev().map(of_h).collect();
+    output.line(format_args!(
+        "table {number}, gaps whose top bit is worth 2^h, and bits that differ beside the first, worth 2^h, in %{of}"
+    ))?;
+    output.draw(|mut out| histogram::draw_rows(&mut out, "h", &heads, &rows))?;
+    let share = |is: &dyn Fn(&SymbolCount) -> bool| {
+        let count = |is: &dyn Fn(&SymbolCount) -> bool| -> u64 {
+            symbols.iter().filter(|&symbol| is(symbol)).map(|symbol| symbol.count).sum()
+        };
+        count(is) as f64 * 100.0 / count(&|_| true).max(1) as f64
+    };
+    output.line(format_args!(
+        "  coded by the bits that differ from the one before {:.2}%, from an earlier one {:.2}%, as a gap {:.2}%",
+        share(&|symbol| symbol.differing.is_some() && !symbol.earlier),
+        share(&|symbol| symbol.earlier),
+        share(&|symbol| symbol.differing.is_none())
+    ))
 }
 
 /// Prints what is told of a table, and the histogram of its symbols.
@@ -120,9 +166,11 @@ pub(crate) fn print_block<F: Fingerprint>(
     let mut decoded = Vec::new();
     table.decode_block(block, &mut decoded)?;
     let permutation = &table.header().plan.permutation;
-    let values = decoded.iter().map(|&permuted| ValueObject {
+    let codings = table.codings(block)?;
+    let values = decoded.iter().zip(&codings).map(|(&permuted, coding)| ValueObject {
         permuted: permuted.to_hex(),
         original: permutation.invert(permuted).to_hex(),
+        coded: coding.map(|Coding { h, differing, back }| CodedObject { h, differing, back }),
     });
     if json {
         return output.json(&BlockObject {
@@ -148,16 +196,32 @@ pub(crate) fn print_block<F: Fingerprint>(
     output.line(format_args!("  {fingerprints}, {} {width}", info.width))?;
     output.line(format_args!("  first {}, last {}, permuted", info.first.to_hex(), info.last.to_hex()))?;
     let digits = F::BYTES * 2;
-    output.line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  symbol", "", "permuted", "original"))?;
+    let is_all_differences = table.header().codec == Codec::AllDifferences;
+    let head = if is_all_differences { "coded" } else { "symbol" };
+    output.line(format_args!("  {:>5}  {:<digits$}  {:<digits$}  {head}", "", "permuted", "original"))?;
     let mut previous: Option<F> = None;
     for ((at, value), &permuted) in values.enumerate().zip(&decoded) {
-        let symbol = match previous.replace(permuted) {
-            None => "-".to_owned(),
-            Some(previous) => table.differing_bit(previous, permuted).to_string(),
+        let previous = previous.replace(permuted);
+        let symbol = match (&value.coded, previous) {
+            (Some(coded), _) if is_all_differences => described(coded),
+            (None, _) if is_all_differences => "restart point".to_owned(),
+            (_, None) => format!("{:>6}", "-"),
+            (_, Some(previous)) => format!("{:>6}", table.differing_bit(previous, permuted)),
         };
-        output.line(format_args!("  {at:>5}  {}  {}  {symbol:>6}", value.permuted, value.original))?;
+        output.line(format_args!("  {at:>5}  {}  {}  {symbol}", value.permuted, value.original))?;
     }
     Ok(())
+}
+
+/// How a fingerprint of `all-differences` is coded: `gap 33`, `differs in 33 and 2 more, 4 back`.
+fn described(coded: &CodedObject) -> String {
+    let CodedObject { h, differing, back } = *coded;
+    let differs = match differing {
+        None => return format!("gap {h}"),
+        Some(0) => format!("differs in {h}"),
+        Some(more) => format!("differs in {h} and {more} more"),
+    };
+    if back == 0 { differs } else { format!("{differs}, {back} back") }
 }
 
 /// The bits of the prefix, then the others, with successive ones drawn together: `32-63 | 0-31`.

@@ -32,7 +32,7 @@ def build_store(
     id: str = "id",
     distance: int = 3,
     *,
-    codec: Literal["first-difference", "gap", "elias-fano"] | None = None,
+    codec: Literal["first-difference", "gap", "elias-fano", "all-differences"] | None = None,
     plan: str | None = None,
     profile: Profile | str | None = None,
     memory: int | None = None,

@@ -4,6 +4,7 @@
 //! A *near* symbol says that the fingerprint differs from another one in the bit worth 2^h and in m bits below; the
 //! tail has the positions of these, and, where the other one is not the predecessor, how far back it is.
 
+use crate::codec::Coding;
 use crate::fingerprint::Fingerprint;
 use crate::kernels::POSITIONS;
 
@@ -111,6 +112,16 @@ pub(super) struct Coded {
     pub(super) meaning: Meaning,
     /// How many places before its predecessor is the one that it is coded from.
     pub(super) back: usize,
+}
+
+impl From<Coded> for Coding {
+    fn from(Coded { meaning, back }: Coded) -> Coding {
+        let (h, differing) = match meaning {
+            Meaning::Gap { h } => (h, None),
+            Meaning::Near { h, differing, .. } => (h, Some(differing)),
+        };
+        Coding { h, differing, back: back as u32 }
+    }
 }
 
 /// The cheapest way to code the fingerprint that follows `before`, of which the last [`WINDOW`] count and which is not

@@ -7,11 +7,13 @@
 mod alphabet;
 mod decoder;
 
+use std::iter;
+
 use self::alphabet::{Coded, Meaning, WINDOW, cheapest, symbols};
 use self::decoder::{AT_ONCE, Decoder, NO_WORDS, SpanWords, WORDS_PER_LOAD, Walk};
 use super::spans::{Directory, Spans};
 use super::symbols::Counts;
-use super::{BlockCodec, CodecKind, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
+use super::{BlockCodec, CodecKind, Coding, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
@@ -198,6 +200,13 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
         };
         let write = |span: &[F], block: &mut [u8], bits| self.write_span(span, coded(span), block, bits);
         self.spans.check(block, fingerprints, |span| self.data_bits::<F>(coded(span)), write)
+    }
+
+    fn codings(&self, block: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
+        let coded = self.read_coded(block, fingerprints)?;
+        let span =
+            |span: Vec<Coded>| iter::once(None).chain(span.into_iter().map(|coded| Some(coded.into())));
+        Ok(coded.into_iter().flat_map(span).collect())
     }
 
     #[inline(always)]
