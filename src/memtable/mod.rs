@@ -19,7 +19,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::bands::Bands;
 use self::by_id::ById;
-pub(crate) use self::filling::Filling;
 use self::marks::Marks;
 use self::pairs::{Pair, Pairs};
 use crate::fingerprint::Fingerprint;
@@ -255,6 +254,11 @@ impl<F: Fingerprint> Memtable<F> {
     /// How many names were given.
     pub(crate) fn names_len(&self) -> u64 {
         self.names.len()
+    }
+
+    /// How many pairs were inserted, deleted or not, published or not.
+    pub(crate) fn inserted(&self) -> u64 {
+        u64::from(self.pairs.len())
     }
 
     /// Number of live pairs.

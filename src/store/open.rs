@@ -8,8 +8,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::recovery::{self, Logs, Replayed};
-use super::view::{LogInfo, Recent, View};
+use super::reading::{LogInfo, Replayed};
+use super::recovery::{self, Logs};
+use super::view::{Recent, View};
 use super::{LOCK, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -107,12 +108,12 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     let is_full = numbers.len() > MOST_LOGS || memtable.bytes() >= options.memtable;
     let (distance, first) = (view.manifest.settings.distance, view.manifest.sequence);
     if is_full && !numbers.is_empty() {
-        view.memtables.push(Recent { memtable: Arc::new(memtable), logs: numbers, sequence: first });
+        view.memtables.push(Recent::new(Arc::new(memtable), numbers, first));
         let memtable = Arc::new(Memtable::new(distance, options.memtable));
-        view.memtables.push(Recent { memtable, logs: vec![number], sequence });
+        view.memtables.push(Recent::new(memtable, vec![number], sequence));
     } else {
         numbers.push(number);
-        view.memtables.push(Recent { memtable: Arc::new(memtable), logs: numbers, sequence: first });
+        view.memtables.push(Recent::new(Arc::new(memtable), numbers, first));
     }
     Ok(Opened { lock, view, log, next_number, torn_end })
 }

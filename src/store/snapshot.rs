@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::reading::LogInfo;
 use super::recovery;
-use super::view::{LogInfo, Recent, View};
+use super::view::{Recent, View};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -88,18 +89,23 @@ impl<F: Fingerprint> Snapshot<F> {
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn open_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
-        Snapshot::read(fs, path, &[])
+        Snapshot::read(fs, path, None)
     }
 
-    /// The newest state of the store, as [`Snapshot::open`] reads it; what has not changed is not opened again.
+    /// The newest state of the store, as [`Snapshot::open`] reads it; what has not changed is not opened again, and of its logs
+    /// only what this snapshot has not is read: it takes as long as there is news.
+    ///
+    /// This relies on logs only being appended to, as every version of simstore does. A log of which the header or the last
+    /// record that was read has changed is read again as a whole; damage before that is not seen until the store is opened
+    /// again.
     ///
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn refresh(&self) -> Result<Self> {
-        Snapshot::read(&self.view.fs, &self.view.path, &self.view.segments)
+        Snapshot::read(&self.view.fs, &self.view.path, Some(&self.view))
     }
 
-    fn read(fs: &Arc<dyn Fs>, path: &Path, known: &[Arc<Segment<F>>]) -> Result<Self> {
+    fn read(fs: &Arc<dyn Fs>, path: &Path, known: Option<&View<F>>) -> Result<Self> {
         let mut manifest = Manifest::load(&**fs, path)?;
         loop {
             let error = match recovery::read(fs, path, &manifest, known) {
@@ -116,7 +122,7 @@ impl<F: Fingerprint> Snapshot<F> {
 
     /// The newest state of a view.
     pub(super) fn new(view: Arc<View<F>>) -> Self {
-        let version = view.memtables.last().map_or(0, |last| last.memtable.version());
+        let version = view.memtables.last().map_or(0, Recent::shown);
         Snapshot { view, version }
     }
 
@@ -125,8 +131,8 @@ impl<F: Fingerprint> Snapshot<F> {
         &self,
     ) -> impl DoubleEndedIterator<Item = (&Memtable<F>, u64)> + ExactSizeIterator {
         let last = self.view.memtables.len();
-        self.view.memtables.iter().enumerate().map(move |(i, Recent { memtable, .. })| {
-            (&**memtable, if i + 1 == last { self.version } else { memtable.version() })
+        self.view.memtables.iter().enumerate().map(move |(i, recent)| {
+            (&*recent.memtable, if i + 1 == last { self.version } else { recent.shown() })
         })
     }
 
@@ -272,7 +278,7 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(false)
     }
 
-    /// Number of fingerprints: an upper bound while some are in several segments, or deleted and not yet compacted.
+    /// Number of fingerprints: an upper bound while some are in several segments or logs, or deleted and not yet compacted.
     pub fn len(&self) -> u64 {
         let segments = self.view.segments.iter().map(|segment| segment.stats().fingerprints);
         let memtables = self.memtables().map(|(memtable, version)| memtable.len(version));

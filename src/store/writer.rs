@@ -314,7 +314,7 @@ impl<F: Fingerprint> Writer<F> {
         let start = LogStart { version, first_sequence: sequence, previous: Some(log.log.as_previous()) };
         log.log = start_log(&options.fs, &self.shared.path, number, start)?;
         let memtable = Arc::new(Memtable::new(log.distance, options.memtable));
-        self.shared.push_memtable(Recent { memtable, logs: vec![number], sequence });
+        self.shared.push_memtable(Recent::new(memtable, vec![number], sequence));
         Ok(())
     }
 

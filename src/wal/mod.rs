@@ -9,7 +9,9 @@ mod tests;
 mod writer;
 
 pub(crate) use operation::{Operation, Payload};
-pub(crate) use reader::{LogStart, PreviousLog, most_inserts, read_log};
+pub(crate) use reader::{
+    LogEnd, LogStart, PreviousLog, continue_log, is_as_read, most_inserts, read_log, start_log,
+};
 pub(crate) use salvage::{salvage_log, salvage_previous};
 pub(crate) use syncer::LogSyncer;
 pub(crate) use writer::LogWriter;

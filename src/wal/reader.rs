@@ -21,9 +21,10 @@ pub(crate) struct LogStart {
     pub(crate) previous: Option<PreviousLog>,
 }
 
-/// How many inserts the records of a log can hold, by their lengths alone; those that follow damage are not counted.
-pub(crate) fn most_inserts<F: Fingerprint>(log: &[u8]) -> u64 {
-    let (mut at, mut bytes) = (log_header::LEN, 0);
+/// How many inserts the records of a log from a position on can hold, by their lengths alone; those that follow damage are
+/// not counted.
+pub(crate) fn most_inserts<F: Fingerprint>(log: &[u8], from: u64) -> u64 {
+    let (mut at, mut bytes) = ((from as usize).max(log_header::LEN), 0);
     while let Some(fields) = log.get(at..).and_then(|rest| rest.get(..log_record::LEN)) {
         let len = record_len(fields);
         if !fields.starts_with(&log_record::MAGIC) || len > (log.len() - at) as u64 {
@@ -55,6 +56,8 @@ pub(crate) struct LogEnd {
     pub(crate) sound_bytes: u64,
     /// Bytes that follow and are no sound record: a crash cut them off, or they are being written.
     pub(crate) torn_bytes: u64,
+    /// Where the last sound record starts, and its checksum.
+    pub(crate) last: Option<(u64, u32)>,
 }
 
 impl LogEnd {
@@ -89,14 +92,35 @@ pub(crate) fn read_log<F: Fingerprint>(
     number: u64,
     visit: impl FnMut(u64, Operation<'_, F>) -> Result<()>,
 ) -> Result<Option<LogEnd>> {
-    let Some(start) = read_header::<F>(path, bytes, number)? else { return Ok(None) };
-    let (next_sequence, sound_bytes) = (start.first_sequence, log_header::LEN as u64);
-    let from = LogEnd { start, next_sequence, closed: false, sound_bytes, torn_bytes: 0 };
+    let Some(from) = start_log::<F>(path, bytes, number)? else { return Ok(None) };
     continue_log(path, bytes, number, from, visit).map(Some)
 }
 
+/// The end of a log's header; `None` if it is torn.
+pub(crate) fn start_log<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64) -> Result<Option<LogEnd>> {
+    let Some(start) = read_header::<F>(path, bytes, number)? else { return Ok(None) };
+    let (next_sequence, sound_bytes) = (start.first_sequence, log_header::LEN as u64);
+    let torn_bytes = bytes.len() as u64 - sound_bytes;
+    Ok(Some(LogEnd { start, next_sequence, closed: false, sound_bytes, torn_bytes, last: None }))
+}
+
+/// Whether a log still has the header and the last record that were read of it.
+pub(crate) fn is_as_read<F: Fingerprint>(path: &Path, bytes: &[u8], number: u64, read: &LogEnd) -> bool {
+    let has_record = |(at, crc): (u64, u32)| {
+        let record = record_at(bytes, at as usize, number);
+        record.is_ok_and(|record| {
+            record.sequence + 1 == read.next_sequence
+                && at + record.bytes.len() as u64 == read.sound_bytes
+                && LittleEndian::read_u32(&record.bytes[log_record::CRC..]) == crc
+        })
+    };
+    read.sound_bytes <= bytes.len() as u64
+        && matches!(read_header::<F>(path, bytes, number), Ok(Some(start)) if start == read.start)
+        && read.last.is_none_or(has_record)
+}
+
 /// Visits what a log holds behind the place where an earlier call ended.
-pub(super) fn continue_log<F: Fingerprint>(
+pub(crate) fn continue_log<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
     number: u64,
@@ -120,6 +144,7 @@ pub(super) fn continue_log<F: Fingerprint>(
         };
         visit_record(path, at, &record, end.start.version, &mut visit)?;
         end.closed = record.is_end();
+        end.last = Some((end.sound_bytes, LittleEndian::read_u32(&record.bytes[log_record::CRC..])));
         end.sound_bytes += record.bytes.len() as u64;
         end.next_sequence += 1;
     }

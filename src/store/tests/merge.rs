@@ -4,7 +4,7 @@ use super::super::merge::{Way, merge};
 use super::*;
 
 impl Idle {
-    fn merge(&self, range: std::ops::Range<usize>) {
+    pub(super) fn merge(&self, range: std::ops::Range<usize>) {
         merge(&self.shared, range, self.snapshot().distance(), Way::Waiting(None)).unwrap();
     }
 }

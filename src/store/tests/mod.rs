@@ -1,4 +1,5 @@
 mod flush;
+mod following;
 mod merge;
 mod recovery;
 mod remains;

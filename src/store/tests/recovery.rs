@@ -2,8 +2,8 @@
 
 use std::fs::{copy, read, remove_file, write};
 
-use super::super::recovery::{Logs, Replayed};
-use super::super::view::LogInfo;
+use super::super::reading::{LogInfo, Replayed};
+use super::super::recovery::Logs;
 use super::*;
 use crate::error::Damage;
 use crate::memtable::Memtable;

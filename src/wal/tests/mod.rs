@@ -184,7 +184,7 @@ proptest! {
         let (records, sound_bytes) = (batches.len() as u64, wide.len() as u64);
         let closed = closed && records > 0;
         let next_sequence = first + records + u64::from(closed);
-        prop_assert_eq!(end, LogEnd { start, next_sequence, closed, sound_bytes, torn_bytes: 0 });
+        prop_assert_eq!(end, LogEnd { start, next_sequence, closed, sound_bytes, torn_bytes: 0, last: end.last });
         prop_assert_eq!(end.records(), records);
         let batches = narrow(&batches);
         let bytes = log::<u64>(number, first, &batches, &synced);
