@@ -96,7 +96,7 @@ fn check_codings<F: Fingerprint>(fingerprints: &[F], codings: &[Option<Coding>])
                 assert!(
                     back == 0 && [xor.leading_zeros(), minus.leading_zeros()].contains(&top),
                     "{coding:?}"
-                )
+                );
             }
         }
     }
