@@ -76,7 +76,7 @@ mod wal;
 pub use crate::codec::Codec;
 pub use crate::error::{Error, Result};
 pub use crate::fingerprint::Fingerprint;
-pub use crate::options::{BuildOptions, Durability, StoreOptions};
+pub use crate::options::{BuildOptions, Durability, Purpose, StoreOptions};
 pub use crate::plan::PlanChoice;
 pub use crate::segment::{Entry, Match};
 pub use crate::store::{Builder, Insertion, Snapshot, Store, Transaction};

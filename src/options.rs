@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::codec::Codec;
+use crate::error::{Error, Result};
 use crate::fs::{Disk, Fs};
 use crate::plan::{BitAssignment, PlanChoice};
 use crate::progress::ProgressCallback;
@@ -21,6 +22,8 @@ pub struct BuildOptions {
     pub distance: u32,
     /// How tables are coded; `first-difference` by default.
     pub codec: Codec,
+    /// Chooses the codec when all fingerprints are known, in the place of `codec`: none by default.
+    pub codec_for: Option<Purpose>,
     /// Which tables are kept.
     pub plan: PlanChoice,
     /// Which bits their prefixes get.
@@ -50,6 +53,7 @@ impl Default for BuildOptions {
         BuildOptions {
             distance: 3,
             codec: Codec::default(),
+            codec_for: None,
             plan: PlanChoice::Auto,
             assignment: BitAssignment::default(),
             block_size: None,
@@ -61,6 +65,43 @@ impl Default for BuildOptions {
             progress: None,
             fs: Arc::new(Disk::default()),
         }
+    }
+}
+
+/// What a codec is chosen for: see [`BuildOptions::codec_for`].
+///
+/// ```
+/// use simstore::Purpose;
+///
+/// assert_eq!("size".parse::<Purpose>()?, Purpose::Size);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// The smallest tables, by tables of a sample of up to 131,072 fingerprints in runs of neighbours.
+    Size,
+    /// The smallest of those with which a query takes at most 1.5 times what it takes with the fastest, by the cost model.
+    Speed,
+}
+
+impl std::str::FromStr for Purpose {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Purpose> {
+        match name {
+            "size" => Ok(Purpose::Size),
+            "speed" => Ok(Purpose::Speed),
+            _ => Err(Error::BadArgument(format!("there is no purpose `{name}`; expected size or speed"))),
+        }
+    }
+}
+
+impl std::fmt::Display for Purpose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Purpose::Size => "size",
+            Purpose::Speed => "speed",
+        })
     }
 }
 

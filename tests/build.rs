@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Snapshot};
+use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Purpose, Snapshot};
 
 use crate::support::disk::{Counted, Failure, Fault, Kind, SimulatedDisk};
+use crate::support::random::Random;
 
 fn options() -> BuildOptions {
     BuildOptions { plan: PlanChoice::Named("probe-2".into()), ..BuildOptions::default() }
@@ -302,4 +303,37 @@ fn fingerprints_of_a_source() {
         })
         .unwrap_err();
     assert!(matches!(error, Error::BadArgument(_)), "{error}");
+}
+
+/// Chosen by what is stored: each of the codecs is the right one for some set.
+#[test]
+fn a_codec_for_a_purpose() {
+    let mut random = Random(5);
+    let spread: Vec<u64> = (0..30_000).map(|_| random.fingerprint()).collect();
+    // Revisions: each a few bits from one of those before.
+    let mut revised: Vec<u64> = (0..1000).map(|_| random.fingerprint()).collect();
+    for _ in 0..20_000 {
+        let before = revised[random.below(revised.len() as u64) as usize];
+        revised.push((0..random.below(3)).fold(before, |x, _| x ^ 1 << random.below(64)));
+    }
+    let codec = |fingerprints: &[u64], codec_for, span| {
+        let fs = SimulatedDisk::default().as_fs();
+        let options = BuildOptions { codec_for, span, fs, ..BuildOptions::default() };
+        let mut builder = Builder::<u64>::create(Path::new("store"), options).unwrap();
+        (0..).zip(fingerprints).try_for_each(|(id, &fingerprint)| builder.insert(fingerprint, id)).unwrap();
+        let store = builder.finish().unwrap();
+        assert_eq!(store.verify(|error| panic!("{error}")), 0);
+        let tables = store.segments().iter().flat_map(|segment| segment.tables());
+        assert!(tables.map(|table| table.header().codec).all(|codec| codec == store.codec()));
+        store.codec()
+    };
+    assert_eq!(codec(&spread, None, None), Codec::FirstDifference);
+    assert_eq!(codec(&spread, Some(Purpose::Size), None), Codec::Gap);
+    assert_eq!(codec(&revised, Some(Purpose::Size), None), Codec::AllDifferences);
+    assert_eq!(codec(&spread, Some(Purpose::Speed), None), Codec::EliasFano);
+    assert_eq!(codec(&revised, Some(Purpose::Speed), None), Codec::EliasFano);
+    // With a span, of those that have some.
+    assert_eq!(codec(&spread, Some(Purpose::Size), Some(16)), Codec::Gap);
+    assert_ne!(codec(&spread, Some(Purpose::Speed), Some(16)), Codec::EliasFano);
+    codec(&[], Some(Purpose::Size), None);
 }

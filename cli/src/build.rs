@@ -1,14 +1,16 @@
 //! `simstore build`: documents or fingerprints to a store.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 use serde::Serialize;
 use simstore::plan::BitAssignment;
 use simstore::plan::Plan;
 use simstore::progress::ProgressCallback;
-use simstore::{BuildOptions, Codec, Fingerprint, PlanChoice, Snapshot};
+use simstore::{BuildOptions, Codec, Fingerprint, PlanChoice, Purpose, Snapshot};
 use simstore_corpus::{Counts, InputKind};
 
 use crate::counts::warn;
@@ -35,6 +37,7 @@ With --json, one object is printed at the end:
 
 Examples:
   simstore build en.simstore samples/en.jsonl
+  simstore build --codec auto --for size small.simstore samples/en.jsonl
   simstore build --distance 6 --codec gap both.simstore samples/en.jsonl samples/zh.jsonl
   simstore build --force --skip-bad --text-field text en.simstore samples/en.jsonl
   simstore fingerprint samples/zh.jsonl | simstore build zh.simstore -";
@@ -59,9 +62,13 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_enum, default_value = "64")]
     bits: Bits,
     /// How fingerprints are compressed: first-difference, gap (smallest for random ones), elias-fano (fastest to query) or
-    /// all-differences (smallest where many are near one another)
-    #[arg(long, default_value_t = Codec::FirstDifference)]
-    codec: Codec,
+    /// all-differences (smallest where many are near one another); auto: what serves --for
+    #[arg(long, default_value_t = CodecChoice::Named(Codec::FirstDifference))]
+    codec: CodecChoice,
+    /// What `--codec auto` is for: size takes the smallest codec, speed the smallest of those that answer about as fast as
+    /// the fastest [default: size]
+    #[arg(long = "for", value_name = "PURPOSE", value_parser = ["size", "speed"])]
+    purpose: Option<String>,
     /// Which tables are kept: auto, or a name as listed by `simstore plan`
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
@@ -92,6 +99,47 @@ pub(crate) struct BuildArgs {
     json: bool,
     #[command(flatten)]
     documents: DocumentArgs,
+}
+
+/// A codec, or that it is to be chosen.
+#[derive(Clone, Copy, Debug)]
+enum CodecChoice {
+    Auto,
+    Named(Codec),
+}
+
+const AUTO: &str = "auto";
+
+impl FromStr for CodecChoice {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<CodecChoice, String> {
+        if name == AUTO {
+            return Ok(CodecChoice::Auto);
+        }
+        name.parse().map(CodecChoice::Named).map_err(|error: simstore::Error| format!("{error}, or {AUTO}"))
+    }
+}
+
+impl fmt::Display for CodecChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CodecChoice::Auto => f.write_str(AUTO),
+            CodecChoice::Named(codec) => codec.fmt(f),
+        }
+    }
+}
+
+/// The codec, and what one is chosen for.
+fn codec_of(args: &BuildArgs) -> Outcome<(Codec, Option<Purpose>)> {
+    let purpose = args.purpose.as_deref().map(str::parse).transpose()?;
+    match args.codec {
+        CodecChoice::Auto => Ok((Codec::default(), purpose.or(Some(Purpose::Size)))),
+        CodecChoice::Named(codec) if purpose.is_none() => Ok((codec, None)),
+        CodecChoice::Named(codec) => Err(Failure::Usage(format!(
+            "--for chooses a codec, and --codec {codec} names one: give --codec auto"
+        ))),
+    }
 }
 
 #[derive(Serialize)]
@@ -128,9 +176,11 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     check_bits::<F>(&profile)?;
     let bar = progress.bar("writing tables");
     let shown = bar.clone();
+    let (codec, codec_for) = codec_of(args)?;
     let options = BuildOptions {
         distance: args.distance,
-        codec: args.codec,
+        codec,
+        codec_for,
         plan: args.plan.clone(),
         assignment: if args.contiguous { BitAssignment::Contiguous } else { BitAssignment::Sampled },
         block_size: args.block_size,

@@ -128,6 +128,25 @@ fn empty_and_short_texts() {
 }
 
 #[test]
+fn a_codec_for_a_purpose() {
+    let folder = Folder::new();
+    // Numbers in a row: a gap of 1 each, which takes a bit.
+    let rows: String = (0..5000).map(|i| format!("{i:016x}\n")).collect();
+    folder.write("a.hex", &rows);
+    let build = |more: &[&str]| {
+        let arguments =
+            [&["build", "--quiet", "--json", "--force", "store", "a.hex", "--codec"], more].concat();
+        folder.run(&arguments)
+    };
+    assert_eq!(build(&["auto"]).json()[0]["codec"], json!("gap"));
+    assert_eq!(build(&["auto", "--for", "size"]).json()[0]["codec"], json!("gap"));
+    assert_eq!(build(&["auto", "--for", "speed"]).json()[0]["codec"], json!("elias-fano"));
+    assert_eq!(build(&["gap", "--for", "size"]).code, Some(2));
+    assert_eq!(build(&["auto", "--for", "fun"]).code, Some(2));
+    assert!(build(&["zip"]).stderr.contains("all-differences, or auto"));
+}
+
+#[test]
 fn a_store_is_replaced_only_by_force() {
     let folder = Folder::new();
     folder.write("a.hex", "0000000000000001\n");

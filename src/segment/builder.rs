@@ -8,8 +8,9 @@ use rayon::prelude::*;
 use super::by_id::{NamesWriter, NotesWriter};
 use super::ids::IdsWriter;
 use super::marks::MarksWriter;
+use super::purpose::choose;
 use super::tombstones;
-use crate::codec::SymbolCounts;
+use crate::codec::{Codec, SymbolCounts};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
@@ -135,11 +136,16 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 
     /// Writes the segment's files under their names; after an error none of them is left.
     pub(crate) fn finish(self) -> Result<SegmentEntry> {
+        self.finish_chosen().map(|(entry, _)| entry)
+    }
+
+    /// [`SegmentBuilder::finish`], and the codec that was chosen.
+    pub(crate) fn finish_chosen(self) -> Result<(SegmentEntry, Codec)> {
         let made = Made::of(&self);
         self.write_files().inspect_err(|_| made.remove())
     }
 
-    fn write_files(mut self) -> Result<SegmentEntry> {
+    fn write_files(mut self) -> Result<(SegmentEntry, Codec)> {
         if let Some(names) = self.names.take() {
             names.finish()?.commit()?;
         }
@@ -157,15 +163,16 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         }
         let (entry, options, store) = (self.entry(), self.options, self.store);
         match self.records {
-            Records::Plain(sorter) => write(&store, entry, &options, &sorter.finish()?),
-            Records::WithIds(sorter) => write(&store, entry, &options, &sorter.finish()?),
+            Records::Plain(sorter) => write(&store, entry, options, &sorter.finish()?),
+            Records::WithIds(sorter) => write(&store, entry, options, &sorter.finish()?),
         }
     }
 
     /// [`SegmentBuilder::finish`] with the fingerprints of a source, without ids, in the place of inserted ones.
-    pub(crate) fn finish_sorted(self, source: Source<F>) -> Result<SegmentEntry> {
+    pub(crate) fn finish_sorted(self, source: Source<F>) -> Result<(SegmentEntry, Codec)> {
         let made = Made::of(&self);
-        let written = write(&self.store, self.entry(), &self.options, &Sorted::Source(source));
+        let entry = self.entry();
+        let written = write(&self.store, entry, self.options, &Sorted::Source(source));
         written.inspect_err(|_| made.remove())
     }
 }
@@ -205,9 +212,13 @@ struct TableTask<'a, R> {
 fn write<R: Record>(
     store: &Path,
     mut entry: SegmentEntry,
-    options: &BuildOptions,
+    mut options: BuildOptions,
     records: &Sorted<R>,
-) -> Result<SegmentEntry> {
+) -> Result<(SegmentEntry, Codec)> {
+    if let Some(purpose) = options.codec_for {
+        options.codec = choose(purpose, &options, records)?;
+    }
+    let options = &options;
     let mut counts = SymbolCounts::<R::Fingerprint>::new(options.codec);
     let mut sample = Sample::new();
     let (mut previous, mut seen) = (None, 0);
@@ -250,7 +261,7 @@ fn write<R: Record>(
         let bytes = options.fs.map(&path).map_err(Error::io(&path, "open"))?;
         entry.footers.push(footer_crc(bytes.as_ref()));
     }
-    Ok(entry)
+    Ok((entry, options.codec))
 }
 
 impl<R: Record> TableTask<'_, R> {

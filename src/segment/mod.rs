@@ -5,6 +5,7 @@ mod by_id;
 mod chunks;
 mod ids;
 mod marks;
+mod purpose;
 mod query;
 mod salvage;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::{LOCK, Snapshot, remove_litter};
+use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, Lock};
@@ -44,7 +45,9 @@ impl<F: Fingerprint> Builder<F> {
         // What cannot be is refused before anything is made.
         options.plan.check::<F>(options.distance)?;
         crate::format::check_block_size(options.block_size)?;
-        crate::table::check_span(options.codec, options.span)?;
+        // Whatever is chosen has restart points if a span is asked for.
+        let codec = if options.codec_for.is_some() { Codec::FirstDifference } else { options.codec };
+        crate::table::check_span(codec, options.span)?;
         let fs = options.fs.clone();
         let folder_is_new = match fs.create_dir(path) {
             Ok(()) => true,
@@ -176,14 +179,14 @@ impl<F: Fingerprint> Builder<F> {
     /// [`Error::Io`]; then there is no new store, and one that was to be replaced is as it was. Only if the
     /// very last sync fails is the new store there, but perhaps not after a loss of power.
     pub fn finish(mut self) -> Result<Snapshot<F>> {
-        let entries = self.segment.take().map(SegmentBuilder::finish).transpose()?;
-        self.publish(entries.into_iter().collect())
+        let written = self.segment.take().map(SegmentBuilder::finish_chosen).transpose()?;
+        self.publish(written)
     }
 
     /// [`Builder::finish`] with the fingerprints of a source in the place of inserted ones, without ids: for
     /// sets that are in order already. The first table takes no sorting, and no memory but for its block index.
     ///
-    /// `source` is called once to count and once for each table to write; it calls its argument with the same
+    /// `source` is called once to count and once for each table to write, and once before to choose the codec, if that is asked for; it calls its argument with the same
     /// fingerprints each time, strictly ascending, some at a time, and returns the error that this returns.
     ///
     /// ```
@@ -226,12 +229,12 @@ impl<F: Fingerprint> Builder<F> {
             )))
         };
         let source = Box::new(same_each_time);
-        let entries = self.segment.take().map(|segment| segment.finish_sorted(source)).transpose()?;
-        self.publish(entries.into_iter().collect())
+        let written = self.segment.take().map(|segment| segment.finish_sorted(source)).transpose()?;
+        self.publish(written)
     }
 
-    /// Makes the files of these segments durable, and the store visible.
-    fn publish(mut self, segments: Vec<SegmentEntry>) -> Result<Snapshot<F>> {
+    /// Makes the files of a segment durable, and the store visible.
+    fn publish(mut self, written: Option<(SegmentEntry, Codec)>) -> Result<Snapshot<F>> {
         let fs: Arc<dyn Fs> = self.options.fs.clone();
         fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))?;
         if self.folder_is_new {
@@ -243,7 +246,7 @@ impl<F: Fingerprint> Builder<F> {
         let settings = Settings {
             bits: F::BITS,
             distance: options.distance,
-            codec: options.codec,
+            codec: written.as_ref().map_or(options.codec, |(_, codec)| *codec),
             ids: options.ids,
             block_size: options.block_size,
             span: options.span,
@@ -256,7 +259,7 @@ impl<F: Fingerprint> Builder<F> {
             first_log: 0,
             sequence: 0,
             highest_id: self.highest_id,
-            segments,
+            segments: written.into_iter().map(|(entry, _)| entry).collect(),
         };
         let files: Vec<String> = manifest.segments.iter().flat_map(|segment| segment.files()).collect();
         if let Err(error) = manifest.save(&fs, &self.store) {

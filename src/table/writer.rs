@@ -176,6 +176,18 @@ impl<F: Fingerprint> Table<F> {
         codec: Codec,
         block_size: Option<u32>,
     ) -> Result<Vec<u8>> {
+        Table::encode_with(Path::new("table in memory"), fingerprints, plan, codec, block_size, None)
+    }
+
+    /// [`Table::encode`] with spans of a length; `None` is the codec's default. `path` is for messages only.
+    pub(crate) fn encode_with(
+        path: &Path,
+        fingerprints: &[F],
+        plan: &TablePlan<F>,
+        codec: Codec,
+        block_size: Option<u32>,
+        span: Option<u16>,
+    ) -> Result<Vec<u8>> {
         let mut counts = SymbolCounts::new(codec);
         let mut previous = None;
         for &fingerprint in fingerprints {
@@ -185,8 +197,8 @@ impl<F: Fingerprint> Table<F> {
             }
             previous = Some(fingerprint);
         }
-        let header = TableHeader::new(plan.clone(), codec, block_size, None, &counts)?;
-        let mut writer = TableWriter::new(Vec::new(), Path::new("table in memory"), header)?;
+        let header = TableHeader::new(plan.clone(), codec, block_size, span, &counts)?;
+        let mut writer = TableWriter::new(Vec::new(), path, header)?;
         for &fingerprint in fingerprints {
             writer.push(fingerprint)?;
         }

@@ -119,21 +119,21 @@ pub(super) struct Steps {
 }
 
 impl Steps {
+    pub(super) const NONE: Steps = Steps { follow: Follow::NONE, add: [0; AT_ONCE], flip: [0; AT_ONCE] };
+
     /// Reads the tails of some words; the first ends at bit `end`.
     #[inline(always)]
-    fn read<F: Fingerprint>(block: &[u8], words: &[u32; AT_ONCE], end: usize) -> Steps {
+    fn read<F: Fingerprint>(&mut self, block: &[u8], words: &[u32; AT_ONCE], end: usize) {
         let words = Words { words, block, end };
-        let mut steps = Steps { follow: Follow::NONE, add: [0; AT_ONCE], flip: [0; AT_ONCE] };
         if F::BITS > 64 {
-            words.follow_plain(bits::load, &mut steps.follow);
-            steps.read_wide::<F>(words);
-            return steps;
+            words.follow_plain(bits::load, &mut self.follow);
+            self.read_wide::<F>(words);
+            return;
         }
-        words.follow(bits::load, &mut steps.follow);
-        if steps.follow.long != 0 {
-            steps.read_long(words);
+        words.follow(bits::load, &mut self.follow);
+        if self.follow.long != 0 {
+            self.read_long(words);
         }
-        steps
     }
 
     /// Reads gaps again that may be longer than a field: in the smallest tables only.
@@ -156,7 +156,7 @@ impl Steps {
             let first = F::ONE << (word.h() % F::BITS);
             if word.is_gap() {
                 let add = bits::read::<F>(words.block, tail, word.h() % F::BITS) | first;
-                (self.follow.add[i], self.add[i]) = (add.low_u64(), add.high_u64());
+                (self.follow.add[i], self.add[i], self.flip[i]) = (add.low_u64(), add.high_u64(), 0);
                 continue;
             }
             let field = bits::load(words.block, tail / 8) >> (tail % 8);
@@ -165,7 +165,7 @@ impl Steps {
                 let position = field >> (number * len) & ((1 << len) - 1);
                 flip = flip | F::ONE << (position as u32 % F::BITS);
             }
-            (self.follow.flip[i], self.flip[i]) = (flip.low_u64(), flip.high_u64());
+            (self.follow.flip[i], self.flip[i], self.add[i]) = (flip.low_u64(), flip.high_u64(), 0);
         }
     }
 
@@ -201,13 +201,16 @@ impl<'a, F: Fingerprint> Walk<'a, F> {
 
     /// Reads the tails of some words, of which `count` are of the span; what the others lead to means nothing.
     #[inline(always)]
-    pub(super) fn read(&mut self, words: &[u32; AT_ONCE], count: usize) -> Result<Steps, Damage> {
-        let steps = Steps::read::<F>(self.block, words, self.tail);
+    pub(super) fn read(
+        &mut self,
+        words: &[u32; AT_ONCE],
+        count: usize,
+        steps: &mut Steps,
+    ) -> Result<(), Damage> {
+        steps.read::<F>(self.block, words, self.tail);
         self.tail = steps.follow.tails[(count - 1) % AT_ONCE] as usize;
-        if steps.follow.unknown << (AT_ONCE - count) != 0 {
-            return Err(Damage::CodeWord);
-        }
-        Ok(steps)
+        let unknown = steps.follow.unknown << (AT_ONCE - count);
+        if unknown == 0 { Ok(()) } else { Err(Damage::CodeWord) }
     }
 
     /// The next fingerprint, number `i` of those whose tails were read.

@@ -10,7 +10,7 @@ mod decoder;
 use std::iter;
 
 use self::alphabet::{Coded, Meaning, WINDOW, cheapest, symbols};
-use self::decoder::{AT_ONCE, Decoder, NO_WORDS, SpanWords, WORDS_PER_LOAD, Walk};
+use self::decoder::{AT_ONCE, Decoder, NO_WORDS, SpanWords, Steps, WORDS_PER_LOAD, Walk};
 use super::spans::{Directory, Spans};
 use super::symbols::Counts;
 use super::{BlockCodec, CodecKind, Coding, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
@@ -100,12 +100,13 @@ impl AllDifferences {
         let directory = Directory::<F>::read(&self.spans, block)?;
         let read_span = |(number, span): (usize, &[F])| {
             let (mut start, end) = directory.bounds(number)?;
+            let mut steps = Steps::NONE;
             let mut walk = Walk::new(block, end, span[0]);
             let mut all = Vec::with_capacity(span.len());
             for (i, &fingerprint) in span.iter().enumerate().skip(1) {
                 let mut words = [0; AT_ONCE];
                 self.decoder.read(block, start, &mut words.as_chunks_mut().0[0]);
-                let steps = walk.read(&words, 1)?;
+                walk.read(&words, 1, &mut steps)?;
                 let coded = steps.coded(words[0], 0);
                 let other = i.checked_sub(1 + coded.back).map(|at| span[at]).ok_or(OTHER_CODE)?;
                 let meaning = match coded.meaning {
@@ -143,12 +144,13 @@ impl AllDifferences {
                 *start = self.decoder.read(directory.block, *start, &mut words.as_chunks_mut().0[at]);
             }
         }
+        let mut steps = Steps::NONE;
         for (i, values) in values.into_iter().enumerate() {
             let (start, end) = bounds[i];
             values[0] = directory.restart(first + i);
             let mut walk = Walk::new(directory.block, end, values[0]);
             for (words, values) in words[i].as_chunks().0.iter().zip(values[1..].chunks_mut(AT_ONCE)) {
-                let steps = walk.read(words, values.len())?;
+                walk.read(words, values.len(), &mut steps)?;
                 // Most are eight, and are so known to be.
                 if let Some(values) = values.first_chunk_mut::<AT_ONCE>() {
                     for (i, value) in values.iter_mut().enumerate() {
@@ -252,6 +254,7 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
         mut visitor: impl FnMut(usize, F),
     ) -> Result<(), Damage> {
         let directory = Directory::read(&self.spans, block)?;
+        let mut steps = Steps::NONE;
         for span in spot as usize..directory.spans {
             let first = directory.restart(span);
             if first > high {
@@ -270,7 +273,7 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
                 for some in words.as_chunks_mut().0 {
                     word = self.decoder.read(block, word, some);
                 }
-                let steps = walk.read(&words, here)?;
+                walk.read(&words, here, &mut steps)?;
                 for i in 0..here {
                     let value = walk.step(&steps, i);
                     if value > high {
