@@ -15,6 +15,7 @@ use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::{Code, Decoder, NO_SYMBOLS, Symbols};
+use crate::kernels::{NearTails, Tails};
 
 /// What tells the two apart, whatever the width of the fingerprints.
 pub(crate) trait Kind: Send + Sync + 'static {
@@ -30,6 +31,8 @@ pub(crate) trait Kind: Send + Sync + 'static {
 /// The symbol that is Huffman-coded is the number of bits after the coded bit, the length of the tail. The
 /// bits of the tail are the low bits of the difference's source: of the next fingerprint, or of the gap.
 pub(crate) trait Step<F: Fingerprint>: Kind {
+    /// Whether the next fingerprint is a sum; else its low bits take the place of those of the one before.
+    const ADDS: bool;
     /// What differs between two neighbours, `previous < next`; not zero. Its top bit is the coded one.
     fn difference(previous: F, next: F) -> F;
     /// The number whose low bits are the tail.
@@ -55,6 +58,7 @@ impl Kind for FirstDifference {
 }
 
 impl<F: Fingerprint> Step<F> for FirstDifference {
+    const ADDS: bool = false;
     #[inline(always)]
     fn difference(previous: F, next: F) -> F {
         previous ^ next
@@ -83,6 +87,7 @@ impl Kind for Gap {
 }
 
 impl<F: Fingerprint> Step<F> for Gap {
+    const ADDS: bool = true;
     #[inline(always)]
     fn difference(previous: F, next: F) -> F {
         next.wrapping_sub(previous)
@@ -218,6 +223,39 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
         self.value = S::next(self.value, len, bits::read_long(self.block, self.position, len));
         self.value
     }
+
+    /// The next fingerprints, as many as there are `lengths` before the last seven, at most eight; `None` where tails
+    /// or block are out of the ordinary.
+    #[inline(always)]
+    fn eight(&mut self, lengths: &[u8], range: Range<F>, near: Near<F>) -> Option<NearTails> {
+        const EACH: u64 = 0x0101_0101_0101_0101;
+        const PAIRS: u64 = 0x00ff_00ff_00ff_00ff;
+        let count = lengths.len() as u32 - 7;
+        let lengths = u64::from_le_bytes(*lengths.first_chunk()?) & u64::MAX >> (64 - 8 * count);
+        // No symbol is above 127, so that no sum carries into the next byte.
+        if (lengths + u64::from(127 - Tails::LONGEST) * EACH) & (128 * EACH) != 0 {
+            return None;
+        }
+        let pairs = (lengths & PAIRS) + (lengths >> 8 & PAIRS);
+        let all = pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48;
+        let start = self.position.checked_sub(all as usize)?;
+        // Those that end with the span: what comes after it has not been asked for.
+        let first_byte = self.position.div_ceil(8).max(64) - 64;
+        let tails = Tails {
+            adds: S::ADDS,
+            lengths,
+            count,
+            bytes: self.block.get(first_byte..)?.first_chunk()?,
+            end: (self.position - first_byte * 8) as u32,
+            previous: self.value.low_u64(),
+            range: (range.low.low_u64(), range.high.low_u64()),
+            query: near.query.low_u64(),
+            distance: near.distance,
+        };
+        let found = tails.near();
+        (self.position, self.value) = (start, F::from_u64(found.values[7]));
+        Some(found)
+    }
 }
 
 impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S>
@@ -284,8 +322,9 @@ where
     const AIMS: bool = true;
 
     #[inline(always)]
-    fn aim(&self, block: &[u8], low: F, last: F) -> Result<usize, Damage> {
-        Ok(Directory::read(&self.spans, block)?.aim(low, last))
+    fn aim(&self, block: &[u8], low: F, last: F) -> Result<(), Damage> {
+        Directory::read(&self.spans, block)?.prefetch(low, last);
+        Ok(())
     }
 
     #[inline(always)]
@@ -298,11 +337,13 @@ where
         &self,
         block: &[u8],
         spot: u32,
-        Range { low, high }: Range<F>,
+        range: Range<F>,
         near: Near<F>,
         mut visitor: impl FnMut(usize, F),
     ) -> Result<(), Damage> {
         let directory = Directory::read(&self.spans, block)?;
+        let Range { low, high } = range;
+        let eights = F::BITS == 64 && Tails::is_fast();
         let mut tails = NO_SYMBOLS;
         for span in spot as usize..directory.spans {
             let first = directory.restart(span);
@@ -312,14 +353,28 @@ where
             let at = span * self.spans.span;
             let count = (directory.header.count - at).min(self.spans.span);
             let (start, end) = directory.bounds(span)?;
-            if first >= low && near.holds(first) {
+            if near.holds(first) && first >= low {
                 visitor(at, first);
             }
             let mut words = self.decoder.stream(start);
             let mut walk = Walk::<F, S> { block, position: end, value: first, step: PhantomData };
             let mut i = 1;
             while i < count {
-                let decoded = words.reach(&self.decoder, block, i, &mut tails)?.min(count - 1);
+                let wanted = if eights { (i + 7).min(count - 1) } else { i };
+                let decoded = words.reach(&self.decoder, block, wanted, &mut tails)?.min(count - 1);
+                if eights && let Some(found) = walk.eight(&tails[i - 1..wanted + 7], range, near) {
+                    let mut near = found.near;
+                    while near != 0 {
+                        let place = near.trailing_zeros() as usize;
+                        visitor(at + i + place, F::from_u64(found.values[place]));
+                        near &= near - 1;
+                    }
+                    if found.above {
+                        return Ok(());
+                    }
+                    i = wanted + 1;
+                    continue;
+                }
                 for &len in &tails[i - 1..decoded] {
                     let value = walk.next(len);
                     if value > high {

@@ -342,8 +342,8 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
     const AIMS: bool = false;
 
     #[inline(always)]
-    fn aim(&self, _: &[u8], _: F, _: F) -> Result<usize, Damage> {
-        Ok(0)
+    fn aim(&self, _: &[u8], _: F, _: F) -> Result<(), Damage> {
+        Ok(())
     }
 
     #[inline(always)]

@@ -256,11 +256,11 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Choice {
     /// Appends the block's fingerprints to `fingerprints`, in order.
     fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage>;
 
-    /// Whether [`BlockCodec::aim`] tells something.
+    /// Whether [`BlockCodec::aim`] does something.
     const AIMS: bool;
 
-    /// The byte of the block that [`BlockCodec::locate`] will read next, after the block's first line.
-    fn aim(&self, block: &[u8], low: F, last: F) -> Result<usize, Damage>;
+    /// Asks for what [`BlockCodec::locate`] will read of the block besides its first line.
+    fn aim(&self, block: &[u8], low: F, last: F) -> Result<(), Damage>;
 
     /// Where [`BlockCodec::visit_from`] starts in a block that ends with `last`; `None` if the head alone tells
     /// that no fingerprint lies in the range.

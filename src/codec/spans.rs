@@ -9,6 +9,10 @@ use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
+use crate::kernels::{self, Fields};
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
 
 /// How the blocks of one table are cut.
 #[derive(Clone, Copy, Debug)]
@@ -205,17 +209,62 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
         (below * self.spans as u64 / all) as usize
     }
 
-    /// The byte at which the search for the span of `low` starts, in a block that ends with `last`.
+    /// The first bytes of the two lines, mostly one, in which the search for a span starts, if it should be `guess`:
+    /// with the entries of one span before and two after it.
     #[inline(always)]
-    pub(super) fn aim(&self, low: F, last: F) -> usize {
-        self.entry(self.guess(low, last).max(1)) / 8
+    fn lines(&self, guess: usize) -> (usize, usize) {
+        let (from, to) = (self.entry(guess.max(2) - 1), self.entry(guess.max(1) + 3) - 1);
+        (from / 8 / LINE * LINE, to / 8 / LINE * LINE)
+    }
+
+    /// Asks for what the search for the span of `low` reads, in a block that ends with `last`.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, low: F, last: F) {
+        let (from, to) = self.lines(self.guess(low, last));
+        kernels::prefetch(self.block, from);
+        kernels::prefetch(self.block, to);
     }
 
     /// The last span whose first fingerprint is at most `low`; the first span if there is none.
     #[inline(always)]
     fn span_of(&self, low: F, last: F) -> usize {
+        let guess = self.guess(low, last);
+        match self.span_near(guess, low) {
+            Some(span) => span,
+            None => self.span_from(guess, low),
+        }
+    }
+
+    /// [`Directory::span_of`] among the spans around `guess`, without a branch that depends on where among them; `None`
+    /// if it is none of them.
+    #[inline(always)]
+    fn span_near(&self, guess: usize, low: F) -> Option<usize> {
+        let width = self.header.width;
+        if F::BITS > 64 || !Fields::is_fast() || width > bits::SHORT || low < self.header.first {
+            return None;
+        }
+        let lines = self.lines(guess);
+        let from = guess.max(2) - 1;
+        let fields = Fields {
+            lines: [self.block.get(lines.0..)?.first_chunk()?, self.block.get(lines.1..)?.first_chunk()?],
+            position: (self.entry(from) - lines.0 * 8) as u32,
+            end: ((lines.1 - lines.0 + LINE) * 8) as u32,
+            step: width + self.position_bits,
+            width,
+        };
+        let (there, below) = fields.at_most(low.wrapping_sub(self.header.first).low_u64());
+        // Those behind the last span are no entries.
+        let there = (there.count_ones() as usize).min(self.spans.saturating_sub(from));
+        let below = (u32::from(below) & ((1 << there) - 1)).count_ones() as usize;
+        let all = below == there && from + there < self.spans;
+        (!all && (below > 0 || from == 1)).then(|| from + below - 1)
+    }
+
+    /// [`Directory::span_of`], step by step from a guess.
+    #[inline(never)]
+    fn span_from(&self, guess: usize, low: F) -> usize {
         let (mut from, mut to) = (0, self.spans);
-        let mut middle = self.guess(low, last);
+        let mut middle = guess;
         // The guess and its neighbours first, then by halves.
         for step in 0_usize.. {
             if middle == from || self.restart(middle) <= low {

@@ -162,8 +162,8 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(Hit<F>)> Search<'a, F, C, V>
             // No block: all fingerprints of the table come before the range.
             group.bytes[i] = if block < table.blocks() { table.blocks.get(block)? } else { &[] };
             if C::AIMS && block < table.blocks() {
-                let aim = codec.aim(group.bytes[i], group.low[i], table.index.last(block));
-                kernels::prefetch(group.bytes[i], aim.map_err(|damage| table.blocks.damaged(block, damage))?);
+                let aimed = codec.aim(group.bytes[i], group.low[i], table.index.last(block));
+                aimed.map_err(|damage| table.blocks.damaged(block, damage))?;
             }
         }
         kernels::dispatch(Locate { tables, group })?;
@@ -276,7 +276,7 @@ impl<F: Fingerprint, C: BlockCodec<F>> Work for Locate<'_, '_, F, C> {
             match codec.locate(bytes, range, last) {
                 Ok(Some(spot)) => {
                     group.found[i] = Found::Spot(spot.index);
-                    for line in (spot.bytes.0..=spot.bytes.1).step_by(64) {
+                    for line in (spot.bytes.0 / 64 * 64..=spot.bytes.1).step_by(64) {
                         kernels::prefetch(bytes, line as usize);
                     }
                 }
