@@ -30,8 +30,9 @@ pub struct BuildOptions {
     pub assignment: BitAssignment,
     /// Block size in bytes, a power of two from 256 to 65536; `None` is the codec's default.
     pub block_size: Option<u32>,
-    /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256; `None` is 64, and 32 for
-    /// `all-differences`. Fewer make look-ups shorter and tables larger: 16 take about a third off the time and add some 2%.
+    /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256. Fewer make look-ups
+    /// shorter and tables larger: `None` is what suits the codec, and 32 for `all-differences`; 64 for the others, and 28 from
+    /// about a million fingerprints of a segment on.
     pub span: Option<u16>,
     /// Memory for sorting, in bytes; beyond it, sorted runs go to temporary files in the store's folder.
     /// `None` is a quarter of the machine's memory.

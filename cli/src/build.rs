@@ -78,8 +78,8 @@ pub(crate) struct BuildArgs {
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
     #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
-    /// Fingerprints between restart points of the Huffman codecs, 1 to 256: 16 makes look-ups a third faster and
-    /// tables 2% larger [default: 64, of all-differences 32]
+    /// Fingerprints between restart points of the Huffman codecs, 1 to 256: fewer make look-ups
+    /// faster and tables larger [default: by codec and number of fingerprints]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
     span: Option<u16>,
     /// Memory to build in, like 512M or 2G [default: a quarter of the machine's]

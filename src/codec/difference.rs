@@ -123,7 +123,7 @@ impl<S: Kind> CodecKind for Difference<S> {
         version: format::VERSION,
         has_code: true,
         symbols: |bits| bits as usize,
-        default_span: Some(format::DEFAULT_SPAN as u16),
+        default_spans: Some(format::DEFAULT_SPANS),
         default_block_sizes: [4096, 4096],
         costs: Costs { bits: S::BITS, probe: 100.0, decode: 2.6, miss: 1.6 },
     };

@@ -24,7 +24,7 @@ impl CodecKind for EliasFano {
         version: format::VERSION,
         has_code: false,
         symbols: |bits| bits as usize,
-        default_span: None,
+        default_spans: None,
         default_block_sizes: [512, 4096],
         costs: Costs { bits: 2.0, probe: 38.0, decode: 0.2, miss: 0.18 },
     };

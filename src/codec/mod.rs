@@ -127,8 +127,9 @@ pub(crate) struct Facts {
     pub(crate) has_code: bool,
     /// Number of symbols for which its tables' headers have room, of fingerprints of so many bits.
     pub(crate) symbols: fn(u32) -> usize,
-    /// Fingerprints from one restart point to the next, unless said otherwise; `None` if it has no restart points.
-    pub(crate) default_span: Option<u16>,
+    /// Fingerprints from one restart point to the next, unless said otherwise, of tables of fewer than [`format::MANY`]
+    /// fingerprints and of others; `None` if it has no restart points.
+    default_spans: Option<[u16; 2]>,
     /// Of fingerprints of 64 and of 128 bits.
     default_block_sizes: [u32; 2],
     pub(crate) costs: Costs,
@@ -154,6 +155,17 @@ impl Codec {
     /// `BENCHMARKS.md`, "Block size and span".
     pub fn default_block_size(self, bits: u32) -> u32 {
         self.facts().default_block_sizes[usize::from(bits > 64)]
+    }
+
+    /// Fingerprints from one restart point to the next of a table of so many that is not told; `None` if it has no
+    /// restart points.
+    pub(crate) fn default_span(self, fingerprints: u64) -> Option<u16> {
+        self.facts().default_spans.map(|spans| spans[usize::from(fingerprints >= format::MANY)])
+    }
+
+    /// Whether its blocks have restart points.
+    pub(crate) fn has_spans(self) -> bool {
+        self.facts().default_spans.is_some()
     }
 
     /// The version of the format that its tables say, and that manifests say at least that name it.

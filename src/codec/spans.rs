@@ -149,9 +149,11 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
     #[inline(always)]
     pub(super) fn read(cut: &Spans, block: &'a [u8]) -> Result<Self, Damage> {
         let header = BlockHeader::<F>::read(block)?;
-        // Most tables have the same span.
+        // Most tables have one of these spans, by which to divide takes no division.
+        const SPANS: [usize; 2] = [format::DEFAULT_SPANS[0] as usize, format::DEFAULT_SPANS[1] as usize];
         let spans = match cut.span {
-            format::DEFAULT_SPAN => header.count.div_ceil(format::DEFAULT_SPAN),
+            span if span == SPANS[0] => header.count.div_ceil(SPANS[0]),
+            span if span == SPANS[1] => header.count.div_ceil(SPANS[1]),
             span => header.count.div_ceil(span),
         };
         let found = cut.header_bits::<F>(spans, header.width);

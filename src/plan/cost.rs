@@ -117,7 +117,7 @@ const L3: (f64, f64) = (390e6, 113.0);
 
 /// Fingerprints from one restart point to the next, 0 where there are none.
 fn span(workload: &Workload) -> f64 {
-    let default = workload.codec.facts().default_span;
+    let default = workload.codec.default_span(workload.fingerprints);
     default.map_or(0.0, |default| f64::from(workload.span.unwrap_or(default)))
 }
 
@@ -196,7 +196,7 @@ impl Size {
         let coded = (width - fingerprints.log2() + codec.facts().costs.bits).max(1.0);
         let per_block = 64.0 + width + (width - coded) + coded / 2.0;
         let per_block = per_block.min(fingerprints * coded + per_block);
-        let restart = codec.facts().default_span.map_or(0.0, |_| 24.0 / span(workload));
+        let restart = if codec.has_spans() { 24.0 / span(workload) } else { 0.0 };
         let bits = coded + restart + per_block / (block_bits / coded).min(fingerprints);
         Size { fingerprints, bits, blocks: (fingerprints * bits / block_bits).max(1.0), block_bytes }
     }

@@ -298,8 +298,8 @@ fn settings_of<F: Fingerprint>(segments: &[SegmentRemains<F>], ids: bool) -> Set
         settings.codec = header.codec;
         let default = header.codec.default_block_size(F::BITS);
         settings.block_size = Some(header.block_size).filter(|&size| size != default);
-        settings.span =
-            Some(header.span).filter(|&span| span > 0 && Some(span) != header.codec.facts().default_span);
+        settings.span = Some(header.span)
+            .filter(|&span| span > 0 && Some(span) != header.codec.default_span(header.fingerprints));
     }
     // Each segment is complete for the store's distance at least; one that is read whole is for every distance.
     let complete_for = segments.iter().filter(|segment| segment.has_all_tables()).filter_map(|segment| {

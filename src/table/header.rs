@@ -32,7 +32,7 @@ pub struct TableHeader<F> {
 /// Refuses a span that tables of a codec cannot have; `None` is its default.
 pub(crate) fn check_span(codec: Codec, span: Option<u16>) -> Result<()> {
     let message = match span {
-        Some(_) if codec.facts().default_span.is_none() => {
+        Some(_) if !codec.has_spans() => {
             format!("{codec} has no restart points, so no span")
         }
         Some(span) if !(1..=format::MAX_SPAN).contains(&span) => {
@@ -55,7 +55,7 @@ impl<F: Fingerprint> TableHeader<F> {
         format::check_block_size(block_size)?;
         let block_size = block_size.unwrap_or(codec.default_block_size(F::BITS));
         check_span(codec, span)?;
-        let span = codec.facts().default_span.map_or(0, |default| span.unwrap_or(default));
+        let span = codec.default_span(counts.fingerprints()).map_or(0, |default| span.unwrap_or(default));
         let (fingerprints, code) = (counts.fingerprints(), counts.code());
         Ok(TableHeader { plan, codec, block_size, span, fingerprints, code })
     }
@@ -140,9 +140,9 @@ impl<F: Fingerprint> TableHeader<F> {
             return wrong(field::BLOCK_SIZE, "block size", u64::from(block_size), expected);
         }
         let span = LittleEndian::read_u16(&bytes[field::SPAN..]);
-        let (spans, expected) = match codec.facts().default_span {
-            Some(_) => (1..=format::MAX_SPAN, "1 to 256"),
-            None => (0..=0, "0, as the codec has no restart points"),
+        let (spans, expected) = match codec.has_spans() {
+            true => (1..=format::MAX_SPAN, "1 to 256"),
+            false => (0..=0, "0, as the codec has no restart points"),
         };
         if !spans.contains(&span) {
             return wrong(field::SPAN, "span", u64::from(span), expected);

@@ -35,7 +35,7 @@ impl CodecKind for AllDifferences {
         version: format::VERSION_WITH_ALL_DIFFERENCES,
         has_code: true,
         symbols,
-        default_span: Some(32),
+        default_spans: Some([32, 32]),
         default_block_sizes: [4096, 4096],
         costs: Costs { bits: 1.6, probe: 100.0, decode: 4.5, miss: 1.6 },
     };
@@ -235,8 +235,9 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
     const AIMS: bool = true;
 
     #[inline(always)]
-    fn aim(&self, block: &[u8], low: F, last: F) -> Result<usize, Damage> {
-        Ok(Directory::read(&self.spans, block)?.aim(low, last))
+    fn aim(&self, block: &[u8], low: F, last: F) -> Result<(), Damage> {
+        Directory::read(&self.spans, block)?.prefetch(low, last);
+        Ok(())
     }
 
     #[inline(always)]
