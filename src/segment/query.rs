@@ -58,7 +58,7 @@ fn find<F: Fingerprint>(segments: &[Arc<Segment<F>>], query: F, hit: &Hit<F>) ->
 }
 
 /// The most fingerprints of a segment that gets filters when it is written. A store has few segments so small, by what
-/// compaction leaves of them: filters take less memory than memtables do.
+/// compaction leaves of them: their filters take some 130 MiB at most, with memtables of the default size.
 const MOST_FILTERED: u64 = 1 << 24;
 /// The same when it is asked: the query that makes them takes a few hundredths of a second.
 const MOST_FILTERED_LATE: u64 = 1 << 22;
