@@ -67,8 +67,8 @@ pub(crate) struct BuildArgs {
     codec: CodecChoice,
     /// What `--codec auto` is for: size takes the smallest codec, speed the smallest of those that answer about as fast as
     /// the fastest [default: size]
-    #[arg(long = "for", value_name = "PURPOSE", value_parser = ["size", "speed"])]
-    purpose: Option<String>,
+    #[arg(long = "for", value_name = "PURPOSE")]
+    purpose: Option<Purpose>,
     /// Which tables are kept: auto, or a name as listed by `simstore plan`
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
@@ -132,10 +132,9 @@ impl fmt::Display for CodecChoice {
 
 /// The codec, and what one is chosen for.
 fn codec_of(args: &BuildArgs) -> Outcome<(Codec, Option<Purpose>)> {
-    let purpose = args.purpose.as_deref().map(str::parse).transpose()?;
     match args.codec {
-        CodecChoice::Auto => Ok((Codec::default(), purpose.or(Some(Purpose::Size)))),
-        CodecChoice::Named(codec) if purpose.is_none() => Ok((codec, None)),
+        CodecChoice::Auto => Ok((Codec::default(), args.purpose.or(Some(Purpose::Size)))),
+        CodecChoice::Named(codec) if args.purpose.is_none() => Ok((codec, None)),
         CodecChoice::Named(codec) => Err(Failure::Usage(format!(
             "--for chooses a codec, and --codec {codec} names one: give --codec auto"
         ))),

@@ -8,6 +8,7 @@ use crate::fingerprint::Fingerprint;
 use crate::options::{BuildOptions, Purpose};
 use crate::permutation::Permutation;
 use crate::plan::{self, Medium, TablePlan, Workload};
+use crate::progress::Steps;
 use crate::sort::{Record, Sorted};
 use crate::table::Table;
 
@@ -60,12 +61,10 @@ pub(super) fn choose<R: Record>(
     records: &Sorted<R>,
 ) -> Result<Codec> {
     let mut runs = Runs { runs: Vec::new(), step: 1, seen: 0 };
-    let mut previous = None;
-    records.visit(|record| {
-        if previous.replace(record.fingerprint()) != Some(record.fingerprint()) {
-            runs.push(record.fingerprint());
-        }
-        Ok(())
+    let (steps, mut seen) = (Steps::new(options.progress.as_ref(), 0), 0);
+    records.visit_fingerprints(|fingerprint| {
+        runs.push(fingerprint);
+        steps.ask_at(&mut seen)
     })?;
     let (fingerprints, sample) = (runs.seen, runs.runs.concat());
     // A codec without restart points cannot have a span.
@@ -76,7 +75,7 @@ pub(super) fn choose<R: Record>(
     for codec in candidates {
         measured.push((
             codec,
-            size(codec, options, &sample)?,
+            size(codec, options, &sample, fingerprints)?,
             nanoseconds::<R::Fingerprint>(codec, options, fingerprints)?,
         ));
     }
@@ -89,11 +88,17 @@ pub(super) fn choose<R: Record>(
         .ok_or_else(|| Error::Bug("no codec is the fastest".to_string()))
 }
 
-/// Bytes of a table of a sample.
-fn size<F: Fingerprint>(codec: Codec, options: &BuildOptions, sample: &[F]) -> Result<usize> {
+/// Bytes of a table of a sample, with the spans that a table of so many fingerprints gets.
+fn size<F: Fingerprint>(
+    codec: Codec,
+    options: &BuildOptions,
+    sample: &[F],
+    fingerprints: u64,
+) -> Result<usize> {
+    let span = options.span.or(codec.default_span(fingerprints));
     let plan = TablePlan { permutation: Permutation::identity(), prefix_bits: 0, flips: 0 };
     let path = Path::new("sample in memory");
-    Table::encode_with(path, sample, &plan, codec, options.block_size, options.span).map(|table| table.len())
+    Table::encode_with(path, sample, &plan, codec, options.block_size, span).map(|table| table.len())
 }
 
 /// What the cost model says of a query, with the plan that the codec would get.
@@ -118,6 +123,16 @@ mod tests {
     fn a_sample_is_all_of_a_few() {
         assert_eq!(runs(5000).runs.concat(), (0..5000).collect::<Vec<_>>());
         assert!(runs(0).runs.is_empty());
+    }
+
+    /// A sample has fewer fingerprints than the table, whose spans depend on their number.
+    #[test]
+    fn sizes_are_those_of_the_spans_that_the_table_gets() {
+        let sample: Vec<u64> =
+            (0..50_000).map(|i: u64| i << 40 | i.wrapping_mul(0x9e37_79b9) & 0xff_ffff).collect();
+        let of = |codec, fingerprints| size(codec, &BuildOptions::default(), &sample, fingerprints).unwrap();
+        assert!(of(Codec::Gap, 1 << 20) > of(Codec::Gap, 50_000));
+        assert_eq!(of(Codec::EliasFano, 1 << 20), of(Codec::EliasFano, 50_000));
     }
 
     #[test]
