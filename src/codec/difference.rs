@@ -274,13 +274,13 @@ where
     }
 
     fn encode(&self, fingerprints: &[F], block: &mut [u8]) {
-        let write = |span: &[F], block: &mut [u8], bits| self.write_span(span, block, bits);
-        self.spans.encode(fingerprints, block, |span| self.data_bits(span), write);
+        let write = |_, span: &[F], block: &mut [u8], bits| self.write_span(span, block, bits);
+        self.spans.encode(fingerprints, block, |_, span| self.data_bits(span), write);
     }
 
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
-        let write = |span: &[F], block: &mut [u8], bits| self.write_span(span, block, bits);
-        self.spans.check(block, fingerprints, |span| self.data_bits(span), write)
+        let write = |_, span: &[F], block: &mut [u8], bits| self.write_span(span, block, bits);
+        self.spans.check(block, fingerprints, |_, span| self.data_bits(span), write)
     }
 
     fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {

@@ -65,14 +65,14 @@ impl Spans {
         best
     }
 
-    /// Writes a zeroed block, but for its checksum. `cost` tells the bits of a span after its first fingerprint,
-    /// `write` writes them, from bit to bit of the block.
+    /// Writes a zeroed block, but for its checksum. `cost` tells the bits of a span, whose number it is given too, after its
+    /// first fingerprint; `write` writes them, from bit to bit of the block.
     pub(super) fn encode<F: Fingerprint>(
         &self,
         fingerprints: &[F],
         block: &mut [u8],
-        cost: impl Fn(&[F]) -> usize,
-        write: impl FnMut(&[F], &mut [u8], (usize, usize)),
+        cost: impl Fn(usize, &[F]) -> usize,
+        write: impl FnMut(usize, &[F], &mut [u8], (usize, usize)),
     ) {
         let last_restart = fingerprints[(fingerprints.len() - 1) / self.span * self.span];
         let width = F::BITS - last_restart.wrapping_sub(fingerprints[0]).leading_zeros();
@@ -85,8 +85,8 @@ impl Spans {
         width: u32,
         fingerprints: &[F],
         block: &mut [u8],
-        cost: impl Fn(&[F]) -> usize,
-        mut write: impl FnMut(&[F], &mut [u8], (usize, usize)),
+        cost: impl Fn(usize, &[F]) -> usize,
+        mut write: impl FnMut(usize, &[F], &mut [u8], (usize, usize)),
     ) {
         let first = fingerprints[0];
         let count = fingerprints.len();
@@ -102,8 +102,8 @@ impl Spans {
                 bits::write_u64(block, entry + width as usize, self.position_bits, start as u64);
             }
             // What is left over in the block lies between the words and the tails of its last span.
-            let end = start + cost(span);
-            write(span, block, (start, if i + 1 == spans { block.len() * 8 } else { end }));
+            let end = start + cost(i, span);
+            write(i, span, block, (start, if i + 1 == spans { block.len() * 8 } else { end }));
             start = end;
         }
     }
@@ -114,18 +114,18 @@ impl Spans {
         &self,
         block: &[u8],
         fingerprints: &[F],
-        cost: impl Fn(&[F]) -> usize,
-        write: impl FnMut(&[F], &mut [u8], (usize, usize)),
+        cost: impl Fn(usize, &[F]) -> usize,
+        write: impl FnMut(usize, &[F], &mut [u8], (usize, usize)),
     ) -> Result<(), Damage> {
         let header = BlockHeader::<F>::read(block)?;
         let spans = fingerprints.len().div_ceil(self.span);
         // With symbols that are other than those of the block, they may not fit, or have no words.
         let mut bits = self.header_bits::<F>(spans, header.width);
-        for span in fingerprints.chunks(self.span) {
+        for (i, span) in fingerprints.chunks(self.span).enumerate() {
             if bits >> self.position_bits > 0 && span[0] != fingerprints[0] {
                 return Err(OTHER_CODE);
             }
-            bits += cost(span);
+            bits += cost(i, span);
         }
         if bits > block.len() * 8 {
             return Err(OTHER_CODE);

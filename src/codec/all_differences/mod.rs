@@ -187,21 +187,20 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
     }
 
     fn encode(&self, fingerprints: &[F], block: &mut [u8]) {
-        let cost = |span: &[F]| self.data_bits::<F>(&self.coded_all(span));
-        let write = |span: &[F], block: &mut [u8], bits| {
-            self.write_span(span, &self.coded_all(span), block, bits);
+        let coded: Vec<_> = fingerprints.chunks(self.spans.span).map(|span| self.coded_all(span)).collect();
+        let write = |i: usize, span: &[F], block: &mut [u8], bits| {
+            self.write_span(span, &coded[i], block, bits);
         };
-        self.spans.encode(fingerprints, block, cost, write);
+        self.spans.encode(fingerprints, block, |i, _| self.data_bits::<F>(&coded[i]), write);
     }
 
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
-        let coded = self.read_coded(block, fingerprints)?;
         // Which of the ways to code a fingerprint a writer takes is its own business.
-        let coded = |span: &[F]| {
-            &coded[fingerprints.partition_point(|&fingerprint| fingerprint < span[0]) / self.spans.span]
+        let coded = self.read_coded(block, fingerprints)?;
+        let write = |i: usize, span: &[F], block: &mut [u8], bits| {
+            self.write_span(span, &coded[i], block, bits);
         };
-        let write = |span: &[F], block: &mut [u8], bits| self.write_span(span, coded(span), block, bits);
-        self.spans.check(block, fingerprints, |span| self.data_bits::<F>(coded(span)), write)
+        self.spans.check(block, fingerprints, |i, _| self.data_bits::<F>(&coded[i]), write)
     }
 
     fn codings(&self, block: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
