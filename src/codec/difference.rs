@@ -15,7 +15,7 @@ use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::{Code, Decoder, NO_SYMBOLS, Symbols};
-use crate::kernels::{NearTails, Tails};
+use crate::kernels::{NearTails, Tails, has_eights};
 
 /// What tells the two apart, whatever the width of the fingerprints.
 pub(crate) trait Kind: Send + Sync + 'static {
@@ -343,7 +343,7 @@ where
     ) -> Result<(), Damage> {
         let directory = Directory::read(&self.spans, block)?;
         let Range { low, high } = range;
-        let eights = F::BITS == 64 && Tails::is_fast();
+        let eights = F::BITS == 64 && has_eights();
         let mut tails = NO_SYMBOLS;
         for span in spot as usize..directory.spans {
             let first = directory.restart(span);

@@ -11,7 +11,7 @@ use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::Code;
-use crate::kernels::{Eight, select};
+use crate::kernels::{Eight, has_eights, select};
 
 /// The codec; it has no parameters but those that each block chooses for itself.
 #[derive(Debug)]
@@ -392,7 +392,7 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
             }
         };
         // Most look-ups end after one or two; eight at a time is for those that do not.
-        let eights = F::BITS == 64 && Eight::is_fast() && block.len() >= 64 && parts.header.width <= 56;
+        let eights = F::BITS == 64 && has_eights() && block.len() >= 64 && parts.header.width <= 56;
         let most = if eights { 4 } else { usize::MAX };
         if let Some(more) = parts.visit_each(bits, last, near, most, &mut visitor) {
             parts.visit_eights(more, last, near, &mut visitor);

@@ -242,7 +242,7 @@ impl<'a, F: Fingerprint> Directory<'a, F> {
     #[inline(always)]
     fn span_near(&self, guess: usize, low: F) -> Option<usize> {
         let width = self.header.width;
-        if F::BITS > 64 || !Fields::is_fast() || width > bits::SHORT || low < self.header.first {
+        if F::BITS > 64 || !kernels::has_eights() || width > bits::SHORT || low < self.header.first {
             return None;
         }
         let lines = self.lines(guess);
