@@ -7,7 +7,7 @@
 //! Memtables are shared by the snapshots that came of one another. Each has the version of its own time.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::reading::{LogInfo, ReadLog, Replayed, log_numbers, map_log};
 use crate::error::Result;
@@ -108,7 +108,7 @@ pub(super) fn follow<F: Fingerprint>(
             some.push(next);
         }
         let followed = Followed::read(path, manifest, &some, &mut replayed)?;
-        let logs = followed.logs.lock().map(|logs| logs.clone()).unwrap_or_default();
+        let logs = followed.logs.lock().unwrap_or_else(PoisonError::into_inner).clone();
         following.push(Arc::new(followed), &logs);
     }
     following.logs = replayed.logs;
