@@ -1,11 +1,9 @@
 //! What the Huffman code of a table is built from.
 
 use super::Codec;
+use super::all_differences::WINDOW;
 use crate::fingerprint::Fingerprint;
 use crate::huffman::Code;
-
-/// The most fingerprints before one that its symbol may depend on.
-pub(super) const WINDOW: usize = 16;
 
 /// How one fingerprint is coded in its block: what its symbol says, and which one before it it follows from
 /// (`format-spec/table.md`, "Blocks").

@@ -1,4 +1,4 @@
-//! Probing the tables of a segment for one query.
+//! Probing tables, of one segment or of several, for one query.
 //!
 //! A probe waits for memory three times: for a line of the block index's directory, the head of a block, and the place
 //! in the block. So all probes of a query go through these stages together, each asking for what the next one

@@ -67,6 +67,17 @@ impl Entry {
     }
 }
 
+/// Fingerprints whose tails are read together.
+pub(super) const AT_ONCE: usize = 8;
+/// Words that one load of the bit buffer, 57 bits at least, holds in any case.
+pub(super) const WORDS_PER_LOAD: usize = 4;
+/// The most words of a span, and what is read beyond them.
+const ROOM: usize = format::MAX_SPAN as usize + AT_ONCE;
+
+/// The words of a span, as far as they have been read.
+pub(super) type SpanWords = [u32; ROOM];
+pub(super) const NO_WORDS: SpanWords = [0; ROOM];
+
 /// Decodes the words of a code.
 #[derive(Debug)]
 pub(super) struct Decoder {
@@ -82,20 +93,7 @@ impl Decoder {
         }
         Decoder { entries }
     }
-}
 
-/// Fingerprints whose tails are read together.
-pub(super) const AT_ONCE: usize = 8;
-/// Words that one load of the bit buffer, 57 bits at least, holds in any case.
-pub(super) const WORDS_PER_LOAD: usize = 4;
-/// The most words of a span, and what is read beyond them.
-const ROOM: usize = format::MAX_SPAN as usize + AT_ONCE;
-
-/// The words of a span, as far as they have been read.
-pub(super) type SpanWords = [u32; ROOM];
-pub(super) const NO_WORDS: SpanWords = [0; ROOM];
-
-impl Decoder {
     /// Reads words from bit `start` of a block on, as many as one load holds; returns where the next one starts.
     #[inline(always)]
     pub(super) fn read(&self, block: &[u8], mut start: usize, words: &mut [u32; WORDS_PER_LOAD]) -> usize {

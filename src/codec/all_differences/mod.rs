@@ -9,7 +9,8 @@ mod decoder;
 
 use std::iter;
 
-use self::alphabet::{Coded, Meaning, WINDOW, cheapest, symbols};
+pub(super) use self::alphabet::WINDOW;
+use self::alphabet::{Coded, Meaning, cheapest, symbols};
 use self::decoder::{AT_ONCE, Decoder, NO_WORDS, SpanWords, Steps, WORDS_PER_LOAD, Walk};
 use super::spans::{Directory, Spans};
 use super::symbols::Counts;
