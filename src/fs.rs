@@ -13,7 +13,7 @@ use crate::threads::Process;
 
 /// The operations on files and folders that a store needs.
 pub trait Fs: Debug + Send + Sync {
-    /// Creates a file for writing, or empties it if it exists.
+    /// Creates a new file for writing. What has its name is removed first, be it a link: nothing is written through one.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
     /// Opens a file to be read from start to end.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
@@ -33,7 +33,7 @@ pub trait Fs: Debug + Send + Sync {
     fn sync_file(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Takes the exclusive lock of a file that is created if need be; `None` if another process has it.
+    /// Takes the exclusive lock of a file that is created if need be, and is no link; `None` if another process has it.
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 }
 
@@ -115,7 +115,15 @@ impl Disk {
 
 impl Fs for Disk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        Ok(Box::new(File::create(path)?))
+        let create = || File::create_new(path);
+        let file = match create() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(path)?;
+                create()
+            }
+            created => created,
+        };
+        Ok(Box::new(file?))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
@@ -158,7 +166,19 @@ impl Fs for Disk {
 
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         loop {
-            let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+            let file = match File::create_new(path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
+                        return Err(io::Error::other("a link is in the way of the lock: remove it"));
+                    }
+                    match OpenOptions::new().write(true).open(path) {
+                        // Its holder has removed it since.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                        opened => opened?,
+                    }
+                }
+                created => created?,
+            };
             match file.try_lock() {
                 // Between opening and locking, its holder may have removed the file: that lock locks nothing.
                 Ok(()) if is_still_at(&file, path)? => return Ok(Some(Lock::new(LockedFile::new(file)))),

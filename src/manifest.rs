@@ -137,6 +137,17 @@ pub(crate) fn log_number(name: &str) -> Option<u64> {
     (log_name(number) == name && number < END_OF_NUMBERS).then_some(number)
 }
 
+/// A number that none of these files of a store has, nor any that its manifest knows of: segments and logs share their numbers,
+/// and a manifest does not know of all logs.
+pub(crate) fn free_number(manifest: Option<&Manifest>, names: &[String]) -> u64 {
+    let number = |name: &String| {
+        let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+        is_store_file(name).then(|| name[..digits].parse::<u64>().ok()).flatten()
+    };
+    let above = names.iter().filter_map(number).max().map_or(1, |highest| highest.saturating_add(1));
+    above.max(manifest.map_or(1, |manifest| manifest.next_number))
+}
+
 /// Whether a file of a store's folder is one that simstore made: those may be removed when no manifest names
 /// them.
 pub(crate) fn is_store_file(name: &str) -> bool {
@@ -163,6 +174,20 @@ pub(crate) fn is_store_file(name: &str) -> bool {
 }
 
 impl Manifest {
+    /// The files that the store consists of, beside the manifest: those of its segments, and of the names in its folder those of
+    /// the logs that are not in segments.
+    pub(crate) fn files(&self, names: &[String]) -> Vec<String> {
+        let mut files: Vec<String> = self.segments.iter().flat_map(SegmentEntry::files).collect();
+        let is_needed = |name: &&String| log_number(name).is_some_and(|number| self.has_log(number));
+        files.extend(names.iter().filter(is_needed).cloned());
+        files
+    }
+
+    /// Whether operations of a log of this number are not in segments.
+    pub(crate) fn has_log(&self, number: u64) -> bool {
+        self.first_log > 0 && number >= self.first_log
+    }
+
     /// Whether a folder's manifest is one of simstore's, sound or not.
     pub(crate) fn is_one(fs: &dyn Fs, store: &Path) -> bool {
         fs.map(&store.join(MANIFEST)).is_ok_and(|bytes| bytes.as_ref().starts_with(&format::MANIFEST_MAGIC))

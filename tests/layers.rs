@@ -316,3 +316,43 @@ fn the_disk_is_reached_through_fs_alone() {
         }
     }
 }
+
+/// Where files are removed, replaced or renamed, ARCHITECTURE.md says which.
+#[test]
+fn files_are_removed_where_architecture_says() {
+    const RUST: [&str; 10] = [
+        "fs.remove(",
+        "fs().remove(",
+        "disk().remove(",
+        ".rename(",
+        "remove_file",
+        "remove_dir",
+        "fs::rename",
+        "fs::write(",
+        "File::create(",
+        ".truncate(true",
+    ];
+    const PYTHON: [&str; 6] = ["os.rename", "os.replace", "os.remove", "os.unlink", "rmtree", ".unlink("];
+    let told: BTreeSet<String> = table("| what removes").iter().flat_map(|row| words(&row[0])).collect();
+    let mut found = BTreeSet::new();
+    for folder in ["src", "text/src", "corpus/src", "cli/src", "python/src"] {
+        for (file, source) in sources(&root().join(folder)) {
+            let source = source.replace("NewFile::create", "").replace("TemporaryFile::create", "");
+            if RUST.iter().any(|pattern| source.contains(pattern)) {
+                found.insert(format!("{folder}/{file}"));
+            }
+        }
+    }
+    for folder in ["python/simstore", "python/simstore/tasks", "python/simstore/spark"] {
+        for path in fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if name.ends_with(".py") {
+                let source = fs::read_to_string(&path).unwrap();
+                if PYTHON.iter().any(|pattern| source.contains(pattern)) {
+                    found.insert(format!("{folder}/{name}"));
+                }
+            }
+        }
+    }
+    assert_eq!(told, found, "the places in ARCHITECTURE.md (left) are not those in the code");
+}

@@ -13,6 +13,7 @@ mod live;
 mod live_corruption;
 mod live_power_loss;
 mod numbers;
+mod over_logs;
 mod power_loss;
 mod public_api;
 mod salvage;

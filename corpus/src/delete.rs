@@ -31,6 +31,8 @@ use crate::{Counts, DocumentId, InputKind, Inputs, Watch};
 const AT_ONCE: usize = 1 << 16;
 /// A transaction is committed when it takes so many bytes of the log.
 const TRANSACTION_BYTES: usize = 1 << 20;
+/// The same where all is to be one step: a quarter of what a transaction may take, which is in memory meanwhile.
+const STEP_BYTES: usize = 1 << 28;
 
 /// How many documents were stored, and are not any more, and how many were not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,7 +191,8 @@ pub struct DeletedIds {
 }
 
 /// Deletes all pairs of documents by their ids or names, whatever their fingerprints are, and waits until that is on the
-/// disk. An id is what is shown of a document: the name where it has one, else the number. Ids have no index: all of them
+/// disk. All is one step, which is done or not, whenever the process ends; only above some 15 million pairs there are several, and
+/// each document is in one of them. An id is what is shown of a document: the name where it has one, else the number. Ids have no index: all of them
 /// are read once, however many are asked for.
 ///
 /// # Errors
@@ -209,25 +212,30 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
     let mut pairs = Vec::new();
     for pair in snapshot.pairs_of_names(&names)? {
         found.extend(pair.name);
-        pairs.push((pair.fingerprint, pair.id));
+        pairs.push((pair.id, pair.fingerprint));
     }
     // What has a name is called by it alone.
     for pair in snapshot.pairs_of_ids(&numbers.keys().copied().collect())? {
         if pair.name.is_none() {
             found.insert(numbers[&pair.id].clone());
-            pairs.push((pair.fingerprint, pair.id));
+            pairs.push((pair.id, pair.fingerprint));
         }
     }
-    if SimilarSettings::of_store(&snapshot)?.is_some() {
-        // What was kept of a text goes with it: the id is free for another one.
-        let mut ids: Vec<u64> = pairs.iter().map(|&(_, id)| id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut transaction = store.transaction();
-        ids.into_iter().try_for_each(|id| transaction.note(id, &[]))?;
-        transaction.commit(Durability::Os)?;
+    pairs.sort_unstable();
+    pairs.dedup();
+    let has_notes = SimilarSettings::of_store(&snapshot)?.is_some();
+    let mut transaction = store.transaction();
+    for document in pairs.chunk_by(|a, b| a.0 == b.0) {
+        document.iter().for_each(|&(id, fingerprint)| transaction.delete(fingerprint, id));
+        if has_notes {
+            // What was kept of a text goes with it: the id is free for another one.
+            transaction.note(document[0].0, &[])?;
+        }
+        if transaction.bytes() >= STEP_BYTES {
+            std::mem::replace(&mut transaction, store.transaction()).commit(Durability::Os)?;
+        }
     }
-    delete_pairs(store, pairs)?;
+    transaction.commit(Durability::Os)?;
     store.sync()?;
     let missing = asked.iter().filter(|&&id| !found.contains(id)).map(|&id| id.clone()).collect();
     Ok(DeletedIds { asked: asked.len() as u64, deleted: found.len() as u64, missing })
@@ -235,7 +243,8 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
 
 #[cfg(test)]
 mod tests {
-    use simstore::StoreOptions;
+    use simstore::{Snapshot, StoreOptions};
+    use simstore_text::{SimilarAddition, SimilarDocuments};
 
     use super::*;
 
@@ -264,6 +273,33 @@ mod tests {
         let deleted = delete_ids(&store, &ids).unwrap();
         assert_eq!(deleted, DeletedIds { asked: 3, deleted: 2, missing: vec!["017".to_owned()] });
         assert!((5..8).all(|fingerprint| store.snapshot().query(fingerprint, 0).unwrap().is_empty()));
+    }
+
+    /// A store of similar documents has several fingerprints of each, and a note: they go together.
+    #[test]
+    fn ids_are_deleted_in_one_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let pages =
+            SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), 0.8, 0.95).unwrap();
+        for id in 0..3 {
+            let text: String = (0..60).map(|word| format!("word{} ", word * (id + 2))).collect();
+            assert_eq!(pages.add(&text, id, None).unwrap(), SimilarAddition::Remembered);
+        }
+        drop(pages);
+        let records = || {
+            let store = Snapshot::<u64>::open(&path).unwrap();
+            store.logs().iter().map(|log| log.records).sum::<u64>()
+        };
+        let before = records();
+        let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
+        let deleted = delete_ids(&store, &["0".to_owned(), "2".to_owned()]).unwrap();
+        assert_eq!(deleted.deleted, 2);
+        let left: Vec<u64> = store.snapshot().iter().map(|entry| entry.unwrap().id.unwrap()).collect();
+        assert!(!left.is_empty() && left.iter().all(|&id| id == 1), "{left:?}");
+        assert_eq!(store.snapshot().note(2).unwrap().as_deref(), Some(&[][..]));
+        drop(store);
+        assert_eq!(records() - before, 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Building a segment in one go.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::footer_crc;
 use crate::fs::{Fs, NewFile};
-use crate::manifest::{SegmentEntry, is_store_file};
+use crate::manifest::SegmentEntry;
 use crate::options::BuildOptions;
 use crate::plan::{self, BitAssignment, Sample, TablePlan, Workload};
 use crate::progress::{STEP, Steps};
@@ -26,7 +26,7 @@ use crate::threads;
 /// Collects fingerprints and ids in any order, names, notes and marks in theirs, and writes the files of a segment.
 pub(crate) struct SegmentBuilder<F> {
     options: BuildOptions,
-    store: PathBuf,
+    made: Arc<Made>,
     number: u64,
     records: Records<F>,
     names: Option<NamesWriter<NewFile>>,
@@ -53,9 +53,11 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         } else {
             Records::Plain(Sorter::new(&options.fs, &path, memory).watched(options.progress.as_ref()))
         };
+        let names = Mutex::default();
+        let made = Arc::new(Made { fs: options.fs.clone(), store: store.to_path_buf(), names });
         SegmentBuilder {
             options,
-            store: store.to_path_buf(),
+            made,
             number,
             records,
             names: None,
@@ -77,8 +79,8 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 
     pub(crate) fn name(&mut self, id: u64, name: &str) -> Result<()> {
         if self.names.is_none() {
-            let path = self.store.join(self.entry().names_name());
-            self.names = Some(NamesWriter::new(NewFile::create(&self.options.fs, &path)?, &path)?);
+            let (path, file) = self.made.create(self.entry().names_name())?;
+            self.names = Some(NamesWriter::new(file, &path)?);
         }
         if let Some(names) = &mut self.names {
             names.push(id, name.as_bytes())?;
@@ -89,8 +91,8 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 
     pub(crate) fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
         if self.notes.is_none() {
-            let path = self.store.join(self.entry().notes_name());
-            self.notes = Some(NotesWriter::new(NewFile::create(&self.options.fs, &path)?, &path)?);
+            let (path, file) = self.made.create(self.entry().notes_name())?;
+            self.notes = Some(NotesWriter::new(file, &path)?);
         }
         if let Some(notes) = &mut self.notes {
             notes.push(id, note)?;
@@ -102,8 +104,8 @@ impl<F: Fingerprint> SegmentBuilder<F> {
     /// Keeps a mark. Keys come in ascending order.
     pub(crate) fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
         if self.marks.is_none() {
-            let path = self.store.join(self.entry().marks_name());
-            self.marks = Some(MarksWriter::new(NewFile::create(&self.options.fs, &path)?, &path)?);
+            let (path, file) = self.made.create(self.entry().marks_name())?;
+            self.marks = Some(MarksWriter::new(file, &path)?);
         }
         if let Some(marks) = &mut self.marks {
             marks.push(key, value)?;
@@ -141,7 +143,7 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 
     /// [`SegmentBuilder::finish`], and the codec that was chosen.
     pub(crate) fn finish_chosen(self) -> Result<(SegmentEntry, Codec)> {
-        let made = Made::of(&self);
+        let made = self.made.clone();
         self.write_files().inspect_err(|_| made.remove())
     }
 
@@ -156,24 +158,22 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             notes.finish()?.commit()?;
         }
         if !self.tombstones.is_empty() {
-            let path = self.store.join(self.entry().tombstones_name());
-            let mut file = NewFile::create(&self.options.fs, &path)?;
+            let (path, mut file) = self.made.create(self.entry().tombstones_name())?;
             tombstones::write(&mut file, &path, &self.tombstones)?;
             file.commit()?;
         }
-        let (entry, options, store) = (self.entry(), self.options, self.store);
+        let (entry, options, made) = (self.entry(), self.options, self.made);
         match self.records {
-            Records::Plain(sorter) => write(&store, entry, options, &sorter.finish()?),
-            Records::WithIds(sorter) => write(&store, entry, options, &sorter.finish()?),
+            Records::Plain(sorter) => write(&made, entry, options, &sorter.finish()?),
+            Records::WithIds(sorter) => write(&made, entry, options, &sorter.finish()?),
         }
     }
 
     /// [`SegmentBuilder::finish`] with the fingerprints of a source, without ids, in the place of inserted ones.
     pub(crate) fn finish_sorted(self, source: Source<F>) -> Result<(SegmentEntry, Codec)> {
-        let made = Made::of(&self);
         let entry = self.entry();
-        let written = write(&self.store, entry, self.options, &Sorted::Source(source));
-        written.inspect_err(|_| made.remove())
+        let written = write(&self.made, entry, self.options, &Sorted::Source(source));
+        written.inspect_err(|_| self.made.remove())
     }
 }
 
@@ -181,28 +181,28 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 struct Made {
     fs: Arc<dyn Fs>,
     store: PathBuf,
-    number: u64,
+    /// Of the files that have their names, or are to get them.
+    names: Mutex<Vec<String>>,
 }
 
 impl Made {
-    fn of<F: Fingerprint>(builder: &SegmentBuilder<F>) -> Made {
-        Made { fs: builder.options.fs.clone(), store: builder.store.clone(), number: builder.number }
+    fn create(&self, name: String) -> Result<(PathBuf, NewFile)> {
+        let path = self.store.join(&name);
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        let file = NewFile::create(&self.fs, &path)?;
+        Ok((path, file))
     }
 
-    /// What cannot be removed now is removed when the store is opened next.
+    /// Removes these files, and no others. What cannot be removed now is removed when the store is opened next.
     fn remove(&self) {
-        let number = format!("{:06}", self.number);
-        let is_ours = |name: &String| {
-            is_store_file(name) && name.strip_prefix(&number).is_some_and(|rest| rest.starts_with(['.', '-']))
-        };
-        for name in self.fs.list(&self.store).unwrap_or_default().iter().filter(|name| is_ours(name)) {
+        for name in &*self.names.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = self.fs.remove(&self.store.join(name));
         }
     }
 }
 
 struct TableTask<'a, R> {
-    store: &'a Path,
+    made: &'a Made,
     entry: &'a SegmentEntry,
     options: &'a BuildOptions,
     records: &'a Sorted<R>,
@@ -210,7 +210,7 @@ struct TableTask<'a, R> {
 }
 
 fn write<R: Record>(
-    store: &Path,
+    made: &Made,
     mut entry: SegmentEntry,
     mut options: BuildOptions,
     records: &Sorted<R>,
@@ -252,12 +252,12 @@ fn write<R: Record>(
 
     threads::ensure_pool()?;
     let steps = Steps::new(options.progress.as_ref(), entry.fingerprints * u64::from(entry.tables));
-    let task = TableTask { store, entry: &entry, options, records, steps: &steps };
+    let task = TableTask { made, entry: &entry, options, records, steps: &steps };
     plan.tables().par_iter().enumerate().try_for_each(|(number, table)| {
         if number == 0 { task.write_first(table, &counts) } else { task.write_other(number as u32, table) }
     })?;
     for name in entry.files() {
-        let path = store.join(name);
+        let path = made.store.join(name);
         let bytes = options.fs.map(&path).map_err(Error::io(&path, "open"))?;
         entry.footers.push(footer_crc(bytes.as_ref()));
     }
@@ -265,19 +265,13 @@ fn write<R: Record>(
 }
 
 impl<R: Record> TableTask<'_, R> {
-    fn create(&self, name: &str) -> Result<(PathBuf, NewFile)> {
-        let path = self.store.join(name);
-        let file = NewFile::create(&self.options.fs, &path)?;
-        Ok((path, file))
-    }
-
     fn writer(
         &self,
         number: u32,
         plan: &TablePlan<R::Fingerprint>,
         counts: &SymbolCounts<R::Fingerprint>,
     ) -> Result<TableWriter<R::Fingerprint, NewFile>> {
-        let (path, file) = self.create(&self.entry.table_name(number))?;
+        let (path, file) = self.made.create(self.entry.table_name(number))?;
         let options = self.options;
         let header = TableHeader::new(plan.clone(), options.codec, options.block_size, options.span, counts)?;
         TableWriter::new(file, &path, header)
@@ -297,7 +291,7 @@ impl<R: Record> TableTask<'_, R> {
         let mut table = self.writer(0, plan, counts)?;
         let mut ids = match self.entry.has_ids {
             true => {
-                let (path, file) = self.create(&self.entry.ids_name())?;
+                let (path, file) = self.made.create(self.entry.ids_name())?;
                 Some(IdsWriter::new(file, &path, self.entry.fingerprints, self.entry.ids)?)
             }
             false => None,
@@ -336,7 +330,7 @@ impl<R: Record> TableTask<'_, R> {
         let memory = self.options.memory();
         let at_once = rayon::current_num_threads().min(self.entry.tables as usize) as u64;
         let free = if matches!(self.records, Sorted::Memory(_)) { memory / 2 } else { memory };
-        let path = self.store.join(format!("{:06}-{number:02}", self.entry.number));
+        let path = self.made.store.join(format!("{:06}-{number:02}", self.entry.number));
         let sorter = Sorter::new(&self.options.fs, &path, free / at_once);
         let mut sorter = sorter.watched(self.options.progress.as_ref());
         let mut seen = 0;

@@ -9,7 +9,7 @@ use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, Lock};
-use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, is_store_file, log_number};
+use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, free_number, is_store_file};
 use crate::options::BuildOptions;
 use crate::segment::SegmentBuilder;
 use crate::threads::Process;
@@ -27,8 +27,10 @@ pub struct Builder<F: Fingerprint> {
     pub(super) highest_id: Option<u64>,
     /// Whether anything has been inserted.
     inserted: bool,
-    /// The files that stay when what this build made is removed: those of the store that it replaces.
-    keep: Vec<String>,
+    /// The files of the store that is replaced.
+    replaced: Vec<String>,
+    /// The files of the new segment while no manifest names them.
+    made: Vec<String>,
     folder_is_new: bool,
     lock: Option<Lock>,
     process: Process,
@@ -61,7 +63,8 @@ impl<F: Fingerprint> Builder<F> {
             segment: None,
             highest_id: None,
             inserted: false,
-            keep: Vec::new(),
+            replaced: Vec::new(),
+            made: Vec::new(),
             folder_is_new,
             lock: None,
             process: Process::this(),
@@ -82,25 +85,18 @@ impl<F: Fingerprint> Builder<F> {
         }
         // Another build may have finished in between: what counts is what is there under the lock.
         let names = self.check_folder(fs)?;
-        let mut number = 1;
-        if names.iter().any(|name| name == MANIFEST) {
-            match Manifest::load(fs, &self.store) {
-                Ok(old) => {
-                    number = old.next_number;
-                    self.keep = old.segments.iter().flat_map(|segment| segment.files()).collect();
-                    let is_needed = |number| old.first_log > 0 && number >= old.first_log;
-                    let logs = names.iter().filter(|name| log_number(name).is_some_and(is_needed));
-                    self.keep.extend(logs.cloned());
-                }
-                // A store that cannot be read is replaced all the same; until then nothing of it is touched.
-                Err(_) => {
-                    let numbers = names.iter().filter_map(|name| name.get(..6)?.parse::<u64>().ok());
-                    number = numbers.max().unwrap_or(0) + 1;
-                    self.keep = names;
-                }
-            }
-        }
-        remove_litter(fs, &self.store, &self.keep)?;
+        let old = match names.iter().any(|name| name == MANIFEST) {
+            true => Some(Manifest::load(fs, &self.store)),
+            false => None,
+        };
+        self.replaced = match &old {
+            None => Vec::new(),
+            Some(Ok(old)) => old.files(&names),
+            // A store that cannot be read is replaced all the same; until then nothing of it is touched.
+            Some(Err(_)) => names.iter().filter(|name| is_store_file(name)).cloned().collect(),
+        };
+        remove_litter(fs, &self.store, &self.replaced)?;
+        let number = free_number(old.and_then(Result::ok).as_ref(), &self.replaced);
         self.lock = lock;
         Ok(number)
     }
@@ -235,6 +231,7 @@ impl<F: Fingerprint> Builder<F> {
 
     /// Makes the files of a segment durable, and the store visible.
     fn publish(mut self, written: Option<(SegmentEntry, Codec)>) -> Result<Snapshot<F>> {
+        self.made = written.iter().flat_map(|(entry, _)| entry.files()).collect();
         let fs: Arc<dyn Fs> = self.options.fs.clone();
         fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))?;
         if self.folder_is_new {
@@ -261,7 +258,6 @@ impl<F: Fingerprint> Builder<F> {
             highest_id: self.highest_id,
             segments: written.into_iter().map(|(entry, _)| entry).collect(),
         };
-        let files: Vec<String> = manifest.segments.iter().flat_map(|segment| segment.files()).collect();
         if let Err(error) = manifest.save(&fs, &self.store) {
             let visible = match Manifest::load(&*fs, &self.store) {
                 Ok(found) => found == manifest,
@@ -270,15 +266,15 @@ impl<F: Fingerprint> Builder<F> {
                 Err(_) => true,
             };
             if visible {
-                self.keep.extend(files);
+                self.made.clear();
                 self.folder_is_new = false;
             }
             return Err(error);
         }
         self.folder_is_new = false;
-        self.keep = files;
+        self.made.clear();
         // What cannot be removed now is removed by the next build; the store is complete without it.
-        let _ = remove_litter(&*fs, &self.store, &self.keep);
+        self.replaced.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
         Snapshot::open_on(&fs, &self.store)
     }
 }
@@ -291,11 +287,10 @@ impl<F: Fingerprint> Drop for Builder<F> {
             return;
         }
         let fs = &self.options.fs;
-        if self.lock.is_some() {
-            let _ = remove_litter(&**fs, &self.store, &self.keep);
-            if self.folder_is_new {
-                let _ = fs.remove(&self.store.join(LOCK));
-            }
+        // What this build made, and no other file.
+        self.made.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
+        if self.lock.is_some() && self.folder_is_new {
+            let _ = fs.remove(&self.store.join(LOCK));
         }
         if self.folder_is_new {
             // Fails, as it should, when another build has begun in it.

@@ -21,6 +21,7 @@ mod throttle;
 mod view;
 mod writer;
 
+use std::io;
 use std::path::Path;
 
 pub use self::builder::Builder;
@@ -32,7 +33,7 @@ pub use self::load::Load;
 pub use self::pairs::StoredPair;
 pub use self::reading::LogInfo;
 pub use self::remains::salvageable_bits;
-pub use self::salvage::{SalvageOptions, Salvaged, salvage};
+pub use self::salvage::{SalvageOptions, Salvaged, salvage, salvage_on};
 pub use self::shared::Written;
 pub use self::snapshot::{Snapshot, stored_bits};
 pub use self::writer::{Insertion, Transaction};
@@ -53,7 +54,12 @@ fn remove_litter(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()> {
     for name in fs.list(path).map_err(Error::io(path, "list"))? {
         if crate::manifest::is_store_file(&name) && name != MANIFEST && !keep.contains(&name) {
             let file = path.join(name);
-            fs.remove(&file).map_err(Error::io(&file, "remove"))?;
+            match fs.remove(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io(&file, "remove")(error));
+                }
+                _ => {}
+            }
         }
     }
     Ok(())

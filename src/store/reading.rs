@@ -16,7 +16,7 @@ pub(super) fn log_numbers(fs: &dyn Fs, path: &Path, manifest: &Manifest) -> Resu
     if manifest.first_log > 0 {
         let names = fs.list(path).map_err(Error::io(path, "list"))?;
         numbers.extend(names.iter().filter_map(|name| log_number(name)));
-        numbers.retain(|&number| number >= manifest.first_log);
+        numbers.retain(|&number| manifest.has_log(number));
         numbers.sort_unstable();
     }
     if manifest.first_log > 0 && numbers.first() != Some(&manifest.first_log) {

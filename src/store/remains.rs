@@ -101,7 +101,7 @@ impl<F: Fingerprint> StoreRemains<F> {
 
         let mut logs: Vec<u64> = names.iter().filter_map(|name| log_number(name)).collect();
         if let Some(manifest) = &manifest {
-            logs.retain(|&number| manifest.first_log > 0 && number >= manifest.first_log);
+            logs.retain(|&number| manifest.has_log(number));
             if manifest.first_log > 0 && !logs.contains(&manifest.first_log) {
                 logs.push(manifest.first_log);
             }

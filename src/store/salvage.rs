@@ -69,13 +69,26 @@ impl Salvaged {
 /// [`Error::NotAStore`] if there is nothing of a store; as [`Builder::create`] and [`Builder::finish`], for the new one.
 pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions) -> Result<Salvaged> {
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+    salvage_on::<F>(&fs, path, new, options)
+}
+
+/// [`salvage`] on another disk than the real one.
+///
+/// # Errors
+/// As [`salvage`].
+pub fn salvage_on<F: Fingerprint>(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    new: &Path,
+    options: &SalvageOptions,
+) -> Result<Salvaged> {
     if let (Ok(old), Some(parent)) = (path.canonicalize(), new.parent())
         && parent.canonicalize().is_ok_and(|parent| parent.starts_with(&old))
     {
         let message = format!("{}: inside of the damaged store; choose another path", new.display());
         return Err(Error::BadArgument(message));
     }
-    let store = StoreRemains::<F>::open(&fs, path, options.distance)?;
+    let store = StoreRemains::<F>::open(fs, path, options.distance)?;
     let settings = &store.settings;
     let build = BuildOptions {
         distance: settings.distance,
@@ -87,6 +100,7 @@ pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions
         progress: options.progress.clone(),
         ids: settings.ids,
         profile: settings.profile.clone(),
+        fs: fs.clone(),
         ..BuildOptions::default()
     };
     // A third for each of the two sorters beside the builder.
@@ -99,9 +113,9 @@ pub fn salvage<F: Fingerprint>(path: &Path, new: &Path, options: &SalvageOptions
         }
         other => other,
     })?;
-    let without_ids = Sorter::new(&fs, &new.join("000000.without"), memory);
+    let without_ids = Sorter::new(fs, &new.join("000000.without"), memory);
     let mut rescue = Rescue {
-        fs,
+        fs: fs.clone(),
         new,
         memory,
         builder,

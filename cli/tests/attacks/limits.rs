@@ -26,6 +26,31 @@ fn no_file_may_grow_large() {
     limited(2, 1, |random| format!("ulimit -f {}", 1 << random.below(9)));
 }
 
+/// Fingerprints that are in logs, and deletes: they are the store's, whatever a build that was to replace it made beside them.
+#[test]
+fn a_build_that_fails_leaves_the_store_that_it_was_to_replace() {
+    let folder = Folder::new();
+    folder.print(
+        "set -e; seq 3000 | awk '{printf \"%016x\\t%d\\n\", $1 * 2654435761, $1}' >many.hex
+         for i in 1 2 3; do printf '%016x\\t%d\\n' $i $i >$i.hex; $simstore add -q --durability sync s $i.hex; done
+         $simstore delete -q s 2.hex",
+    );
+    let dump = || folder.print("$simstore verify -q s >&2; $simstore dump s");
+    let before = dump();
+    assert_eq!(before.lines().count(), 2, "{before}");
+    let mut failed = 0;
+    for kib in (0..10).map(|power| 1 << power) {
+        let ended = folder.attempt(&format!("ulimit -f {kib}; exec $simstore build -q --force s many.hex"));
+        ended.check("build --force");
+        if ended.code == Some(0) {
+            break;
+        }
+        assert_eq!(dump(), before, "at most {kib} KiB");
+        failed += 1;
+    }
+    assert!(failed > 2 && dump().lines().count() == 3000);
+}
+
 #[test]
 fn few_files_may_be_open() {
     limited(2, 2, |random| format!("ulimit -n {}", 4 + random.below(40)));

@@ -79,11 +79,6 @@ impl Inode {
         }
     }
 
-    fn truncate(&mut self) {
-        self.touch(0);
-        self.bytes = Arc::default();
-    }
-
     fn write(&mut self, at: usize, new: &[u8]) {
         self.touch(at);
         let bytes = Arc::make_mut(&mut self.bytes);
@@ -203,6 +198,14 @@ impl World {
         }
     }
 
+    /// A new file of this name, in the place of one that has it.
+    fn new_file(&mut self, path: &Path) -> io::Result<usize> {
+        if self.file(path).is_ok() {
+            self.apply(&Action::Remove(path.to_path_buf()))?;
+        }
+        self.file_or_new(path)
+    }
+
     /// The file of this name, new if need be.
     fn file_or_new(&mut self, path: &Path) -> io::Result<usize> {
         match self.file(path) {
@@ -221,8 +224,7 @@ impl World {
     pub(super) fn apply(&mut self, action: &Action) -> io::Result<()> {
         match action {
             Action::Create(path) => {
-                let file = self.file_or_new(path)?;
-                self.files[file].truncate();
+                self.new_file(path)?;
             }
             Action::Write { file, at, bytes, .. } => self.files[*file].write(*at, bytes),
             Action::SyncFile { file, .. } => self.files[*file].sync(),

@@ -1,0 +1,311 @@
+//! What changes a live store that has a segment and several logs: replacing it, merging, deleting, loading, salvaging. The disk
+//! fails and loses its power at every operation: the store is what it was before or what it is to be, whole.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rayon::prelude::*;
+use simstore::store::{SalvageOptions, salvage_on};
+use simstore::{BuildOptions, Builder, Codec, Durability, Error, PlanChoice, Snapshot, Store, StoreOptions};
+
+use crate::support::disk::{Choice, Counted, Failure, Fault, SimulatedDisk};
+
+/// What a store holds: pairs, and under each mark and for each note its value.
+type Model = BTreeMap<(u64, u64), Vec<u8>>;
+
+/// The keys of marks and notes in a model.
+const MARK: u64 = u64::MAX;
+const NOTE: u64 = u64::MAX - 1;
+
+const NEW: &str = "rescued";
+
+fn store() -> &'static Path {
+    Path::new("store")
+}
+
+fn fingerprint(i: u64) -> u64 {
+    (i / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (1 << (i % 3 * 20))
+}
+
+fn plan() -> PlanChoice {
+    PlanChoice::Named("probe-2".into())
+}
+
+fn options(disk: &SimulatedDisk) -> StoreOptions {
+    StoreOptions {
+        fs: disk.as_fs(),
+        plan: Some(plan()),
+        codec: Some(Codec::EliasFano),
+        block_size: Some(256),
+        memtable: 1 << 16,
+        compaction: false,
+        ..StoreOptions::default()
+    }
+}
+
+fn open(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
+    Store::open(store(), options(disk))
+}
+
+/// A store of one segment and of several logs, which insert, delete, mark and note; all of it durable.
+fn live() -> (SimulatedDisk, Model) {
+    let disk = SimulatedDisk::default();
+    let first = open(&disk).unwrap();
+    (0..12).try_for_each(|i| first.insert(fingerprint(i), i)).unwrap();
+    first.flush().unwrap();
+    drop(first);
+    for call in 0..4 {
+        let again = open(&disk).unwrap();
+        let mut transaction = again.transaction();
+        transaction.insert(fingerprint(20 + call), 20 + call);
+        transaction.delete(fingerprint(call), call);
+        transaction.mark("call", &call.to_le_bytes()).unwrap();
+        transaction.note(20 + call, b"noted").unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+    }
+    let disk = disk.crash(disk.operations(), &mut Choice::Nothing);
+    let snapshot = Snapshot::open_on(&disk.as_fs(), store()).unwrap();
+    assert!(snapshot.logs().len() > 3 && snapshot.stats().segments == 1);
+    let model = held(&snapshot).unwrap();
+    assert_eq!(model.keys().filter(|key| key.0 < NOTE).count(), 12);
+    (disk, model)
+}
+
+fn held(snapshot: &Snapshot<u64>) -> Result<Model, Error> {
+    let mut model = Model::new();
+    for entry in snapshot.iter() {
+        let entry = entry?;
+        model.insert((entry.fingerprint, entry.id.unwrap_or(0)), Vec::new());
+    }
+    for (i, key) in (0..).zip(["call", "run"]) {
+        model.extend(snapshot.mark(key)?.map(|value| ((MARK, i), value)));
+    }
+    for id in 20..24 {
+        model.extend(snapshot.note(id)?.map(|note| ((NOTE, id), note)));
+    }
+    Ok(model)
+}
+
+/// What a store on a disk holds, all of it verified; `None` if there is no store.
+fn found(disk: &SimulatedDisk, path: &str) -> Result<Option<Model>, String> {
+    let snapshot = match Snapshot::open_on(&disk.as_fs(), Path::new(path)) {
+        Ok(snapshot) => snapshot,
+        Err(Error::NotAStore { .. }) => return Ok(None),
+        Err(Error::Io { path: of, source, .. })
+            if of == Path::new(path) && source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut damaged = Vec::new();
+    // A torn end is what a crash leaves.
+    snapshot.verify(|error| match error {
+        Error::TornEnd { .. } => {}
+        error => damaged.push(error.to_string()),
+    });
+    if damaged.is_empty() {
+        held(&snapshot).map(Some).map_err(|e| e.to_string())
+    } else {
+        Err(damaged.concat())
+    }
+}
+
+/// What is done to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Job {
+    /// `build --force`: sorted in so little memory that runs are written.
+    Replace,
+    /// The same, given up before the end.
+    GiveUp,
+    Compact,
+    Delete,
+    /// As `dedup --against --add`: loaded, with the marks of the run, then merged.
+    Load,
+    Salvage,
+}
+
+const JOBS: [Job; 6] = [Job::Replace, Job::GiveUp, Job::Compact, Job::Delete, Job::Load, Job::Salvage];
+
+impl Job {
+    fn run(self, disk: &SimulatedDisk) -> Result<(), Error> {
+        match self {
+            Job::Replace | Job::GiveUp => {
+                let options = BuildOptions {
+                    fs: disk.as_fs(),
+                    memory: Some(0),
+                    plan: plan(),
+                    replace: true,
+                    ..BuildOptions::default()
+                };
+                let mut builder = Builder::<u64>::create(store(), options)?;
+                for i in 0..1500 {
+                    builder.insert_named(fingerprint(i + 100), i, "new")?;
+                }
+                if self == Job::Replace { builder.finish().map(|_| ()) } else { Ok(()) }
+            }
+            Job::Compact => open(disk)?.compact(),
+            Job::Delete => {
+                let pairs = [20, 5, 21, 7].map(|i| (fingerprint(i), i));
+                open(disk)?.delete_all(&pairs, Durability::Sync).map(|_| ())
+            }
+            Job::Load => {
+                let store =
+                    Store::open(store(), StoreOptions { compaction: true, fanout: 2, ..options(disk) })?;
+                let mut load = store.load()?;
+                (30..40).try_for_each(|i| load.insert(fingerprint(i), i))?;
+                load.mark("run", b"of today")?;
+                load.finish()?;
+                store.wait_for_background()
+            }
+            Job::Salvage => {
+                let options = SalvageOptions::default();
+                salvage_on::<u64>(&disk.as_fs(), store(), Path::new(NEW), &options).map(|_| ())
+            }
+        }
+    }
+
+    /// What the store and the rescued one hold when all is done.
+    fn result(self, before: &SimulatedDisk) -> [Option<Model>; 2] {
+        let disk = before.crash(0, &mut Choice::Nothing);
+        self.run(&disk).unwrap();
+        let after = [found(&disk, "store").unwrap(), found(&disk, NEW).unwrap()];
+        // The job is there to be told from what was before, or to leave that as it is.
+        let was = found(before, "store").unwrap();
+        let changes = matches!(self, Job::Replace | Job::Delete | Job::Load);
+        assert_eq!(after[0] != was, changes, "{self:?}");
+        assert_eq!(after[1], if self == Job::Salvage { was } else { None }, "{self:?}");
+        after
+    }
+}
+
+/// What is wrong with a disk that has the store as it was, or as it is to be; `done`: the latter alone.
+fn judge(disk: &SimulatedDisk, before: &Model, after: &[Option<Model>; 2], done: bool) -> Result<(), String> {
+    let (there, rescued) = (found(disk, "store")?, found(disk, NEW)?);
+    if there != after[0] && (done || there.as_ref() != Some(before)) {
+        return Err(format!("the store holds {there:?}"));
+    }
+    if rescued != after[1] && (done || rescued.is_some()) {
+        return Err(format!("the rescued one holds {rescued:?}"));
+    }
+    Ok(())
+}
+
+/// A store that was recovered takes writes, and has them when it is opened again.
+fn goes_on(disk: &SimulatedDisk) -> Result<(), String> {
+    let before = found(disk, "store")?.unwrap_or_default();
+    let insert = || {
+        let store = open_as_it_is(disk)?;
+        let mut transaction = store.transaction();
+        transaction.insert(1, 1);
+        transaction.commit(Durability::Sync)
+    };
+    insert().map_err(|error| error.to_string())?;
+    let mut after = found(disk, "store")?.unwrap_or_default();
+    match after.remove(&(1, 1)).is_some() && after == before {
+        true => Ok(()),
+        false => Err(format!("after a write: {after:?}")),
+    }
+}
+
+/// With the settings that it has: one that replaced it has others.
+fn open_as_it_is(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
+    Store::open(
+        store(),
+        StoreOptions {
+            fs: disk.as_fs(),
+            memtable: 1 << 16,
+            compaction: false,
+            create: false,
+            ..StoreOptions::default()
+        },
+    )
+}
+
+#[test]
+fn power_is_lost_after_any_operation() {
+    let (start, before) = live();
+    JOBS.par_iter().for_each(|&job| {
+        let after = job.result(&start);
+        let disk = start.crash(0, &mut Choice::Nothing);
+        job.run(&disk).unwrap();
+        let mut crashes = disk.crashes();
+        loop {
+            let done = crashes.done();
+            let seeded = (0..20).map(|seed| Choice::seeded(seed, done));
+            for mut choice in [Choice::Nothing, Choice::Everything].into_iter().chain(seeded) {
+                let image = crashes.image(&mut choice);
+                let is_done = done == disk.operations();
+                judge(&image, &before, &after, is_done && job != Job::GiveUp)
+                    .and_then(|()| goes_on(&image))
+                    .unwrap_or_else(|error| {
+                        panic!("{job:?}, after {done} operations: {error}\n{}", disk.listing())
+                    });
+            }
+            if crashes.advance().is_none() {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn any_operation_fails() {
+    let (start, before) = live();
+    let failures = [
+        Failure::Broken,
+        Failure::Full,
+        Failure::DoneButBroken,
+        Failure::Short(7),
+        Failure::LosePages { percent: 50, seed: 5 },
+    ];
+    let failed: usize = JOBS
+        .par_iter()
+        .map(|&job| {
+            let after = job.result(&start);
+            let undisturbed = start.crash(0, &mut Choice::Nothing);
+            job.run(&undisturbed).unwrap();
+            // What cannot be read is damage to `salvage`, of which it makes another store all the same.
+            let counted = if job == Job::Salvage { Counted::Changes } else { Counted::All };
+            let cases = (0..undisturbed.count(counted))
+                .flat_map(|n| failures.map(|failure| [(n, failure, false), (n, failure, true)]))
+                .flatten();
+            let mut failed = 0;
+            for (n, failure, lasting) in cases {
+                let disk = start.crash(0, &mut Choice::Nothing);
+                disk.plan(Fault { counted, n, lasting, failure });
+                let result = job.run(&disk);
+                disk.heal();
+                failed += usize::from(result.is_err());
+                let done = result.is_ok() && job != Job::GiveUp;
+                let case = || {
+                    format!("{job:?}, {failure:?} at {n}, lasting: {lasting}: {result:?}\n{}", disk.listing())
+                };
+                judge(&disk, &before, &after, done).unwrap_or_else(|error| panic!("{error}\n{}", case()));
+                for seed in 0..2 {
+                    let image = disk.crash(disk.operations(), &mut Choice::seeded(seed, n));
+                    judge(&image, &before, &after, done)
+                        .and_then(|()| goes_on(&image))
+                        .unwrap_or_else(|error| panic!("power lost: {error}\n{}", case()));
+                }
+            }
+            failed
+        })
+        .sum();
+    println!("{failed} jobs failed");
+    assert!(failed > 1000);
+}
+
+/// Segments and logs share their numbers, and a manifest does not know of all logs: a build takes a number above them all.
+#[test]
+fn a_new_segment_has_the_number_of_no_log() {
+    let (disk, _) = live();
+    let logs: Vec<u64> =
+        Snapshot::<u64>::open_on(&disk.as_fs(), store()).unwrap().logs().iter().map(|l| l.number).collect();
+    disk.put("store/1000000.log", b"of another store");
+    Job::Replace.run(&disk).unwrap();
+    let names: Vec<String> =
+        disk.paths().iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+    assert!(names.contains(&"1000001-00.table".to_owned()), "{names:?} beside {logs:?}");
+    assert!(!names.iter().any(|name| name.ends_with(".log")), "{names:?}");
+}
