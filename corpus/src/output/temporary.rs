@@ -1,7 +1,8 @@
 //! A file under a temporary name.
 //!
 //! The name is `.NAME.tmp`, in the folder where `NAME` is to appear, and the file is locked: what a process has left that
-//! was killed is used again by the next one that writes the same output, and of two at the same time the second stops.
+//! was killed is removed by the next one that writes the same output, and of two at the same time the second stops. It is always
+//! a new file: what others have put under that name, as a link that leads to some other file, is not written to.
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -88,26 +89,19 @@ impl TemporaryFile {
             return Ok(TemporaryFile { path: None, file, unfinished: unfinished.clone() });
         }
         loop {
-            let open = File::options().write(true).create(true).truncate(false).open(&temporary);
-            let file = open.map_err(Error::io(path, "write"))?;
-            match file.try_lock() {
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::Refused(format!(
-                        "{}: another simstore is writing it, to {}",
-                        path.display(),
-                        temporary.display()
-                    )));
+            let file = match File::options().write(true).create_new(true).open(&temporary) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    remove_left(path, &temporary)?;
+                    continue;
                 }
-                // Not all file systems have locks.
-                Ok(()) | Err(TryLockError::Error(_)) => {}
-            }
-            // Whoever had it before may have given it its name meanwhile, or removed it.
+                file => file.map_err(Error::io(path, "write"))?,
+            };
+            lock(&file, path, &temporary)?;
+            // Before it was locked, another process may have taken it for one that was left.
             if is_at(&file, &temporary) {
                 unfinished.change(|all| all.insert(temporary.clone()));
                 let unfinished = unfinished.clone();
-                let file = TemporaryFile { path: Some(temporary), file, unfinished };
-                file.file.set_len(0).map_err(Error::io(path, "write"))?;
-                return Ok(file);
+                return Ok(TemporaryFile { path: Some(temporary), file, unfinished });
             }
         }
     }
@@ -154,17 +148,109 @@ impl TemporaryFile {
     }
 }
 
-/// Whether a path leads to an open file.
+/// Takes the lock of a temporary file.
+fn lock(file: &File, path: &Path, temporary: &Path) -> Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(
+            "{}: another simstore is writing it, to {}",
+            path.display(),
+            temporary.display()
+        ))),
+        // Not all file systems have locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+/// Removes what is under a temporary name, unless a process has the lock of it. A link is removed, not what it leads to.
+fn remove_left(path: &Path, temporary: &Path) -> Result<()> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let in_the_way = |error: io::Error| {
+        Error::Refused(format!(
+            "{}: cannot be written, as {} is in the way and cannot be removed: {error}; remove it",
+            path.display(),
+            temporary.display()
+        ))
+    };
+    let is_file = match temporary.symlink_metadata() {
+        Err(error) if is_gone(&error) => return Ok(()),
+        found => found.map_err(in_the_way)?.is_file(),
+    };
+    // Held until it is removed.
+    let left = if is_file { File::options().write(true).open(temporary).ok() } else { None };
+    if let Some(file) = &left {
+        lock(file, path, temporary)?;
+        // Meanwhile it may have been removed, and another one made.
+        if !is_at(file, temporary) {
+            return Ok(());
+        }
+    }
+    match std::fs::remove_file(temporary) {
+        Err(error) if !is_gone(&error) => Err(in_the_way(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a path is that of an open file, and no link to it.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
         let key = |metadata: io::Result<std::fs::Metadata>| metadata.map(|it| (it.dev(), it.ino())).ok();
-        key(file.metadata()) == key(path.metadata())
+        key(file.metadata()) == key(path.symlink_metadata())
     }
     #[cfg(not(unix))]
     {
         let _ = (file, path);
         true
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn written(path: &Path) -> Result<()> {
+        let mut file = TemporaryFile::create(path, &Unfinished::default())?;
+        file.write_all(b"new").unwrap();
+        file.publish(path).unwrap();
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_written_where_a_temporary_name_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let [victim, path, temporary] = ["victim", "out", ".out.tmp"].map(|name| folder.path().join(name));
+        let put: [(&str, &dyn Fn()); 6] = [
+            ("a link", &|| symlink(&victim, &temporary).unwrap()),
+            ("a link that leads nowhere", &|| symlink(folder.path().join("nowhere"), &temporary).unwrap()),
+            ("a link to a folder", &|| symlink(folder.path(), &temporary).unwrap()),
+            ("a hard link", &|| fs::hard_link(&victim, &temporary).unwrap()),
+            ("what a killed run has left", &|| fs::write(&temporary, "left, and longer").unwrap()),
+            ("a socket", &|| drop(std::os::unix::net::UnixListener::bind(&temporary).unwrap())),
+        ];
+        for (what, put) in put {
+            fs::write(&victim, "untouched").unwrap();
+            put();
+            written(&path).unwrap();
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched", "{what}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "new", "{what}");
+            assert!(path.symlink_metadata().unwrap().is_file(), "{what}");
+            let mut names: Vec<_> =
+                fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            assert_eq!(names, ["out", "victim"], "{what}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".out.tmp")).unwrap();
+        let refused = written(&folder.path().join("out")).unwrap_err().to_string();
+        assert!(refused.contains(".out.tmp is in the way"), "{refused}");
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct SpillReader {
 
 impl SpillWriter {
     pub(super) fn create(temporary: &Arc<Temporary>, path: PathBuf) -> Result<SpillWriter> {
-        let file = File::create(&path).map_err(|error| temporary.failed(&error))?;
+        let file = File::create_new(&path).map_err(|error| temporary.failed(&error))?;
         Ok(SpillWriter {
             file: SpillFile { temporary: Arc::clone(temporary), path, bytes: 0 },
             writer: BufWriter::with_capacity(BUFFER, file),

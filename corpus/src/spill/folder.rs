@@ -98,7 +98,7 @@ impl Temporary {
             let folder = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(&self.parent)?;
             let path = folder.path().to_path_buf();
             // Between the two calls, another process may take it for one that was left, and remove it.
-            let lock = match File::create(path.join(LOCK)) {
+            let lock = match File::create_new(path.join(LOCK)) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 lock => lock?,
             };
