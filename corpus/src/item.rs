@@ -127,8 +127,9 @@ impl Counts {
         self.read += 1;
         self.empty += u64::from(item.fingerprint.is_none());
         self.short += u64::from(item.features.is_some_and(|features| features < SHORT_TEXT_FEATURES));
-        self.replaced += item.replaced;
-        self.text_bytes += item.text_bytes;
+        // These may come from a file.
+        self.replaced = self.replaced.saturating_add(item.replaced);
+        self.text_bytes = self.text_bytes.saturating_add(item.text_bytes);
     }
 
     /// Adds the counts of other items.
@@ -137,8 +138,8 @@ impl Counts {
         self.empty += other.empty;
         self.short += other.short;
         self.bad += other.bad;
-        self.replaced += other.replaced;
-        self.text_bytes += other.text_bytes;
+        self.replaced = self.replaced.saturating_add(other.replaced);
+        self.text_bytes = self.text_bytes.saturating_add(other.text_bytes);
     }
 }
 

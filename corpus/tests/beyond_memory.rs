@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use simstore::{Error, Result};
 use simstore_corpus::dedup::{self, Answer, Files, Found, Keep, Options, Source, Totals};
 use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Notice, Progress, Watch};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Folder, Random};
 
@@ -22,8 +23,8 @@ pub(crate) struct Told(Mutex<Vec<String>>);
 
 impl Watch for Told {
     fn notice(&self, notice: &Notice<'_>) {
-        if let Notice::Remark(remark) = notice {
-            self.0.lock().unwrap().push((*remark).to_owned());
+        if let Notice::Remark(said) | Notice::Warning(said) = notice {
+            self.0.lock().unwrap().push((*said).to_owned());
         }
     }
 }
@@ -241,6 +242,21 @@ fn joined_tables(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.to_string_lossy().ends_with(".joined.zst")).collect()
 }
 
+/// Adds a pair of fingerprints that no document has to a joined table, and seals it again.
+fn forge(table: &Path) {
+    let text = String::from_utf8(zstd::decode_all(&fs::read(table).unwrap()[..]).unwrap()).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let pairs = lines.len() - 2;
+    assert_eq!(lines.pop().unwrap(), format!("{{\"end\":{pairs}}}"));
+    lines.push(format!("{{\"end\":{}}}", pairs + 1));
+    let is_forest = lines[0].contains("\"forest\":true");
+    let distance = if is_forest { "" } else { ",1" };
+    lines.insert(1, format!("[\"0000000000000000\",\"0000000000000001\"{distance}]"));
+    let frame = zstd::encode_all((lines.join("\n") + "\n").as_bytes(), 1).unwrap();
+    let seal = [&[0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0], &xxh3_64(&frame).to_le_bytes()[..]].concat();
+    fs::write(table, [frame, seal].concat()).unwrap();
+}
+
 #[test]
 fn tables_that_are_joined_are_not_joined_again() {
     for with_pairs in [false, true] {
@@ -288,6 +304,17 @@ fn tables_that_are_joined_are_not_joined_again() {
         let told = Told::default();
         assert!(clusters(run(&told).unwrap()) == expected);
         was_there(&told, 3);
+        // Of a sealed one that speaks of a fingerprint that no document has, nothing is taken either.
+        let table = &tables[0];
+        forge(table);
+        let told = Told::default();
+        assert!(clusters(run(&told).unwrap()) == expected);
+        was_there(&told, 2);
+        let warned = told.0.lock().unwrap().iter().any(|said| {
+            said.contains(&table.display().to_string())
+                && said.contains(": line 2: no document has the fingerprint")
+        });
+        assert!(warned, "{:?}", told.0.lock().unwrap());
         let without = Options { memory: None, resume: None, ..options.clone() };
         assert!(clusters(dedup::find(inputs().into(), &without, Files::default(), &()).unwrap()) == expected);
     }

@@ -117,9 +117,17 @@ impl<F: Fingerprint> OnDisk<F> {
         mut visitor: impl FnMut(usize, &[F]) -> Result<()>,
     ) -> Result<()> {
         let (mut fingerprints, mut numbers) = (self.fingerprints.read()?, self.empty.read()?);
+        let mut last = None;
         let mut next_empty = || -> Result<Option<usize>> {
             let mut bytes = [0; 8];
-            Ok(numbers.fill(&mut bytes)?.then(|| u64::from_le_bytes(bytes) as usize))
+            if !numbers.fill(&mut bytes)? {
+                return Ok(None);
+            }
+            let document = u64::from_le_bytes(bytes) as usize;
+            match last.replace(document).is_none_or(|last| last < document) {
+                true => Ok(Some(document)),
+                false => Err(numbers.changed()),
+            }
         };
         let (mut first, mut next, mut empty) = (0, Vec::with_capacity(READ), next_empty()?);
         let mut here = Vec::new();

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use simstore::join::{NearPair, Parts};
 use simstore::{Fingerprint, Result};
@@ -11,10 +12,13 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::super::corpus::Corpus;
 use super::super::sealed::{SealedLines, SealedWriter, json, path_of};
+use super::Places;
 use crate::output::Unfinished;
 use crate::watch::Step;
 
 const VERSION: u32 = 1;
+/// Fingerprints of pairs after which equal ones become one.
+const MOST_VALUES: usize = 1 << 22;
 
 /// Where joined tables are kept, and what they are of.
 pub(super) struct Joined<'a> {
@@ -108,10 +112,12 @@ impl<'a> Joined<'a> {
         path_of(self.folder, &self.header(table), "joined.zst")
     }
 
-    /// The pairs of a table, if it has been joined; or why they cannot be had, of a file that is there.
+    /// The pairs of a table, if it has been joined; or why they cannot be had, of a file that is there. All are pairs of
+    /// fingerprints that documents have.
     pub(super) fn read<F: Fingerprint>(
         &self,
         table: usize,
+        corpus: &Corpus<F>,
         mut visitor: impl FnMut(NearPair<F>) -> Result<()>,
     ) -> Result<Option<std::result::Result<(), String>>> {
         let path = self.path(table)?;
@@ -119,11 +125,32 @@ impl<'a> Joined<'a> {
             return Ok(None);
         }
         let damaged = |reason: String| Ok(Some(Err(format!("{}: {reason}", path.display()))));
-        // Looked through first: nothing is taken of a table that is not whole.
-        if let Err(reason) = self.visit::<F>(&path, table, |_| Ok(Ok(())))? {
+        // Looked through first: nothing is taken of a table that is not whole, or of other fingerprints.
+        let (mut values, mut full): (Vec<F>, usize) = (Vec::new(), MOST_VALUES);
+        let looked_through = self.visit::<F>(&path, table, |_, pair| {
+            values.extend([pair.a, pair.b]);
+            if values.len() >= full {
+                values.par_sort_unstable();
+                values.dedup();
+                full = MOST_VALUES.max(2 * values.len());
+            }
+            Ok(Ok(()))
+        })?;
+        if let Err(reason) = looked_through {
             return damaged(reason);
         }
-        match self.visit(&path, table, |pair| visitor(pair).map(Ok))? {
+        values.par_sort_unstable();
+        values.dedup();
+        let missing = Places::of(&values).missing(corpus)?;
+        drop(values);
+        let checked = |line: usize, pair: NearPair<F>| match missing {
+            Some(missing) if pair.a == missing || pair.b == missing => {
+                Ok(Err(format!("line {line}: no document has the fingerprint {}", missing.to_hex())))
+            }
+            Some(_) => Ok(Ok(())),
+            None => visitor(pair).map(Ok),
+        };
+        match self.visit(&path, table, checked)? {
             Ok(()) => Ok(Some(Ok(()))),
             Err(reason) => damaged(reason),
         }
@@ -133,7 +160,7 @@ impl<'a> Joined<'a> {
         &self,
         path: &Path,
         table: usize,
-        mut visitor: impl FnMut(NearPair<F>) -> Result<std::result::Result<(), String>>,
+        mut visitor: impl FnMut(usize, NearPair<F>) -> Result<std::result::Result<(), String>>,
     ) -> Result<std::result::Result<(), String>> {
         let mut lines = match self.open(path, table) {
             Ok(lines) => lines,
@@ -149,7 +176,7 @@ impl<'a> Joined<'a> {
             if last.replace((pair.a, pair.b)).is_some_and(|last| last >= (pair.a, pair.b)) {
                 return Ok(Err(format!("line {}: not ascending", number + 2)));
             }
-            if let Err(reason) = visitor(pair)? {
+            if let Err(reason) = visitor(number + 2, pair)? {
                 return Ok(Err(reason));
             }
         }

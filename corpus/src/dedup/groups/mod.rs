@@ -5,7 +5,7 @@ use std::path::Path;
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
 use simstore::join::Pair;
-use simstore::{Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result};
 
 use super::against::{Against, Stored};
 use super::corpus::Corpus;
@@ -178,31 +178,66 @@ pub(super) fn visit_in_order<T: Copy>(
 /// Fingerprints that are looked up by one thread, at least.
 const MIN_LOOKED_UP: usize = 1 << 12;
 
-/// The documents of each of some ascending fingerprints, and where those of each start, and the end.
-fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> Result<(Vec<usize>, Vec<usize>)> {
-    // Most documents have no such fingerprint: a bit for each of many hashes tells so at once.
-    let bits = (values.len() * 16).max(64).ilog2();
-    let hash = |value: F| {
+/// Ascending fingerprints in which others are looked up.
+struct Places<'v, F> {
+    values: &'v [F],
+    /// Most documents have no such fingerprint: a bit for each of many hashes tells so at once.
+    hashes: BitVec,
+}
+
+impl<'v, F: Fingerprint> Places<'v, F> {
+    fn of(values: &'v [F]) -> Self {
+        let bits = (values.len() * 16).max(64).ilog2();
+        let mut places = Places { values, hashes: BitVec::repeat(false, 1 << bits) };
+        for &value in values {
+            let hash = places.hash(value);
+            places.hashes.set(hash, true);
+        }
+        places
+    }
+
+    fn hash(&self, value: F) -> usize {
         let folded = value.low_u64() ^ value.high_u64().rotate_left(32);
-        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
-    };
-    let mut hashes: BitVec = BitVec::repeat(false, 1 << bits);
-    values.iter().for_each(|&value| hashes.set(hash(value), true));
+        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.hashes.len().ilog2())) as usize
+    }
+
+    /// The documents of a corpus that have one of the values, some at a time: the place of the value, and the document.
+    fn visit(&self, corpus: &Corpus<F>, mut visitor: impl FnMut(Vec<(usize, usize)>)) -> Result<()> {
+        corpus.visit_fingerprints(|first, some| {
+            visitor(
+                (some.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())
+                    .filter(|&(_, &value)| self.hashes[self.hash(value)])
+                    .filter_map(|(at, value)| Some((self.values.binary_search(value).ok()?, first + at)))
+                    .collect(),
+            );
+            Ok(())
+        })
+    }
+
+    /// A value that no document has.
+    fn missing(&self, corpus: &Corpus<F>) -> Result<Option<F>> {
+        let mut is_there: BitVec = BitVec::repeat(false, self.values.len());
+        self.visit(corpus, |found| found.into_iter().for_each(|(place, _)| is_there.set(place, true)))?;
+        Ok(is_there.first_zero().map(|place| self.values[place]))
+    }
+}
+
+/// The documents of each of some ascending fingerprints, and where those of each start, and the end.
+///
+/// # Errors
+/// [`Error::Bug`] if no document has one of them: what comes from files was looked up before.
+fn documents_of<F: Fingerprint>(values: &[F], corpus: &Corpus<F>) -> Result<(Vec<usize>, Vec<usize>)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
-    corpus.visit_fingerprints(|first, some| {
-        found.par_extend(
-            (some.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())
-                .filter(|&(_, &value)| hashes[hash(value)])
-                .filter_map(|(at, value)| Some((values.binary_search(value).ok()?, first + at))),
-        );
-        Ok(())
-    })?;
+    Places::of(values).visit(corpus, |more| found.extend(more))?;
     found.par_sort_unstable();
     let mut starts: Vec<usize> = Vec::with_capacity(values.len() + 1);
     for (at, &(group, _)) in found.iter().enumerate() {
         if starts.len() == group {
             starts.push(at);
         }
+    }
+    if starts.len() != values.len() {
+        return Err(Error::Bug("a fingerprint that no document has".to_owned()));
     }
     starts.push(found.len());
     Ok((found.into_iter().map(|(_, document)| document).collect(), starts))

@@ -64,7 +64,7 @@ pub(super) fn near<F: Fingerprint>(
         })
         .map_err(explain)?;
     let mut stored = look_up(&distinct, distance, stores, memory / SHARES, step).map_err(explain)?;
-    let joining = Joining { with_pairs, joined, room, watch, step };
+    let joining = Joining { with_pairs, joined, corpus, room, watch, step };
     let found = joining.all(&mut distinct).map_err(explain)?;
     let moved = distinct.moved();
     room.temporary.moved(moved.written, moved.most);
@@ -123,8 +123,9 @@ fn look_up<F: Fingerprint>(
 }
 
 /// Joins one table after the other.
-struct Joining<'a> {
+struct Joining<'a, F> {
     with_pairs: bool,
+    corpus: &'a Corpus<F>,
     /// Where what tables have found is kept.
     joined: Option<Joined<'a>>,
     room: &'a Room,
@@ -132,8 +133,8 @@ struct Joining<'a> {
     step: &'a Step<'a>,
 }
 
-impl Joining<'_> {
-    fn all<F: Fingerprint>(&self, distinct: &mut DistinctOnDisk<F>) -> Result<Found<F>> {
+impl<F: Fingerprint> Joining<'_, F> {
+    fn all(&self, distinct: &mut DistinctOnDisk<F>) -> Result<Found<F>> {
         let mut all = Found { forest: Forest::new(), pairs: Vec::new() };
         let mut found_there = 0;
         for table in 0..distinct.parts().tables() {
@@ -168,9 +169,9 @@ impl Joining<'_> {
     }
 
     /// Takes what a table has found before, if it is there.
-    fn read<F: Fingerprint>(&self, table: usize, all: &mut Found<F>) -> Result<bool> {
+    fn read(&self, table: usize, all: &mut Found<F>) -> Result<bool> {
         let Some(joined) = &self.joined else { return Ok(false) };
-        let read = joined.read(table, |pair| {
+        let read = joined.read(table, self.corpus, |pair| {
             all.forest.connect(pair.a, pair.b);
             if self.with_pairs {
                 all.pairs.push(pair);
@@ -188,7 +189,7 @@ impl Joining<'_> {
         }
     }
 
-    fn table<F: Fingerprint>(&self, table: usize, distinct: &mut DistinctOnDisk<F>) -> Result<Found<F>> {
+    fn table(&self, table: usize, distinct: &mut DistinctOnDisk<F>) -> Result<Found<F>> {
         let found = Mutex::new(Found { forest: Forest::new(), pairs: Vec::new() });
         let failed = Mutex::new(None);
         let joined = distinct.join(table, |some| {

@@ -93,7 +93,9 @@ impl Documents {
                 return Err(format!("the end of {end} documents after {number}"));
             }
             return match (lines, rest) {
-                (Some(lines), Some(is_rest)) if self.is_section => {
+                (Some(lines), Some(is_rest))
+                    if self.is_section && lines.checked_add(first.lines).is_some() =>
+                {
                     Ok(Parsed::End(Some(SectionEnd { lines, is_rest })))
                 }
                 (None, None) if !self.is_section => Ok(Parsed::End(None)),
