@@ -1,5 +1,6 @@
 //! Bytes to text: UTF-8, or what a file or the caller says it is.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,8 +11,10 @@ use simstore::{Error, Result};
 
 /// Bytes that are enough to detect an encoding.
 const DETECTED_BYTES: usize = 1 << 20;
-/// A malformed character in so many bytes of lines is no sign of another encoding.
+/// A malformed character in so many bytes of lines is no sign of another encoding; of a text, in so many, as a guess costs less
+/// there than a refusal. Neither is a single one, however short the text.
 const RARE: u64 = 8192;
+const RARE_IN_TEXT: u64 = 256;
 /// Where HTML has to declare its encoding; the standard says 1,024, pages are less strict.
 const DECLARED_BYTES: usize = 4096;
 
@@ -22,7 +25,7 @@ const DECLARED_BYTES: usize = 4096;
 /// comes before it.
 ///
 /// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, it is what HTTP or a `<meta>` tag declares,
-/// or else detected by its bytes. Lines and tables that are not nearly UTF-8 are not guessed at: reading them ends with an
+/// or else detected by its bytes, unless only a few of them are malformed: these are replaced and counted. Lines and tables that are not nearly UTF-8 are not guessed at: reading them ends with an
 /// error that says what they look like.
 ///
 /// ```
@@ -108,11 +111,17 @@ fn charset_of(bytes: &[u8], encoding: Encoding, declared: Option<&str>) -> (&'st
     if let Some(charset) = utf16_of(&bytes[..bytes.len().min(DETECTED_BYTES)]) {
         return (charset, 0, true);
     }
-    if std::str::from_utf8(bytes).is_ok() || is_nearly_utf8(bytes) {
+    let (well_formed, malformed) = match std::str::from_utf8(bytes) {
+        Ok(_) => return (UTF_8, 0, false),
+        Err(_) => characters(bytes),
+    };
+    // Text in other encodings has hardly anything that is well-formed.
+    if well_formed > malformed {
         return (UTF_8, 0, false);
     }
     match declared.or_else(|| declared_by_html(bytes)) {
         Some(charset) => (charset, 0, false),
+        None if are_few(malformed, bytes.len() as u64, RARE_IN_TEXT) => (UTF_8, 0, false),
         None => (detect(bytes), 0, true),
     }
 }
@@ -167,7 +176,11 @@ fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
     let is_utf8 = || match std::str::from_utf8(bytes) {
         Ok(_) => true,
         // The last character may have been cut off.
-        Err(error) => error.error_len().is_none() || is_nearly_utf8(bytes),
+        Err(error) if error.error_len().is_none() => true,
+        Err(_) => {
+            let (well_formed, malformed) = characters(bytes);
+            well_formed > malformed
+        }
     };
     10 * zeros(0).max(zeros(1)) < bytes.len() && is_utf8()
 }
@@ -178,7 +191,7 @@ fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
 pub(crate) fn other_than_utf8(sample: &[u8], before: u64) -> Option<Encoding> {
     let (well_formed, malformed) = characters(sample);
     let looked_at = before.min(DETECTED_BYTES as u64) + sample.len() as u64;
-    let is_other = malformed > well_formed && malformed * RARE > looked_at;
+    let is_other = malformed > well_formed && !are_few(malformed, looked_at, RARE);
     // GBK is a part of it.
     let detected = || match detect(sample) {
         charset if charset == GBK => GB18030,
@@ -201,6 +214,14 @@ pub(crate) fn unmarked_utf16(head: &[u8]) -> Option<Encoding> {
 /// UTF-8 of the others.
 pub(crate) fn decode_line(bytes: Vec<u8>, encoding: Encoding) -> Decoded {
     decode(bytes, 0, encoding.0.unwrap_or(UTF_8))
+}
+
+/// The same, of bytes that stay where they are if they are UTF-8.
+pub(crate) fn read_line(bytes: &[u8], encoding: Encoding) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if encoding.0.is_none_or(|charset| charset == UTF_8) => text.into(),
+        _ => decode_line(bytes.to_vec(), encoding).0.into(),
+    }
 }
 
 /// A part of a line in an encoding of lines; `None` if it has no such characters.
@@ -248,10 +269,9 @@ fn replace(bytes: &[u8]) -> Decoded {
     (text, replaced)
 }
 
-/// Whether most of what is not ASCII is well-formed. Text in other encodings has hardly anything that is.
-fn is_nearly_utf8(bytes: &[u8]) -> bool {
-    let (well_formed, malformed) = characters(bytes);
-    well_formed > malformed
+/// Whether malformed characters are slips in what is otherwise ASCII: one, or at most one in `rare` bytes.
+fn are_few(malformed: u64, bytes: u64, rare: u64) -> bool {
+    malformed <= 1 || malformed * rare <= bytes
 }
 
 /// How many characters that are not ASCII are well-formed UTF-8, and how many sequences are malformed.
@@ -381,6 +401,7 @@ mod tests {
         assert_eq!(other(b"\xe9t\xe9 \xe0 la plage", 0).as_deref(), Some("windows-1252"));
         assert_eq!(other(CHINESE.as_bytes(), 0), None);
         assert_eq!(other(b"\xff", 10_000), None);
+        assert_eq!(other(b"\xe9", 0), None);
         assert_eq!(other("\u{e9}".as_bytes(), 0), None);
     }
 
@@ -393,6 +414,25 @@ mod tests {
         assert_eq!(guessed, None);
         let expected = String::from_utf8_lossy(&bytes);
         assert_eq!((text.as_str(), replaced), (&*expected, 3));
+        // Nor does one among characters of ASCII, wherever it stands, nor a few in a long text.
+        for bad in 0..=255_u8 {
+            for at in [0, 7, 19] {
+                let mut bytes = b"To be, or not to be".to_vec();
+                bytes.insert(at, bad);
+                let is_malformed = u64::from(bad >= 0x80);
+                if bad > 0 {
+                    let ((_, replaced), guessed) = decode_text(bytes, Encoding::AUTO, None);
+                    assert_eq!((replaced, guessed), (is_malformed, None), "{bad}");
+                }
+            }
+        }
+        let few = [b"\xe9 ".to_vec(), b"to be or not ".repeat(60), b"\xe9 \xe8".to_vec()].concat();
+        assert_eq!(decode_text(few.clone(), Encoding::AUTO, None).1, None);
+        // What is declared comes before.
+        let ((text, replaced), _) = decode_text(few, Encoding::AUTO, Some("latin1"));
+        assert!(replaced == 0 && text.starts_with('\u{e9}'), "{text}");
+        let french = b"\xe9t\xe9 \xe0 la plage".to_vec();
+        assert_eq!(decode_text(french, Encoding::AUTO, None).1, Some(encoding("windows-1252")));
         assert_eq!(decode_line(bytes, Encoding::AUTO), (text, 3));
         // The encoding that is asked for is not judged.
         let ((text, replaced), _) = decode_text(CHINESE.as_bytes().to_vec(), encoding("big5"), None);
