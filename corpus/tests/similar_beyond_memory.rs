@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use simstore::{Durability, Error, Result, StoreOptions};
+use simstore::{Durability, Error, Result, Store, StoreOptions};
 use simstore_corpus::dedup::{self, ClusterBy, Files, Keep, Options, Source, Totals};
 use simstore_corpus::{DocumentId, DocumentOptions, Inputs};
 use simstore_text::{Profile, SimilarDocuments};
@@ -149,6 +149,31 @@ fn what_is_similar_to_something_stored_is_the_same() {
     }
     let totals = check(&texts, false, &Options { against, ..Options::default() });
     assert!(totals.stored.unwrap() > 100 && totals.estimated.unwrap() > 0, "{totals:?}");
+    // A store may keep of each document more sketches than are joined, or fewer.
+    for sketches in [16, 9, 3] {
+        let path = folder.0.path().join(format!("of-{sketches}"));
+        let options = StoreOptions {
+            distance: Some(12),
+            profile: Some(Profile::shingles().to_string()),
+            durability: Durability::Os,
+            ..StoreOptions::default()
+        };
+        let store = Store::<u64>::open(&path, options.clone()).unwrap();
+        let mark = format!("similar 0.8 recall 0.95 sketches {sketches} sample 128");
+        let mut transaction = store.transaction();
+        transaction.mark("similar", mark.as_bytes()).unwrap();
+        transaction.commit(Durability::Os).unwrap();
+        drop(store);
+        let store = SimilarDocuments::open(&path, options, Profile::shingles(), 0.8, 0.95).unwrap();
+        for id in 0..120 {
+            let at = random.index(texts.len());
+            let text = texts[at].clone() + " more";
+            store.add(&text, id, None).unwrap();
+        }
+        drop(store);
+        let totals = check(&texts, false, &Options { against: vec![path], ..Options::default() });
+        assert!(totals.stored.unwrap() > 50, "{sketches}: {totals:?}");
+    }
 }
 
 #[test]

@@ -266,7 +266,7 @@ pub(super) fn looked_up<F: Fingerprint>(
     // Many queries are answered together: sketches within the store's distance, keys of small documents at 0.
     let (mut queries, mut of_document) = (vec![Vec::new(); settings.sketches() + 1], vec![Vec::new(); 2]);
     for document in (0..sketches.len()).filter(|&document| sketches.features(document) > 0) {
-        let lookup = settings.lookup(sketches.of(document), sketches.members(document))?;
+        let lookup = settings.lookup(sketches.all(document), sketches.members(document))?;
         for (at, &sketch) in lookup.sketches.iter().enumerate() {
             queries[at].push(F::from_u128(sketch.into()));
         }

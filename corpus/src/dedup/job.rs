@@ -119,7 +119,7 @@ pub(super) fn find<F: Fingerprint>(
         inputs.put_aside_in(temporary.parent()).map_err(|error| temporary.explain(error))?;
     }
     let sketcher = match stored {
-        Some(stored) if !settings.is_empty() => options.sketcher_like(question, stored)?,
+        Some(stored) if !settings.is_empty() => options.sketcher_like(question, stored, &settings)?,
         _ => options.sketcher(question)?,
     };
     let profile = match (kind, &sketcher) {

@@ -135,11 +135,18 @@ impl Options {
         }
     }
 
-    /// The same for documents that are compared with those of a store, by its profile.
-    pub(super) fn sketcher_like(&self, question: Question, stored: &str) -> Result<Option<Sketcher>> {
+    /// The same for documents that are compared with those of stores, by their profile and with as many sketches as they have.
+    pub(super) fn sketcher_like(
+        &self,
+        question: Question,
+        stored: &str,
+        settings: &[SimilarSettings],
+    ) -> Result<Option<Sketcher>> {
         let sketcher = self.sketcher(question)?;
         let profile = profile_with(None, &self.resources, Some(stored))?;
-        Ok(sketcher.map(|sketcher| Sketcher::new(profile, sketcher.sketches(), sketcher.few())))
+        let of_stores = settings.iter().map(SimilarSettings::sketches).max().unwrap_or_default();
+        Ok(sketcher
+            .map(|sketcher| Sketcher::new(profile, sketcher.sketches().max(of_stores), sketcher.few())))
     }
 
     /// The profile of the features by which texts are compared.

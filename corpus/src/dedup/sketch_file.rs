@@ -28,6 +28,9 @@ pub(super) struct SketchRow {
 #[derive(Debug)]
 pub(super) struct SketchWriter {
     rows: SpillWriter,
+    /// Further sketches, where a document has more than a row holds, and how many.
+    further: SpillWriter,
+    per_further: usize,
     /// The features of those that have few: the document, how many, and these.
     few: SpillWriter,
     len: u32,
@@ -39,6 +42,8 @@ pub(super) struct SketchWriter {
 #[derive(Debug)]
 pub(super) struct SketchFile {
     rows: SpillFile,
+    further: SpillFile,
+    per_further: usize,
     few: SpillFile,
     len: u32,
     members: u64,
@@ -81,9 +86,11 @@ impl SketchRow {
 }
 
 impl SketchWriter {
-    pub(super) fn new(temporary: &Arc<Temporary>) -> Result<Self> {
+    /// Of documents that have so many sketches.
+    pub(super) fn new(temporary: &Arc<Temporary>, per: usize) -> Result<Self> {
         let (rows, few) = (temporary.create("sketches")?, temporary.create("few")?);
-        Ok(SketchWriter { rows, few, len: 0, members: 0 })
+        let (further, per_further) = (temporary.create("further")?, per.saturating_sub(SKETCHES));
+        Ok(SketchWriter { rows, further, per_further, few, len: 0, members: 0 })
     }
 
     /// Adds those of further documents.
@@ -98,6 +105,9 @@ impl SketchWriter {
                 words,
             };
             row.push_to(&mut self.rows)?;
+            for word in sketches.all(at).iter().skip(SKETCHES) {
+                self.further.push(&word.to_le_bytes())?;
+            }
             if let Some(members) = sketches.members(at) {
                 push_members(&mut self.few, self.len, members)?;
                 self.members += members.len() as u64;
@@ -113,8 +123,15 @@ impl SketchWriter {
     }
 
     pub(super) fn finish(self) -> Result<SketchFile> {
-        let SketchWriter { rows, few, len, members } = self;
-        Ok(SketchFile { rows: rows.finish()?, few: few.finish()?, len, members })
+        let SketchWriter { rows, further, per_further, few, len, members } = self;
+        Ok(SketchFile {
+            rows: rows.finish()?,
+            further: further.finish()?,
+            per_further,
+            few: few.finish()?,
+            len,
+            members,
+        })
     }
 }
 
@@ -147,10 +164,15 @@ impl SketchFile {
     /// Visits all documents in order.
     pub(super) fn visit(&self, mut visitor: impl FnMut(&SketchRow) -> Result<()>) -> Result<()> {
         let mut file = self.rows.read()?;
+        let mut documents = 0..self.len;
         while let Some(row) = SketchRow::read(&mut file)? {
+            // Rows are in order, and each says which it is.
+            if documents.next() != Some(row.document) {
+                return Err(file.changed());
+            }
             visitor(&row)?;
         }
-        Ok(())
+        if documents.is_empty() { Ok(()) } else { Err(file.changed()) }
     }
 
     /// Visits the features of those that have few, in order.
@@ -162,27 +184,44 @@ impl SketchFile {
         Ok(())
     }
 
-    /// Visits all documents in order, each with its features if they are few.
-    fn visit_all(&self, mut visitor: impl FnMut(&SketchRow, Option<&[u64]>) -> Result<()>) -> Result<()> {
-        let mut few = self.few.read()?;
+    /// Visits all documents in order, each with its further sketches, and its features if they are few.
+    fn visit_all(
+        &self,
+        mut visitor: impl FnMut(&SketchRow, &[u64], Option<&[u64]>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut few, mut further) = (self.few.read()?, self.further.read()?);
         let mut next = read_members(&mut few)?;
-        self.visit(|row| match &next {
-            Some((document, members)) if *document == row.document => {
-                visitor(row, Some(members))?;
-                next = read_members(&mut few)?;
-                Ok(())
+        let (mut bytes, mut words) = (vec![0; 8 * self.per_further], vec![0; self.per_further]);
+        self.visit(|row| {
+            if !bytes.is_empty() && !further.fill(&mut bytes)? {
+                return Err(further.changed());
             }
-            _ => visitor(row, None),
+            words
+                .iter_mut()
+                .zip(bytes.as_chunks().0)
+                .for_each(|(word, &bytes)| *word = u64::from_le_bytes(bytes));
+            match &next {
+                Some((document, members)) if *document == row.document => {
+                    visitor(row, &words, Some(members))?;
+                    next = read_members(&mut few)?;
+                    Ok(())
+                }
+                _ => visitor(row, &words, None),
+            }
         })
+    }
+
+    fn per(&self) -> usize {
+        SKETCHES + self.per_further
     }
 
     /// The sketches of some documents, which ascend, in memory: the first of them is 0 there.
     pub(super) fn of(&self, documents: &[usize]) -> Result<Sketches> {
-        let mut sketches = Sketches::new(SKETCHES);
+        let mut sketches = Sketches::new(self.per());
         let mut wanted = documents.iter().copied().peekable();
-        self.visit_all(|row, members| {
+        self.visit_all(|row, further, members| {
             if wanted.next_if_eq(&(row.document as usize)).is_some() {
-                sketches.push_row(row, members);
+                sketches.push_row(row, further, members);
             }
             Ok(())
         })?;
@@ -191,13 +230,13 @@ impl SketchFile {
 
     /// Visits all documents, some that follow one another at a time, with the number of the first of them.
     pub(super) fn visit_pieces(&self, mut visitor: impl FnMut(usize, &Sketches) -> Result<()>) -> Result<()> {
-        let (mut first, mut sketches) = (0, Sketches::new(SKETCHES));
-        self.visit_all(|row, members| {
-            sketches.push_row(row, members);
+        let (mut first, mut sketches) = (0, Sketches::new(self.per()));
+        self.visit_all(|row, further, members| {
+            sketches.push_row(row, further, members);
             if sketches.len() == PIECE {
                 visitor(first, &sketches)?;
                 first += sketches.len();
-                sketches = Sketches::new(SKETCHES);
+                sketches = Sketches::new(self.per());
             }
             Ok(())
         })?;
@@ -221,9 +260,12 @@ mod tests {
             words: std::array::from_fn(|at| u64::from(document) << at),
         };
         let members = |document: u32| -> Vec<u64> { (0..u64::from(document % 3)).collect() };
-        let mut all = Sketches::new(SKETCHES);
-        (0..100).for_each(|at| all.push_row(&row(at), (at % 3 == 2).then(|| members(at)).as_deref()));
-        let mut writer = SketchWriter::new(&temporary).unwrap();
+        let further = |document: u32| [u64::from(document) + 7, 1];
+        let mut all = Sketches::new(SKETCHES + 2);
+        (0..100).for_each(|at| {
+            all.push_row(&row(at), &further(at), (at % 3 == 2).then(|| members(at)).as_deref());
+        });
+        let mut writer = SketchWriter::new(&temporary, SKETCHES + 2).unwrap();
         writer.push(&all).unwrap();
         let file = writer.finish().unwrap();
         assert_eq!((file.len(), file.members()), (100, 66));
@@ -241,6 +283,7 @@ mod tests {
         for (at, document) in some.into_iter().enumerate() {
             let row = row(document as u32);
             assert_eq!((sketches.of(at), sketches.features(at)), (&row.words[..], row.features));
+            assert_eq!(sketches.all(at), [&row.words[..], &further(document as u32)].concat());
             assert_eq!(sketches.members(at).is_some(), document % 3 == 2);
             assert!(sketches.members(at).is_none_or(|few| few == members(row.document)));
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use simstore::Result;
 use simstore_text::Sketched;
 
+use super::similar::choice::SKETCHES;
 use super::sketch_file::{SketchFile, SketchRow, SketchWriter};
 use crate::spill::Temporary;
 
@@ -15,7 +16,7 @@ const JOINED: u64 = 48;
 /// those that have few.
 #[derive(Debug)]
 pub(super) struct Sketches {
-    /// Sketches of a document.
+    /// Sketches of a document: those that are joined, and further ones that stores are asked for.
     per: usize,
     words: Vec<u64>,
     /// Number of features; 0 for a document without text.
@@ -68,8 +69,9 @@ impl Sketches {
     }
 
     /// Adds those of the next document as they are on disk, and its features if they are few.
-    pub(super) fn push_row(&mut self, row: &SketchRow, members: Option<&[u64]>) {
+    pub(super) fn push_row(&mut self, row: &SketchRow, further: &[u64], members: Option<&[u64]>) {
         self.words.extend_from_slice(&row.words);
+        self.words.extend_from_slice(further);
         if let Some(members) = members {
             self.members.extend_from_slice(members);
             self.small.push((self.features.len(), self.members.len()));
@@ -82,7 +84,7 @@ impl Sketches {
     pub(super) fn spill(&mut self, temporary: &Arc<Temporary>) -> Result<()> {
         let mut writer = match std::mem::replace(&mut self.disk, Disk::None) {
             Disk::First(writer) => writer,
-            _ => SketchWriter::new(temporary)?,
+            _ => SketchWriter::new(temporary, self.per)?,
         };
         writer.push(self)?;
         *self = Sketches { disk: Disk::First(writer), ..Sketches::new(self.per) };
@@ -117,9 +119,14 @@ impl Sketches {
         self.features.len()
     }
 
-    /// The sketches of a document.
+    /// The sketches of a document by which documents are compared with one another.
     #[inline]
     pub(super) fn of(&self, document: usize) -> &[u64] {
+        &self.words[document * self.per..][..self.per.min(SKETCHES)]
+    }
+
+    /// All sketches of a document.
+    pub(super) fn all(&self, document: usize) -> &[u64] {
         &self.words[document * self.per..][..self.per]
     }
 

@@ -117,7 +117,10 @@ impl SimilarDocuments {
         let settings = SimilarSettings::new(similar, recall)?;
         let durability = options.durability;
         let options = StoreOptions { profile: Some(profile.to_string()), ..options };
-        Ok(SimilarDocuments { store: open_similar(path, options, settings)?, settings, profile, durability })
+        let store = open_similar(path, options, settings)?;
+        // Those of a store that is there count: it may have been made with another number of sketches.
+        let settings = SimilarSettings::of_store(&store.snapshot())?.unwrap_or(settings);
+        Ok(SimilarDocuments { store, settings, profile, durability })
     }
 
     /// Remembers a text under an id, unless earlier ones are found that are similar. Acknowledged as
@@ -196,15 +199,15 @@ const LARGE_DISTANCE: u32 = 8;
 /// # Errors
 /// As [`Store::open`]; [`Error::Setting`] if there is a store with other settings, or one of fingerprints.
 pub fn open_similar(path: &Path, options: StoreOptions, settings: SimilarSettings) -> Result<Store<u64>> {
-    let mut options = StoreOptions { distance: Some(settings.distance()), ids: Some(true), ..options };
-    if is_store(path) {
-        // Its distance would be complained of else, which nobody has asked for.
-        is_marked(&Snapshot::open(path)?, settings)?;
-    } else if settings.distance() >= LARGE_DISTANCE {
+    // A store that is there has a distance of its own, which may be greater than what is looked up.
+    let there = if is_store(path) { stored(&Snapshot::open(path)?, settings)? } else { None };
+    let distance = if there.is_some() { None } else { Some(settings.distance()) };
+    let mut options = StoreOptions { distance, ids: Some(true), ..options };
+    if !is_store(path) && settings.distance() >= LARGE_DISTANCE {
         options.plan.get_or_insert_with(|| PlanChoice::Named(PLAN.to_owned()));
     }
     let store = Store::open(path, options)?;
-    if !is_marked(&store.snapshot(), settings)? {
+    if stored(&store.snapshot(), settings)?.is_none() {
         let mut transaction = store.transaction();
         transaction.mark(SIMILAR_MARK, settings.to_string().as_bytes())?;
         transaction.commit(Durability::Sync)?;
@@ -212,11 +215,11 @@ pub fn open_similar(path: &Path, options: StoreOptions, settings: SimilarSetting
     Ok(store)
 }
 
-/// Whether a store has these settings; `false` for one that was just made, or whose making was cut off.
-fn is_marked(store: &Snapshot<u64>, settings: SimilarSettings) -> Result<bool> {
+/// The settings of a store that finds what these find; `None` for one that was just made, or whose making was cut off.
+fn stored(store: &Snapshot<u64>, settings: SimilarSettings) -> Result<Option<SimilarSettings>> {
     match SimilarSettings::of_store(store)? {
-        Some(has) if has == settings => Ok(true),
-        None if store.is_empty() && store.highest_id().is_none() => Ok(false),
+        Some(has) if has.finds_as(&settings) => Ok(Some(has)),
+        None if store.is_empty() && store.highest_id().is_none() => Ok(None),
         has => Err(Error::Setting {
             path: store.path().to_path_buf(),
             setting: "settings",

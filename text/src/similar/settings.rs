@@ -134,6 +134,11 @@ impl SimilarSettings {
         self.recall
     }
 
+    /// Whether what they find is the same, however many sketches and features are kept for that.
+    pub(crate) fn finds_as(&self, other: &SimilarSettings) -> bool {
+        (self.similar, self.recall) == (other.similar, other.recall)
+    }
+
     /// Number of sketches of a document.
     pub fn sketches(&self) -> usize {
         self.sketches

@@ -47,7 +47,7 @@ impl SimilarStores {
             return Err(Error::BadArgument("option `against`: no store of similar documents".to_owned()));
         };
         let profile = against::profile_of(&stores)?.unwrap_or_default();
-        let sketcher = options.sketcher_like(question, profile)?;
+        let sketcher = options.sketcher_like(question, profile, &settings)?;
         let sketcher = sketcher.ok_or_else(|| Error::Bug("similarity without sketches".to_owned()))?;
         Ok(SimilarStores { stores, settings, sketcher, least })
     }
