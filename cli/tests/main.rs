@@ -16,6 +16,8 @@ mod fingerprint;
 mod inputs;
 mod killed;
 mod live;
+#[cfg(target_os = "linux")]
+mod memory;
 mod outputs;
 mod pipes;
 mod profile;

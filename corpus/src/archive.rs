@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::DeflateDecoder;
-use liblzma::bufread::XzDecoder;
 use tar::{Header, PaxExtensions};
 use zip::{CompressionMethod, ZipArchive};
 
+use crate::compression::Compression;
 use crate::encoding::{self, Encoding};
 use crate::input::{Input, cannot_open};
 use crate::progress::{Counted, ReadNote, ReadProgress};
@@ -45,6 +45,8 @@ fn header_of(block: &[u8; BLOCK]) -> Option<Header> {
 pub(crate) struct Archive {
     path: PathBuf,
     progress: Arc<ReadProgress>,
+    /// The most that unpacking a member may take.
+    memory: Option<u64>,
     form: Form,
 }
 
@@ -74,7 +76,11 @@ impl Archive {
     /// # Errors
     /// [`Error::BadInput`] for what is no archive, or damaged, and for documents of other programs that are archives;
     /// [`Error::BadArgument`] for a zip file in a pipe.
-    pub(crate) fn open(mut input: Input, progress: &Arc<ReadProgress>) -> Result<Archive> {
+    pub(crate) fn open(
+        mut input: Input,
+        memory: Option<u64>,
+        progress: &Arc<ReadProgress>,
+    ) -> Result<Archive> {
         let path = input.path().to_path_buf();
         let head = input.peek(BLOCK)?;
         let form = if is_zip(&head) {
@@ -90,7 +96,7 @@ impl Archive {
             let reason = "neither a tar nor a zip file, or damaged at its start".to_owned();
             return Err(Error::BadInput { path, line: 0, reason });
         };
-        Ok(Archive { path, progress: Arc::clone(progress), form })
+        Ok(Archive { path, progress: Arc::clone(progress), memory, form })
     }
 
     /// The next member that is a file and not hidden. Links before it are counted.
@@ -119,7 +125,8 @@ impl Archive {
                         return Ok(None);
                     }
                     *next += 1;
-                    let Some((name, reader)) = zip_member(archive, *next - 1, &self.path, &self.progress)
+                    let Some((name, reader)) =
+                        zip_member(archive, *next - 1, &self.path, self.memory, &self.progress)
                     else {
                         continue;
                     };
@@ -348,6 +355,7 @@ fn zip_member(
     archive: &mut ZipArchive<BufReader<File>>,
     at: usize,
     path: &Path,
+    memory: Option<u64>,
     progress: &Arc<ReadProgress>,
 ) -> Option<ZipFound> {
     let damaged = |error: &dyn std::fmt::Display| format!("cannot be found in the archive: {error}");
@@ -374,9 +382,9 @@ fn zip_member(
             CompressionMethod::STORE => Box::new(raw),
             CompressionMethod::DEFLATE => Box::new(DeflateDecoder::new(raw)),
             CompressionMethod::BZIP2 => Box::new(BzDecoder::new(raw)),
-            CompressionMethod::XZ => Box::new(XzDecoder::new(raw)),
+            CompressionMethod::XZ => Compression::Xz.reader(raw, memory).map_err(|error| damaged(&error))?,
             CompressionMethod::ZSTD => {
-                Box::new(zstd::Decoder::with_buffer(raw).map_err(|error| damaged(&error))?)
+                Compression::Zstd.reader(raw, memory).map_err(|error| damaged(&error))?
             }
             other => {
                 return Err(format!("is compressed by {other}, which is not read: unpack the archive first"));

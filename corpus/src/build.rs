@@ -25,6 +25,7 @@ pub fn build<F: Fingerprint>(
         InputKind::Documents => profile.to_string(),
         InputKind::Fingerprints => options.profile.clone(),
     };
+    let inputs = &inputs.within(options.memory);
     let (keeps_ids, replaces) = (options.ids, path.exists());
     let mut builder = Builder::<F>::create(path, BuildOptions { profile: profile_of_store, ..options })?;
     let mut naming = if names { Naming::Names } else { Naming::default() };

@@ -7,6 +7,10 @@ use std::path::Path;
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
+use liblzma::stream::{self, CONCATENATED, Stream};
+
+use crate::numbers::bytes;
+use crate::options::MORE_MEMORY;
 
 /// Bytes that tell how a file is compressed.
 pub(crate) const MAGIC_BYTES: usize = 10;
@@ -61,20 +65,62 @@ impl Compression {
     }
 
     /// Reads through the compression, however many members there are in a row. Gzip may be read on after an error: then
-    /// with the next member that begins behind it.
-    pub(crate) fn reader<'r>(self, raw: impl BufRead + Send + 'r) -> io::Result<Box<dyn Read + Send + 'r>> {
+    /// with the next member that begins behind it. What takes more than `memory` is refused, by an error of the kind
+    /// [`OutOfMemory`](io::ErrorKind::OutOfMemory).
+    pub(crate) fn reader<'r>(
+        self,
+        raw: impl BufRead + Send + 'r,
+        memory: Option<u64>,
+    ) -> io::Result<Box<dyn Read + Send + 'r>> {
         Ok(match self {
             Compression::None => Box::new(raw),
             Compression::Gzip => Box::new(Members::new(raw)),
             Compression::Zstd => {
                 let mut decoder = zstd::Decoder::with_buffer(raw)?;
-                decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-                Box::new(decoder)
+                decoder.window_log_max(zstd_window_log(memory))?;
+                Box::new(Within { inner: decoder, memory })
             }
             Compression::Bzip2 => Box::new(MultiBzDecoder::new(raw)),
-            Compression::Xz => Box::new(XzDecoder::new_multi_decoder(raw)),
+            Compression::Xz => {
+                let stream = Stream::new_stream_decoder(memory.unwrap_or(u64::MAX), CONCATENATED)?;
+                Box::new(Within { inner: XzDecoder::new_stream(raw, stream), memory })
+            }
         })
     }
+}
+
+/// The largest window of Zstandard that takes no more than so much memory, as a power of two.
+pub(crate) fn zstd_window_log(memory: Option<u64>) -> u32 {
+    // Beside the window there is some room for what is being written into it.
+    memory.map_or(ZSTD_WINDOW_LOG, |memory| (memory.max(1 << 12) / 2).ilog2().min(ZSTD_WINDOW_LOG))
+}
+
+/// A reader that says what to do where unpacking takes more memory than there is.
+pub(crate) struct Within<R> {
+    pub(crate) inner: R,
+    pub(crate) memory: Option<u64>,
+}
+
+impl<R: Read> Read for Within<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).map_err(|error| {
+            let of_xz = error.get_ref().and_then(|inner| inner.downcast_ref::<stream::Error>());
+            match (self.memory, of_xz) {
+                (Some(memory), Some(stream::Error::MemLimit)) => takes_more_than(memory),
+                // Zstandard gives no more than these words.
+                (Some(memory), None) if error.to_string().contains("too much memory") => {
+                    takes_more_than(memory)
+                }
+                _ => error,
+            }
+        })
+    }
+}
+
+fn takes_more_than(memory: u64) -> io::Error {
+    let memory = bytes(memory);
+    let reason = format!("unpacking it takes more than {memory} of memory; {MORE_MEMORY}");
+    io::Error::new(io::ErrorKind::OutOfMemory, reason)
 }
 
 impl fmt::Display for Compression {

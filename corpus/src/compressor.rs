@@ -152,7 +152,7 @@ mod tests {
                 }
                 let written = writer.finish().unwrap();
                 let mut read = Vec::new();
-                compression.reader(&written[..]).unwrap().read_to_end(&mut read).unwrap();
+                compression.reader(&written[..], None).unwrap().read_to_end(&mut read).unwrap();
                 assert_eq!(read, parts.concat(), "{compression}");
                 assert!(compression == Compression::None || !written.is_empty(), "{compression}");
                 if compression == Compression::Gzip && parts.len() == 3 {

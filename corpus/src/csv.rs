@@ -1,5 +1,6 @@
 //! Tables of text: CSV and TSV.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,10 +8,15 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::encoding::{self, Decoded, Encoding};
-use crate::fields::{Fields, Parsed, is_taken, listed};
+use crate::fields::{Fields, MAX_COLUMNS, Parsed, is_taken, listed};
 use crate::input::Input;
+use crate::numbers::grouped;
+use crate::options::Longest;
 use crate::{DocumentId, DocumentOptions, ReadNote};
 use simstore::Result;
+
+/// The longest header of a table.
+const MAX_HEADER_BYTES: usize = 16 << 20;
 
 /// What may stand between the fields of a table, if nothing else is said.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -23,6 +29,8 @@ pub(crate) struct Header {
     /// The row as it stands.
     pub(crate) row: Vec<u8>,
     pub(crate) columns: Vec<String>,
+    /// Of each name, its first column, and how many columns have it.
+    places: HashMap<String, (usize, usize)>,
     /// xxh3 of the row.
     pub(crate) checksum: u64,
     /// The byte order mark before it, or none. Some programs read no UTF-8 without it.
@@ -38,14 +46,23 @@ impl PartialEq for Header {
 impl Header {
     fn new(row: Vec<u8>, delimiter: u8, encoding: Encoding, mark: &'static [u8]) -> Result<Header, String> {
         check_quotes(&row, delimiter, 1)?;
-        let most = row.iter().filter(|&&byte| byte == delimiter).count() + 1;
-        let cells = Cells::parse(&row, delimiter, most)?;
-        let columns = (0..cells.ends.len()).map(|at| cells.decoded(at, encoding).0).collect();
-        Ok(Header { delimiter, encoding, checksum: xxh3_64(&row), row, columns, mark })
+        let delimiters = row.iter().filter(|&&byte| byte == delimiter).count();
+        let cells = Cells::parse(&row, delimiter, (delimiters + 1).min(MAX_COLUMNS)).map_err(|_| {
+            format!(
+                "the header has more than {} columns, the most that a table may have",
+                grouped(MAX_COLUMNS as u64)
+            )
+        })?;
+        let columns: Vec<String> = (0..cells.ends.len()).map(|at| cells.decoded(at, encoding).0).collect();
+        let mut places: HashMap<String, (usize, usize)> = HashMap::with_capacity(columns.len());
+        for (at, column) in columns.iter().enumerate() {
+            places.entry(column.clone()).or_insert((at, 0)).1 += 1;
+        }
+        Ok(Header { delimiter, encoding, checksum: xxh3_64(&row), row, columns, places, mark })
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column == name)
+        self.places.get(name).map(|&(first, _)| first)
     }
 
     /// The name of one more column, as it is written in the header.
@@ -74,7 +91,7 @@ impl Header {
         }
         let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
         for name in wanted.chain(options.extra_field.as_deref()) {
-            if self.columns.iter().filter(|column| *column == name).count() > 1 {
+            if self.places.get(name).is_some_and(|&(_, count)| count > 1) {
                 return Err(format!("the column `{name}` comes twice"));
             }
         }
@@ -166,11 +183,14 @@ impl Rows {
     pub(crate) fn open(mut input: Input, usual: u8, options: &DocumentOptions) -> Result<Option<Rows>> {
         let usual = options.delimiter.unwrap_or(usual);
         let reader = |delimiter| ReaderBuilder::new().delimiter(delimiter).build();
-        let mut splitter = Splitter { reader: reader(usual), lines: 0, max_bytes: options.max_bytes };
+        let longest = options.longest();
+        let of_header = longest.of_header(MAX_HEADER_BYTES);
+        let mut splitter = Splitter { reader: reader(usual), lines: 0, longest: of_header };
         let mut row = Vec::new();
         if !splitter.read(&mut input, &mut row)? {
             return Ok(None);
         }
+        splitter.longest = longest;
         let header = |delimiter| {
             let header = Header::new(row.clone(), delimiter, input.encoding(), input.mark())?;
             header.check(options).map(|()| header)
@@ -221,7 +241,7 @@ struct Splitter {
     reader: Reader,
     /// Newlines read so far.
     lines: u64,
-    max_bytes: usize,
+    longest: Longest,
 }
 
 impl Splitter {
@@ -268,7 +288,7 @@ impl Splitter {
             length += read;
             is_ended = bytes[..read].last() == Some(&b'\n');
             // Room for what ends the row.
-            if length <= self.max_bytes.saturating_add(2) {
+            if length <= self.longest.bytes.saturating_add(2) {
                 row.extend_from_slice(&bytes[..read]);
             }
             input.consume(read);
@@ -281,15 +301,15 @@ impl Splitter {
             row.pop();
             length -= 1;
         }
-        if length > self.max_bytes {
+        if length > self.longest.bytes {
             let last_line = self.lines + u64::from(!is_ended);
             return Err(match last_line > first_line {
                 true => input.bad(format!(
-                    "a row that covers {} is longer than the limit of {} bytes: its quotes may not be closed",
+                    "a row that covers {} is {}; or its quotes are not closed",
                     lines(first_line, last_line),
-                    self.max_bytes
+                    self.longest
                 )),
-                false => input.too_long(self.max_bytes),
+                false => input.too_long(self.longest),
             });
         }
         Ok(true)

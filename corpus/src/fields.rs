@@ -2,8 +2,11 @@
 
 use crate::{DocumentId, DocumentOptions, Encoding};
 
-/// Names that a message shows.
+/// The most columns of a table; of an object with more fields, the first are named in messages.
+pub(crate) const MAX_COLUMNS: usize = 100_000;
+/// Names that a message shows, and characters of each.
 const SHOWN_NAMES: usize = 30;
+const SHOWN_CHARACTERS: usize = 100;
 
 /// The fields of an object or a row that are asked for.
 #[derive(Debug, Default)]
@@ -67,11 +70,18 @@ pub(crate) fn below<'n>(name: &'n str, object: &str) -> Option<&'n str> {
     name.strip_prefix(object)?.strip_prefix('.')
 }
 
-/// Names for a message, in quotes: not all of very many.
+/// Names for a message, in quotes: not all of very many, nor all of a very long one.
 pub(crate) fn listed(names: &[String]) -> String {
-    let shown = names.len().min(SHOWN_NAMES);
-    let more = if names.len() > shown { format!(" and {} more", names.len() - shown) } else { String::new() };
-    format!("`{}`{more}", names[..shown].join("`, `"))
+    let short = |name: &String| match name.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.clone(),
+    };
+    let shown: Vec<String> = names.iter().take(SHOWN_NAMES).map(short).collect();
+    let more = match names.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("`{}`{more}", shown.join("`, `"))
 }
 
 /// The reason why an annotation cannot have this name.

@@ -8,6 +8,7 @@ use crate::csv;
 use crate::format::{self, Format};
 use crate::input::Input;
 use crate::objects::Objects;
+use crate::options::Longest;
 #[cfg(feature = "parquet")]
 use crate::parquet;
 use crate::pipes::Pipes;
@@ -25,7 +26,7 @@ pub(crate) enum File {
     Warc(warc::Pages),
     Text {
         input: Input,
-        max_bytes: usize,
+        longest: Longest,
     },
     #[cfg(feature = "parquet")]
     Parquet(parquet::Rows),
@@ -47,7 +48,7 @@ impl File {
         progress: &Arc<ReadProgress>,
         pipes: &Pipes,
     ) -> Result<File> {
-        let input = || Input::open(path, compression, progress, pipes);
+        let input = || Input::open(path, compression, options.memory_of_unpacking(), progress, pipes);
         match format {
             #[cfg(feature = "parquet")]
             DocumentFormat::Parquet => {
@@ -59,7 +60,7 @@ impl File {
                 path.display()
             ))),
             DocumentFormat::Archive => Ok(File::Archive(Box::new(Members {
-                archive: Archive::open(input()?, progress)?,
+                archive: Archive::open(input()?, options.memory_of_unpacking(), progress)?,
                 open: File::Ended,
                 options: options.clone(),
                 progress: Arc::clone(progress),
@@ -96,8 +97,8 @@ impl File {
             DocumentFormat::Jsonl => Ok(File::Jsonl(Box::new(Objects::open(input, options)?))),
             DocumentFormat::Csv => table(input, b','),
             DocumentFormat::Tsv => table(input, b'\t'),
-            DocumentFormat::Warc => Ok(File::Warc(warc::Pages::new(input, options.max_bytes))),
-            DocumentFormat::Text => Ok(File::Text { input, max_bytes: options.max_bytes }),
+            DocumentFormat::Warc => Ok(File::Warc(warc::Pages::new(input, options.longest()))),
+            DocumentFormat::Text => Ok(File::Text { input, longest: options.longest() }),
             DocumentFormat::Parquet => Err(input.bad_file(
                 "Parquet is read from its end, which a member of an archive has not; unpack the archive first",
             )),
@@ -124,10 +125,10 @@ impl File {
                 Record::new(pages.path(), number, Content::Warc { bytes, header_bytes })
             })),
             File::Text { .. } => {
-                let File::Text { mut input, max_bytes } = std::mem::replace(self, File::Ended) else {
+                let File::Text { mut input, longest } = std::mem::replace(self, File::Ended) else {
                     return Ok(None);
                 };
-                let bytes = input.read_all(max_bytes)?;
+                let bytes = input.read_all(longest)?;
                 Ok(Some(Record::new(input.path(), 1, Content::Text(bytes))))
             }
             #[cfg(feature = "parquet")]
@@ -168,7 +169,7 @@ impl Members {
             self.progress.note(ReadNote::UnknownFile);
             return Ok(File::Ended);
         }
-        let mut input = Input::of_member(&path, reader, &self.progress)?;
+        let mut input = Input::of_member(&path, reader, self.options.memory_of_unpacking(), &self.progress)?;
         let head = input.peek(format::HEAD_BYTES)?;
         match format::of(&path, &head, &self.options) {
             Ok(Some(Format::Documents(format))) => File::of_input(input, format, &self.options),

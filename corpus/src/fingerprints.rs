@@ -14,6 +14,7 @@ use crate::format::{self, Format};
 use crate::given::GivenFingerprints;
 use crate::id::MAX_NAME_BYTES;
 use crate::input::Input;
+use crate::options::Longest;
 use crate::pipes::Pipes;
 use crate::{DocumentFormat, DocumentId, ReadProgress};
 use simstore::{Error, Fingerprint, Result};
@@ -186,7 +187,7 @@ impl<F: Fingerprint> Fingerprints<F> {
                     self.line.resize(F::BYTES, 0);
                     input.read_record(&mut self.line)
                 } else {
-                    input.read_line(&mut self.line, MAX_LINE_BYTES)
+                    input.read_line(&mut self.line, Longest::of_format(MAX_LINE_BYTES))
                 };
                 // A malformed record takes a position too.
                 if !matches!(read, Ok(false)) {
@@ -241,7 +242,7 @@ impl<F: Fingerprint> Fingerprints<F> {
 }
 
 fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>, pipes: &Pipes) -> Result<Input> {
-    let mut input = Input::open(path, format::compression(path, pipes)?, progress, pipes)?;
+    let mut input = Input::open(path, format::compression(path, pipes)?, None, progress, pipes)?;
     if is_raw {
         return Ok(input);
     }

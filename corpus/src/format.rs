@@ -157,7 +157,7 @@ fn compression_of(path: &Path, head: &[u8]) -> Compression {
 
 /// What can be decompressed of the first bytes: where it is damaged or cut off, what came before counts.
 fn unpack(compression: Compression, raw: impl BufRead + Send, head: &mut Vec<u8>) {
-    if let Ok(reader) = compression.reader(raw) {
+    if let Ok(reader) = compression.reader(raw, None) {
         let _ = reader.take(HEAD_BYTES as u64).read_to_end(head);
     }
 }

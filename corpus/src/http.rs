@@ -4,6 +4,7 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
+use crate::DocumentOptions;
 use crate::compression::Compression;
 
 /// A response, its body not yet decoded.
@@ -46,7 +47,7 @@ impl<'b> Response<'b> {
     ///
     /// Many archives hold bodies that were decoded before, under headers that still name the coding: a body that does
     /// not look coded is taken as it is.
-    pub(crate) fn body(&self, max_bytes: usize) -> Result<Vec<u8>, String> {
+    pub(crate) fn body(&self, options: &DocumentOptions) -> Result<Vec<u8>, String> {
         let has = |name: &str, coding: &str| {
             self.header(name).is_some_and(|value| value.to_ascii_lowercase().contains(coding))
         };
@@ -61,15 +62,15 @@ impl<'b> Response<'b> {
         } else if has("content-encoding", "deflate") && body.first() == Some(&0x78) {
             Ok(Box::new(ZlibDecoder::new(&*body)) as Box<dyn Read + Send>)
         } else if self.header("content-encoding").is_some() && packed != Compression::None {
-            packed.reader(&*body)
+            packed.reader(&*body, options.memory_of_unpacking())
         } else {
             return Ok(body);
         };
-        let mut unpacked = Vec::new();
-        let read = reader.and_then(|reader| reader.take(max_bytes as u64 + 1).read_to_end(&mut unpacked));
+        let (mut unpacked, longest) = (Vec::new(), options.longest());
+        let read = reader.and_then(|reader| reader.take(longest.bytes as u64 + 1).read_to_end(&mut unpacked));
         read.map_err(|error| format!("the page cannot be decompressed: {error}"))?;
-        if unpacked.len() > max_bytes {
-            return Err(format!("longer than the limit of {max_bytes} bytes"));
+        if unpacked.len() > longest.bytes {
+            return Err(longest.to_string());
         }
         Ok(unpacked)
     }
@@ -128,7 +129,8 @@ mod tests {
 
     fn body(headers: &str, body: &[u8]) -> Result<Vec<u8>, String> {
         let response = [format!("HTTP/1.1 200 OK\r\n{headers}\r\n\r\n").as_bytes(), body].concat();
-        Response::parse(&response).unwrap().body(100)
+        let options = DocumentOptions { max_bytes: 100, ..DocumentOptions::default() };
+        Response::parse(&response).unwrap().body(&options)
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -97,7 +97,7 @@ pub fn document_frequencies(
     let mut parts = vec![DocumentFrequencies::default(); rayon::current_num_threads()];
     let mut runs = Vec::new();
     let mut counts = Counts::default();
-    let mut documents = inputs.documents();
+    let mut documents = inputs.within(budget.of_reading()).documents();
     loop {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while bytes < BATCH_BYTES

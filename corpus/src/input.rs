@@ -13,6 +13,7 @@ use encoding_rs::UTF_8;
 use self::of_section::SectionRead;
 use crate::compression::Compression;
 use crate::encoding::{self, Encoding};
+use crate::options::Longest;
 use crate::pipes::Pipes;
 use crate::progress::{Counted, ReadNote, ReadProgress};
 use crate::section;
@@ -76,10 +77,11 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// Opens a file that is compressed so, or standard input for `-`.
+    /// Opens a file that is compressed so, or standard input for `-`. Unpacking it may take so much memory.
     pub(crate) fn open(
         path: &Path,
         compression: Compression,
+        memory: Option<u64>,
         progress: &Arc<ReadProgress>,
         pipes: &Pipes,
     ) -> Result<Input> {
@@ -89,13 +91,14 @@ impl Input {
             Box::new(File::open(path).map_err(cannot_open(path))?)
         };
         let raw = BufReader::with_capacity(BUFFER_BYTES, Counted::new(raw, progress));
-        Input::new(path, compression, raw, progress, progress.bytes())
+        Input::new(path, compression, raw, memory, progress, progress.bytes())
     }
 
     /// A member of an archive, that may be compressed itself; its bytes are counted where it comes from.
     pub(crate) fn of_member(
         path: &Path,
         reader: Box<dyn Read + Send>,
+        memory: Option<u64>,
         progress: &Arc<ReadProgress>,
     ) -> Result<Input> {
         let opened_at = progress.bytes();
@@ -109,17 +112,18 @@ impl Input {
             Compression::None => Compression::of_head(raw.fill_buf().map_err(bad)?),
             compression => compression,
         };
-        Input::new(path, compression, raw, progress, opened_at)
+        Input::new(path, compression, raw, memory, progress, opened_at)
     }
 
     fn new(
         path: &Path,
         compression: Compression,
         raw: impl BufRead + Send + 'static,
+        memory: Option<u64>,
         progress: &Arc<ReadProgress>,
         opened_at: u64,
     ) -> Result<Input> {
-        let reader = compression.reader(raw).map_err(cannot_open(path))?;
+        let reader = compression.reader(raw, memory).map_err(cannot_open(path))?;
         Ok(Input {
             path: path.into(),
             compression,
@@ -218,8 +222,8 @@ impl Input {
     /// Reads the next line that is not blank into `line`, without the newline; false at the end of the input.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for a line of more than `max_bytes`, which is skipped, and for what cannot be read.
-    pub(crate) fn read_line(&mut self, line: &mut Vec<u8>, max_bytes: usize) -> Result<bool> {
+    /// [`Error::BadInput`] for a longer line, which is skipped, and for what cannot be read.
+    pub(crate) fn read_line(&mut self, line: &mut Vec<u8>, longest: Longest) -> Result<bool> {
         loop {
             line.clear();
             if let Some(part) = self.part.as_ref() {
@@ -229,7 +233,7 @@ impl Input {
                 }
             }
             // One byte more than a line may hold tells a line of that length from a longer one.
-            let limit = max_bytes as u64 + 1;
+            let limit = longest.bytes as u64 + 1;
             let read = (&mut self.reader).take(limit).read_until(b'\n', line);
             let read = read.map_err(|error| self.broken(&error))?;
             if read == 0 {
@@ -238,10 +242,10 @@ impl Input {
             }
             self.line += 1;
             self.advance(read);
-            if line.len() > max_bytes && line.last() != Some(&b'\n') {
+            if line.len() > longest.bytes && line.last() != Some(&b'\n') {
                 let skipped = self.reader.skip_until(b'\n').map_err(|error| self.broken(&error))?;
                 self.advance(skipped);
-                return Err(self.too_long(max_bytes));
+                return Err(self.too_long(longest));
             }
             if !line.trim_ascii().is_empty() {
                 if line.last() == Some(&b'\n') {
@@ -261,14 +265,14 @@ impl Input {
     ///
     /// # Errors
     /// As [`Input::read_line`].
-    pub(crate) fn read_all(&mut self, max_bytes: usize) -> Result<Vec<u8>> {
+    pub(crate) fn read_all(&mut self, longest: Longest) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let limit = max_bytes as u64 + 1;
+        let limit = longest.bytes as u64 + 1;
         let read = (&mut self.reader).take(limit).read_to_end(&mut bytes);
         read.map_err(|error| self.broken(&error))?;
         self.line = 1;
-        if bytes.len() > max_bytes {
-            return Err(self.too_long(max_bytes));
+        if bytes.len() > longest.bytes {
+            return Err(self.too_long(longest));
         }
         Ok(bytes)
     }
@@ -380,8 +384,8 @@ impl Input {
         Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason }
     }
 
-    pub(crate) fn too_long(&self, max_bytes: usize) -> Error {
-        self.bad(format!("longer than the limit of {max_bytes} bytes"))
+    pub(crate) fn too_long(&self, longest: Longest) -> Error {
+        self.bad(longest.to_string())
     }
 
     /// Leaves out the rest of the input.
@@ -408,6 +412,7 @@ impl Input {
         }
         let bytes = self.from + self.progress.bytes() - self.opened_at;
         match (self.compression, error.kind()) {
+            (_, io::ErrorKind::OutOfMemory) => error.to_string(),
             (Compression::None, _) => format!("cannot read after byte {bytes}: {error}"),
             (compression, io::ErrorKind::UnexpectedEof) => {
                 format!(

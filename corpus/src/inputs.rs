@@ -89,7 +89,8 @@ impl Inputs {
     /// Documents that are given one after the other: their ids, texts and [extra fields](Document::extra) count. They are read as
     /// a pipe is, once, unless they are [put aside](Inputs::put_aside), and called `documents` where a file would be named.
     ///
-    /// Of the options, [`extra_field`](DocumentOptions::extra_field) and [`max_bytes`](DocumentOptions::max_bytes) count.
+    /// Of the options, [`extra_field`](DocumentOptions::extra_field), [`max_bytes`](DocumentOptions::max_bytes) and
+    /// [`memory`](DocumentOptions::memory) count.
     ///
     /// ```
     /// use simstore_corpus::{Document, DocumentId, DocumentOptions, Inputs};
@@ -110,6 +111,7 @@ impl Inputs {
             options: DocumentOptions {
                 extra_field: options.extra_field,
                 max_bytes: options.max_bytes,
+                memory: options.memory,
                 format: Some(DocumentFormat::Jsonl),
                 encoding: Encoding::UTF_8,
                 ..DocumentOptions::default()
@@ -178,6 +180,13 @@ impl Inputs {
     pub(crate) fn with_extra_field(&self, field: Option<&str>) -> Inputs {
         let mut inputs = self.of_files(self.paths.clone());
         inputs.options.extra_field = field.map(str::to_owned);
+        inputs
+    }
+
+    /// The same inputs, read within so much memory: see [`DocumentOptions::memory`].
+    pub(crate) fn within(&self, memory: Option<u64>) -> Inputs {
+        let mut inputs = self.of_files(self.paths.clone());
+        inputs.options.memory = memory.or(self.options.memory);
         inputs
     }
 

@@ -1,12 +1,15 @@
 //! The id and the text of a document in a JSON object.
 
-use std::fmt;
+mod names;
+mod wanted;
+mod written;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
+use serde::de::DeserializeSeed;
 
+pub(crate) use self::names::{has_fields, names, names_below};
+use self::wanted::{Found, ObjectWith, Takes, Wanted};
 use crate::encoding::{self, Encoding};
-use crate::fields::{Fields, Parsed, below, listed};
+use crate::fields::{Fields, Parsed, listed};
 use crate::{DocumentId, DocumentOptions};
 
 /// Parses a line of JSON; a reason if it is malformed. `position` names a document that has no id.
@@ -17,23 +20,58 @@ pub(crate) fn parse(
     position: impl FnOnce() -> String,
 ) -> Result<Parsed, String> {
     let (line, replaced) = encoding::decode_line(line, encoding);
-    let found = found(&line, options)?;
-    if let (None, Some(name)) = (&found.fields.id, &options.id_field) {
+    let fields = fields(&line, options)?;
+    if let (None, Some(name)) = (&fields.id, &options.id_field) {
         return Err(format!("no id field `{name}`; the document has {}", listed(&names_below(&line))));
     }
-    found.fields.document(options, "field", replaced, position)
+    fields.document(options, "field", replaced, position)
 }
 
 /// Whether a line of JSON has one of the text fields, `null` or not; a reason if it is malformed.
 pub(crate) fn has_text(line: &[u8], encoding: Encoding, options: &DocumentOptions) -> Result<bool, String> {
-    let (line, _) = encoding::decode_line(line.to_vec(), encoding);
-    Ok(found(&line, options)?.has_text)
+    let line = encoding::read_line(line, encoding);
+    let names = options.text_fields.iter();
+    let wanted: Vec<_> = names.map(|name| Wanted { name, takes: Takes::Presence }).collect();
+    let found = parsed(&line, ObjectWith(&wanted)).map_err(|error| reason(&error))?;
+    Ok(found.iter().any(Option::is_some))
 }
 
-fn found(line: &str, options: &DocumentOptions) -> Result<Found, String> {
+/// What is asked for of an object.
+fn fields(line: &str, options: &DocumentOptions) -> Result<Fields, String> {
+    let id_name = options.id_name();
+    let scalars = options.text_fields.iter().map(|name| &**name).chain([id_name]);
+    let mut wanted: Vec<_> = scalars.map(|name| Wanted { name, takes: Takes::Scalar }).collect();
+    wanted.extend(options.extra_field.as_deref().map(|name| Wanted { name, takes: Takes::Value }));
+    let found = parsed(line, ObjectWith(&wanted)).map_err(|error| reason(&error))?;
+    let mut found = found.into_iter();
+    let texts = found.by_ref().take(options.text_fields.len()).zip(&options.text_fields);
+    let text = |(found, name)| match found {
+        Some(Found::Text(text)) => Ok(Some(text)),
+        Some(Found::Null) | None => Ok(None),
+        Some(_) => Err(format!("the text field `{name}` is not a string")),
+    };
+    let texts = texts.map(text).collect::<Vec<Result<_, _>>>();
+    let id = match found.next().flatten() {
+        None => None,
+        Some(Found::Text(name)) => Some(DocumentId::name(name).map_err(|reason| format!("is {reason}"))),
+        Some(Found::Number(number)) => Some(Ok(DocumentId::Number(number))),
+        Some(_) => Some(Err("is neither a string nor an integer from 0 to 2^64 - 1".to_owned())),
+    };
+    let id = id.transpose().map_err(|what| format!("the id field `{id_name}` {what}"))?;
+    let extra = match found.next().flatten() {
+        Some(Found::Text(text)) => Some(text),
+        Some(Found::Number(number)) => Some(number.to_string()),
+        Some(Found::Other(json)) => json,
+        Some(Found::Null) | None => None,
+    };
+    Ok(Fields { id, texts: texts.into_iter().collect::<Result<_, _>>()?, extra })
+}
+
+/// What a seed makes of a whole line.
+fn parsed<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> serde_json::Result<S::Value> {
     let mut json = serde_json::Deserializer::from_str(line);
-    let found = FoundIn(options).deserialize(&mut json).and_then(|found| json.end().map(|()| found));
-    found.map_err(|error| reason(&error))
+    let value = seed.deserialize(&mut json)?;
+    json.end().map(|()| value)
 }
 
 /// Why the first line of a file tells that it holds JSON, but not one object a line; and what to do.
@@ -58,31 +96,6 @@ pub(crate) fn ascii_string(text: &str) -> String {
     quoted + "\""
 }
 
-/// The names of the fields of an object.
-pub(crate) fn names(line: &str) -> Result<Vec<String>, String> {
-    let object: std::collections::BTreeMap<String, IgnoredAny> =
-        serde_json::from_str(line).map_err(|error| reason(&error))?;
-    Ok(object.into_keys().collect())
-}
-
-/// The names of the fields of an object, for a message: those of objects in it too, `a.b`.
-pub(crate) fn names_below(line: &str) -> Vec<String> {
-    fn push(names: &mut Vec<String>, before: &str, object: serde_json::Map<String, Value>) {
-        for (key, value) in object {
-            let name = format!("{before}{key}");
-            match value {
-                Value::Object(inner) if !inner.is_empty() => push(names, &format!("{name}."), inner),
-                _ => names.push(name),
-            }
-        }
-    }
-    let mut names = Vec::new();
-    if let Ok(Value::Object(object)) = serde_json::from_str(line) {
-        push(&mut names, "", object);
-    }
-    names
-}
-
 /// The message of a JSON error, without the line number: the parser sees one line only.
 fn reason(error: &serde_json::Error) -> String {
     let message = error.to_string();
@@ -95,111 +108,6 @@ fn reason(error: &serde_json::Error) -> String {
         return format!("{message}; expected a whole JSON object on each line");
     }
     message
-}
-
-/// What was found in an object.
-struct Found {
-    fields: Fields,
-    /// Whether one of the text fields is there, `null` or not.
-    has_text: bool,
-}
-
-/// What is wanted of a JSON object; other fields are skipped without being stored.
-struct FoundIn<'o>(&'o DocumentOptions);
-
-impl<'de> DeserializeSeed<'de> for FoundIn<'_> {
-    type Value = Found;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for FoundIn<'_> {
-    type Value = Found;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a JSON object on one line")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
-        let FoundIn(options) = self;
-        let texts = options.text_fields.len();
-        let others = [Some(options.id_name()), options.extra_field.as_deref()];
-        let wanted: Vec<Option<&str>> =
-            options.text_fields.iter().map(|field| Some(&**field)).chain(others).collect();
-        // A field of this very name comes before one in an object.
-        let mut values: Vec<Option<Value>> = vec![None; wanted.len()];
-        let mut is_own = vec![false; wanted.len()];
-        let mut seen: Vec<String> = Vec::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let is_wanted = |name: &&str| **name == key || below(name, &key).is_some();
-            let Some(last) = wanted.iter().rposition(|name| name.as_ref().is_some_and(is_wanted)) else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            if seen.contains(&key) {
-                return Err(A::Error::custom(format_args!("the field `{key}` comes twice")));
-            }
-            let mut value = map.next_value::<Value>()?;
-            for (at, name) in wanted.iter().enumerate().filter_map(|(at, name)| Some((at, (*name)?))) {
-                if name == key {
-                    is_own[at] = true;
-                    values[at] = Some(if at == last { std::mem::take(&mut value) } else { value.clone() });
-                } else if let Some(rest) = below(name, &key).filter(|_| !is_own[at])
-                    && let Some(inner) = look_up(&value, rest)
-                {
-                    values[at] = Some(inner.clone());
-                }
-            }
-            seen.push(key);
-        }
-        let extra = values.pop().flatten().and_then(|value| extra(&value));
-        let id = values.pop().flatten().map(|value| {
-            let name = options.id_name();
-            id(&value).map_err(|what| A::Error::custom(format_args!("the id field `{name}` {what}")))
-        });
-        let mut fields = Fields { id: id.transpose()?, texts: Vec::with_capacity(texts), extra };
-        let has_text = values.iter().any(Option::is_some);
-        for (value, name) in values.into_iter().zip(&options.text_fields) {
-            fields.texts.push(match value {
-                Some(Value::String(text)) => Some(text),
-                Some(Value::Null) | None => None,
-                Some(_) => {
-                    return Err(A::Error::custom(format_args!("the text field `{name}` is not a string")));
-                }
-            });
-        }
-        Ok(Found { fields, has_text })
-    }
-}
-
-/// The field of a name in an object, or in objects in it; of a `null`, `null`.
-fn look_up<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
-    let Value::Object(object) = value else { return value.is_null().then_some(value) };
-    object.get(name).or_else(|| {
-        let mut parts = name.match_indices('.').map(|(at, _)| (&name[..at], &name[at + 1..]));
-        parts.find_map(|(first, rest)| look_up(object.get(first)?, rest))
-    })
-}
-
-fn id(value: &Value) -> Result<DocumentId, String> {
-    match value {
-        Value::String(name) => DocumentId::name(name.clone()).map_err(|reason| format!("is {reason}")),
-        value => value
-            .as_u64()
-            .map(DocumentId::Number)
-            .ok_or_else(|| "is neither a string nor an integer from 0 to 2^64 - 1".to_owned()),
-    }
-}
-
-/// A string as it is, other values as JSON.
-fn extra(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        value => Some(value.to_string()),
-    }
 }
 
 #[cfg(test)]

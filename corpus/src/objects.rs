@@ -121,7 +121,7 @@ impl Objects {
         let is_there = match &mut self.form {
             Form::Lines { is_first } => {
                 let is_first = std::mem::take(is_first);
-                let is_there = self.input.read_line(&mut object, self.options.max_bytes)?;
+                let is_there = self.input.read_line(&mut object, self.options.longest())?;
                 if let Some(reason) = json::is_no_line(&object).filter(|_| is_first) {
                     self.input.end();
                     return Err(self.input.bad(reason.to_owned()));
@@ -198,7 +198,7 @@ impl Objects {
             None => return Err(self.broken("the file ends within the array")),
             Some(_) => {}
         }
-        let max_bytes = self.options.max_bytes;
+        let longest = self.options.longest();
         let (mut scan, mut length) = (Scan::default(), 0);
         loop {
             let bytes = self.input.fill()?;
@@ -207,7 +207,7 @@ impl Objects {
             }
             let (read, is_whole) = scan.visit(bytes, |piece| {
                 length += piece.len();
-                if length <= max_bytes {
+                if length <= longest.bytes {
                     element.extend_from_slice(piece);
                 }
             });
@@ -217,8 +217,8 @@ impl Objects {
             }
         }
         self.form = Form::Array { elements: number };
-        if length > max_bytes {
-            return Err(self.input.too_long(max_bytes));
+        if length > longest.bytes {
+            return Err(self.input.too_long(longest));
         }
         element.truncate(element.trim_ascii_end().len());
         Ok(true)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, types};
-use arrow_schema::{DataType, Fields, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
@@ -105,7 +105,10 @@ impl Rows {
         let bytes = file.metadata().map_err(cannot_open(path))?.len();
         // The types of Parquet itself; those that Arrow keeps beside them would only be more ways to say the same.
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let footer = ArrowReaderMetadata::load(&file, plain).map_err(|error| damaged(&error))?;
+        let footer = ArrowReaderMetadata::load(&file, plain.clone()).map_err(|error| damaged(&error))?;
+        let views = Arc::new(Schema::new(with_views(footer.schema().fields())));
+        let footer = ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), plain.with_schema(views))
+            .map_err(|error| damaged(&error))?;
         check_ranges(footer.metadata(), bytes).map_err(|reason| damaged(&reason))?;
         let rows = count_rows(footer.metadata()).map_err(|reason| damaged(&reason))?;
         let schema = Arc::clone(footer.schema());
@@ -220,6 +223,21 @@ impl Rows {
         let bytes_to = |row: u64| u128::from(row) * u128::from(self.bytes) / u128::from(self.rows.max(1));
         self.progress.add_bytes((bytes_to(to) - bytes_to(self.row)) as u64);
     }
+}
+
+/// The same columns, of which strings and bytes are views: a value that a dictionary has once, and very many rows refer to, is in memory
+/// once too.
+fn with_views(fields: &Fields) -> Fields {
+    let of = |field: &Arc<Field>| {
+        let kind = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            DataType::Struct(inner) => DataType::Struct(with_views(inner)),
+            _ => return Arc::clone(field),
+        };
+        Arc::new(Field::clone(field).with_data_type(kind))
+    };
+    fields.iter().map(of).collect()
 }
 
 /// The rows of all groups; a reason if these are not those of the file.
@@ -341,7 +359,23 @@ fn is_value(kind: &DataType) -> bool {
     is_bytes(kind) || kind.is_integer() || is_float || is_time || *kind == DataType::Boolean
 }
 
+/// How long the strings and bytes of a row are.
+fn lengths(arrays: &[Arc<dyn Array>], at: usize) -> usize {
+    let length = |array: &Arc<dyn Array>| match array.data_type() {
+        DataType::Utf8View => array.as_string_view().value(at).len(),
+        DataType::BinaryView => array.as_binary_view().value(at).len(),
+        DataType::Struct(_) => lengths(array.as_struct().columns(), at),
+        _ => 0,
+    };
+    arrays.iter().map(length).sum()
+}
+
 impl Row {
+    /// Bytes that it takes in memory when it is parsed, more or less.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.max(lengths(self.batch.columns(), self.at))
+    }
+
     pub(crate) fn has_column(&self, name: &str) -> bool {
         self.batch.column_by_name(name).is_some()
     }
@@ -404,8 +438,9 @@ impl Row {
             Some(_) => text(id_name).map(DocumentId::name).transpose()?,
         };
         let texts: Vec<Option<String>> = options.text_fields.iter().map(|name| text(name)).collect();
-        if texts.iter().flatten().any(|text| text.len() > options.max_bytes) {
-            return Err(format!("longer than the limit of {} bytes", options.max_bytes));
+        let longest = options.longest();
+        if texts.iter().flatten().any(|text| text.len() > longest.bytes) {
+            return Err(longest.to_string());
         }
         let extra = options.extra_field.as_deref().and_then(|name| value(array(name)?, self.at));
         fields::Fields { id, texts, extra }.document(options, "column", replaced, position)
@@ -468,4 +503,37 @@ fn value(array: &dyn Array, at: usize) -> Option<String> {
         }
     };
     time.map(|time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{DictionaryArray, Int32Array, StringArray};
+    use parquet::arrow::ArrowWriter;
+
+    use super::*;
+
+    #[test]
+    fn a_value_that_many_rows_have_is_in_memory_once() {
+        let text: Arc<dyn Array> = Arc::new(StringArray::from(vec!["x".repeat(900_000)]));
+        let keys = Int32Array::from(vec![0; 5000]);
+        let texts: Arc<dyn Array> =
+            Arc::new(DictionaryArray::<types::Int32Type>::try_new(keys, text).unwrap());
+        let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet");
+        let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        for is_projected in [false, true] {
+            let mut rows =
+                Rows::open(&path, &DocumentOptions::default(), is_projected, &Arc::default()).unwrap();
+            let mut count = 0;
+            while let Some((_, row)) = rows.read().unwrap() {
+                count += 1;
+                // The page of the dictionary, and a view of 16 bytes for each row.
+                assert!(row.batch.get_array_memory_size() < 4 << 20, "{}", row.batch.get_array_memory_size());
+            }
+            assert_eq!(count, 5000);
+        }
+    }
 }

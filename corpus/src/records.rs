@@ -101,7 +101,7 @@ impl Record {
     pub(crate) fn size(&self) -> usize {
         match &self.content {
             #[cfg(feature = "parquet")]
-            Content::Parquet(row) => row.bytes,
+            Content::Parquet(row) => row.size(),
             _ => self.bytes().map_or(0, <[u8]>::len),
         }
     }

@@ -46,7 +46,8 @@ fn of_lines(
         return None;
     }
     let progress = Arc::default();
-    let whole = Input::open(path, compression, &progress, pipes).ok()?;
+    let memory = options.memory_of_unpacking();
+    let whole = Input::open(path, compression, memory, &progress, pipes).ok()?;
     let lines = Objects::open(whole, options).ok()?.in_sections()?;
     let borders = borders(path, compression, size, count).ok()?;
     let starts = std::iter::once(0).chain(borders.iter().copied());
@@ -57,6 +58,7 @@ fn of_lines(
         .map(|(from, to)| Section {
             path: Arc::clone(&path),
             compression,
+            memory,
             from,
             to,
             bytes: to - from,

@@ -7,6 +7,7 @@ use crate::encoding;
 use crate::fields::{Parsed, listed};
 use crate::http::{self, Response};
 use crate::input::Input;
+use crate::options::Longest;
 use crate::{DocumentId, DocumentOptions, ReadNote};
 use simstore::{Error, Result};
 
@@ -77,7 +78,7 @@ pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions
     let id = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(id);
     let (body, content_type) = if headers.is_http() {
         let response = Response::parse(block).ok_or("expected a response of HTTP")?;
-        (response.body(options.max_bytes)?, response.header("content-type"))
+        (response.body(options)?, response.header("content-type"))
     } else {
         (block.to_vec(), headers.get("content-type"))
     };
@@ -96,7 +97,7 @@ pub(crate) struct Pages {
     records: u64,
     /// The first line of the next record, if it has been read.
     first_line: Vec<u8>,
-    max_bytes: usize,
+    longest: Longest,
 }
 
 /// A record as it stands.
@@ -110,8 +111,8 @@ pub(crate) struct Page {
 }
 
 impl Pages {
-    pub(crate) fn new(input: Input, max_bytes: usize) -> Pages {
-        Pages { input, offset: 0, records: 0, first_line: Vec::new(), max_bytes }
+    pub(crate) fn new(input: Input, longest: Longest) -> Pages {
+        Pages { input, offset: 0, records: 0, first_line: Vec::new(), longest }
     }
 
     pub(crate) fn path(&self) -> &Arc<Path> {
@@ -181,7 +182,7 @@ impl Pages {
             let is_document =
                 headers.as_ref().is_some_and(|headers| headers.is_document(&bytes[header_bytes..]));
             let kind = headers.map_or("other", |headers| headers.kind());
-            let is_too_long = length > self.max_bytes as u64;
+            let is_too_long = length > self.longest.bytes as u64;
             let kept = if is_document && !is_too_long { Some(&mut bytes) } else { None };
             missing += self.read_block(length.saturating_sub(HEADER_BYTES as u64), kept)?;
             Ok((missing, (!is_document).then_some(kind), is_too_long))
@@ -200,7 +201,7 @@ impl Pages {
         }
         if is_too_long {
             self.records += 1;
-            return Err(self.input.too_long(self.max_bytes));
+            return Err(self.input.too_long(self.longest));
         }
         bytes.extend_from_slice(RECORD_END);
         Ok(Some((bytes, header_bytes)))

@@ -269,15 +269,15 @@ fn with_field<'r>(
     annotation: &Annotation<'_>,
 ) -> Result<Cow<'r, [u8]>, String> {
     let (text, _) = encoding::decode_line(line.to_vec(), encoding);
-    let names = json::names(&text)?;
-    if names.iter().any(|name| name == annotation.field) {
+    let (has_any, is_there) = json::has_fields(&text, annotation.field)?;
+    if is_there {
         return Err(is_taken("field", annotation.field));
     }
     // The last byte that is not blank: in an object, no part of a character.
     let Some(end) = line.iter().rposition(|&byte| byte == b'}') else {
         return Err("no JSON object".to_owned());
     };
-    let separator = if names.is_empty() { "" } else { "," };
+    let separator = if has_any { "," } else { "" };
     let value = annotation.cluster.map_or("null".to_owned(), |cluster| cluster.to_string());
     let field = format!("{separator}{}:{value}", json::ascii_string(annotation.field));
     Ok([&line[..end], field.as_bytes(), &line[end..]].concat().into())

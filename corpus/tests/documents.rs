@@ -54,7 +54,8 @@ fn malformed_lines_do_not_end_the_reading() {
     assert_eq!(last_good.id, DocumentId::Name(format!("{}:6", path.display())));
     assert_eq!(&*last_good.path, path);
     let message = read[3].as_ref().unwrap_err().to_string();
-    assert_eq!(message, format!("{}:5: longer than the limit of 100 bytes", path.display()));
+    let said = "longer than the limit of 100 bytes; option `max_document` allows more";
+    assert_eq!(message, format!("{}:5: {said}", path.display()));
 
     let fingerprinted: Vec<_> =
         fingerprint_documents::<u64>(&[path], &options, &Profile::default()).collect();

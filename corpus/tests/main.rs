@@ -12,6 +12,7 @@ mod files;
 mod fingerprints;
 mod idf;
 mod inputs;
+mod limits;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod reasons;

@@ -121,7 +121,8 @@ fn rows_that_are_no_documents() {
         "{}",
         message(2)
     );
-    assert!(message(3).ends_with("longer than the limit of 10 bytes"), "{}", message(3));
+    let too_long = "longer than the limit of 10 bytes; option `max_document` allows more";
+    assert!(message(3).ends_with(too_long), "{}", message(3));
 }
 
 #[test]

@@ -201,6 +201,7 @@ fn peak_memory() -> Option<u64> {
 /// [`Error::Cancelled`] if the watch says so, those of options that make no sense, and those of listing the files.
 pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
     options.check()?;
+    let inputs = &inputs.within(Budget::new(options.memory).of_reading());
     let kind = inputs.kind()?;
     options.check_with(kind)?;
     match (kind, options.width()?) {

@@ -65,7 +65,10 @@ pub(super) fn find<F: Fingerprint>(
     let kind = source.kind()?;
     options.check_with(kind)?;
     let source = match source {
-        Source::Files(inputs) => Source::Files(inputs.with_extra_field(options.keep.field())),
+        Source::Files(inputs) => {
+            let inputs = inputs.with_extra_field(options.keep.field());
+            Source::Files(inputs.within(Budget::new(options.memory).of_reading()))
+        }
         other => other,
     };
     source.check(options, &files)?;

@@ -36,6 +36,7 @@ use simstore_text::Sketcher;
 use self::found::AnyJob;
 use self::parts::Parts;
 use crate::output::Unfinished;
+use crate::spill::Budget;
 use crate::{Counts, InputKind, Inputs, Watch};
 
 mod against;
@@ -130,7 +131,8 @@ fn make_shard_of<F: Fingerprint>(
     };
     let profile = options.profile_with(None)?;
     profile.check_bits(F::BITS)?;
-    let inputs = inputs.with_extra_field(options.keep.field());
+    let inputs =
+        inputs.with_extra_field(options.keep.field()).within(Budget::new(options.memory).of_reading());
     let sketcher = options.sketcher(options.question(InputKind::Documents))?;
     let sketcher = sketcher.as_ref();
     let profile = sketcher.map_or(&profile, Sketcher::profile);

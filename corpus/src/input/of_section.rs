@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 use super::{BUFFER_BYTES, Input, cannot_open};
+use crate::compression::Within;
 use crate::progress::ReadProgress;
 use crate::section::{Border, Reached, Section, Stream};
 use crate::transcode;
@@ -60,7 +61,7 @@ impl Input {
     /// # Errors
     /// [`Error::BadInput`] for what cannot be opened or read.
     pub(crate) fn of_section(section: &Section, progress: &Arc<ReadProgress>) -> Result<Input> {
-        let Section { path, compression, from, to, is_last, lines, .. } = section;
+        let Section { path, compression, memory, from, to, is_last, lines, .. } = section;
         let bad = |error: io::Error| Error::BadInput {
             path: path.to_path_buf(),
             line: 0,
@@ -68,8 +69,10 @@ impl Input {
         };
         let opened_at = progress.bytes();
         let to = Some(*to).filter(|_| !is_last);
-        let stream = Stream::open(path, *compression, *from, to, progress).map_err(cannot_open(path))?;
+        let stream = Stream::open(path, *compression, *memory, *from, to, progress);
+        let stream = stream.map_err(cannot_open(path))?;
         let (border, reached) = (stream.border(), Arc::clone(&section.reached));
+        let stream = Within { inner: stream, memory: *memory };
         let mut part = SectionRead { at: 0, border, is_last: *is_last, reached };
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, stream);
         let Some(lines) = lines else { return Err(bad(io::ErrorKind::InvalidInput.into())) };

@@ -47,6 +47,7 @@ impl Rows {
                 let section = Section {
                     path: path.into(),
                     compression: Compression::None,
+                    memory: None,
                     from: group,
                     to: group,
                     bytes: 0,

@@ -13,6 +13,8 @@ use crate::compression::Compression;
 pub(crate) struct Beginning {
     path: Arc<Path>,
     compression: Compression,
+    /// The most that unpacking it may take.
+    memory: Option<u64>,
     /// Up to this place in the file.
     to: u64,
     /// And so many bytes more, which end a line.
@@ -20,8 +22,14 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    pub(super) fn new(path: &Arc<Path>, compression: Compression, to: u64, more: u64) -> Beginning {
-        Beginning { path: Arc::clone(path), compression, to, more }
+    pub(super) fn new(
+        path: &Arc<Path>,
+        compression: Compression,
+        memory: Option<u64>,
+        to: u64,
+        more: u64,
+    ) -> Beginning {
+        Beginning { path: Arc::clone(path), compression, memory, to, more }
     }
 
     /// How many lines there are.
@@ -49,7 +57,8 @@ impl Beginning {
         if self.to == 0 {
             return Ok(());
         }
-        let stream = Stream::open(&self.path, self.compression, 0, Some(self.to), &Arc::default())?;
+        let stream =
+            Stream::open(&self.path, self.compression, self.memory, 0, Some(self.to), &Arc::default())?;
         let border = stream.border();
         let mut reader = BufReader::with_capacity(1 << 16, stream);
         let mut at = 0;

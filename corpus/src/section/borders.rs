@@ -94,7 +94,7 @@ impl Members<'_> {
 
     /// Whether what is here can be decompressed.
     fn is_member(&self, place: u64) -> bool {
-        let stream = Stream::open(self.path, self.compression, place, None, &Arc::default());
+        let stream = Stream::open(self.path, self.compression, None, place, None, &Arc::default());
         stream.is_ok_and(|stream| io::copy(&mut stream.take(TRIED_BYTES), &mut io::sink()).is_ok())
     }
 }

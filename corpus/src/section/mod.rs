@@ -25,6 +25,8 @@ use crate::encoding::Encoding;
 pub(crate) struct Section {
     pub(crate) path: Arc<Path>,
     pub(crate) compression: Compression,
+    /// The most that unpacking it may take.
+    pub(crate) memory: Option<u64>,
     /// Where it starts and ends, in bytes of the file as it is on disk; of Parquet, in row groups.
     pub(crate) from: u64,
     pub(crate) to: u64,
@@ -105,7 +107,7 @@ impl Section {
 
     /// What stands in the file before the lines of the section, once its first line has been found.
     pub(crate) fn beginning(&self) -> Beginning {
-        Beginning::new(&self.path, self.compression, self.from, self.reached.skipped())
+        Beginning::new(&self.path, self.compression, self.memory, self.from, self.reached.skipped())
     }
 
     /// How many lines or rows are before it, once its first line has been found.

@@ -10,7 +10,7 @@ use flate2::bufread::GzDecoder;
 use zstd::stream::raw::{self, InBuffer, Operation, OutBuffer};
 use zstd::zstd_safe::DParameter;
 
-use crate::compression::{Compression, ZSTD_WINDOW_LOG};
+use crate::compression::{Compression, zstd_window_log};
 use crate::progress::{Counted, ReadProgress};
 
 const BUFFER_BYTES: usize = 1 << 16;
@@ -85,12 +85,14 @@ enum Form {
 
 impl Stream {
     /// A file from a place on, where a member or frame begins if it is compressed; `to` is the other place, if there is one.
+    /// Unpacking may take so much memory.
     ///
     /// # Errors
     /// Those of opening, and [`InvalidInput`](io::ErrorKind::InvalidInput) for a compression whose members are not told apart.
     pub(crate) fn open(
         path: &Path,
         compression: Compression,
+        memory: Option<u64>,
         from: u64,
         to: Option<u64>,
         progress: &Arc<ReadProgress>,
@@ -108,7 +110,7 @@ impl Stream {
             Compression::Gzip => Form::Members(raw),
             Compression::Zstd => {
                 let mut decoder = raw::Decoder::new()?;
-                decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))?;
+                decoder.set_parameter(DParameter::WindowLogMax(zstd_window_log(memory)))?;
                 Form::Frames { raw, decoder, in_frame: false }
             }
             Compression::Bzip2 | Compression::Xz => return Err(io::ErrorKind::InvalidInput.into()),

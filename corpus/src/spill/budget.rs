@@ -36,6 +36,13 @@ impl Budget {
     }
 }
 
+impl Budget {
+    /// What reading must not go beyond: see [`DocumentOptions::memory`](crate::DocumentOptions::memory).
+    pub(crate) fn of_reading(self) -> Option<u64> {
+        (self.of < u64::MAX).then_some(self.of)
+    }
+}
+
 /// The memory that the machine has for one more process: what is available, or what is left of the limits of the control groups
 /// that this process is in, whichever is least. `read` gives the text of a file of the system.
 fn available(read: impl Fn(&str) -> Option<String>) -> Option<u64> {

@@ -117,8 +117,17 @@ impl Parts<'_> {
 
     fn header<F: Fingerprint>(&self, unit: &Unit) -> Result<Header> {
         // Whatever changes how documents are read makes another part: no option is left out.
-        let DocumentOptions { id_field, text_fields, extra_field, format, delimiter, encoding, max_bytes } =
-            self.inputs.options().clone();
+        // A part without what was too long for the memory is not kept.
+        let DocumentOptions {
+            id_field,
+            text_fields,
+            extra_field,
+            format,
+            delimiter,
+            encoding,
+            max_bytes,
+            memory: _,
+        } = self.inputs.options().clone();
         Ok(Header {
             part: match (&unit.section, self.sketcher) {
                 (Some(_), _) => header::VERSION_OF_SECTIONS,
@@ -225,10 +234,9 @@ impl Parts<'_> {
             visitor(item)
         };
         let placed = Placed::new(self.watch, section.as_ref(), lines);
-        let watch: &dyn Watch = if section.is_some() { &placed } else { self.watch };
         let visited = match self.sketcher {
-            Some(sketcher) => inputs.visit_sketched(sketcher, watch, take),
-            None => inputs.visit_documents(self.profile, watch, take),
+            Some(sketcher) => inputs.visit_sketched(sketcher, &placed, take),
+            None => inputs.visit_documents(self.profile, &placed, take),
         };
         let counts = visited.map_err(|error| placed.in_file(error))?;
         writer.push_bad(counts.read + counts.bad)?;
@@ -239,7 +247,15 @@ impl Parts<'_> {
             )));
         }
         let end = section.as_ref().map(SectionEnd::of);
-        writer.finish(end)?;
+        if placed.lacks_memory() {
+            // Another run may have more.
+            self.watch.notice(&Notice::Warning(&format!(
+                "{}: not kept for other runs, as documents were skipped for lack of memory",
+                unit.place()
+            )));
+        } else {
+            writer.finish(end)?;
+        }
         Ok((counts, end))
     }
 }

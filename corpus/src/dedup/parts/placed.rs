@@ -2,24 +2,34 @@
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use simstore::Error;
 
 use crate::notice::Notice;
+use crate::options::MORE_MEMORY;
 use crate::section::Section;
 use crate::{Progress, Watch};
 
-/// A watch that is told of malformed documents of a section where they stand in the file.
+/// A watch that is told of malformed documents of a section where they stand in the file. Without a section, they stand there.
 pub(super) struct Placed<'a> {
     watch: &'a dyn Watch,
     section: Option<&'a Section>,
     /// Lines before the section: counted when they are asked for, if they are not known.
     lines: OnceLock<u64>,
+    /// Whether something was skipped that more memory would allow.
+    lacks_memory: AtomicBool,
 }
 
 impl<'a> Placed<'a> {
     pub(super) fn new(watch: &'a dyn Watch, section: Option<&'a Section>, lines: Option<u64>) -> Self {
-        Placed { watch, section, lines: lines.map_or_else(OnceLock::new, OnceLock::from) }
+        let lines = lines.map_or_else(OnceLock::new, OnceLock::from);
+        Placed { watch, section, lines, lacks_memory: AtomicBool::new(false) }
+    }
+
+    /// Whether something was skipped that more memory would allow.
+    pub(super) fn lacks_memory(&self) -> bool {
+        self.lacks_memory.load(Ordering::Relaxed)
     }
 
     /// The same error, of a line of the file.
@@ -50,6 +60,9 @@ impl Watch for Placed<'_> {
     fn notice(&self, notice: &Notice<'_>) {
         match notice {
             Notice::Malformed(Error::BadInput { path, line, reason }) => {
+                if reason.contains(MORE_MEMORY) {
+                    self.lacks_memory.store(true, Ordering::Relaxed);
+                }
                 let (path, reason) = (path.clone(), reason.clone());
                 let error = self.in_file(Error::BadInput { path, line: *line, reason });
                 self.watch.notice(&Notice::Malformed(&error));

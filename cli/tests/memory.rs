@@ -1,0 +1,115 @@
+//! What a command takes of memory follows from what it keeps, not from what an input claims to hold: each runs with so much
+//! address space, and no more.
+
+use std::io::Write;
+use std::process::Command;
+
+use crate::{Folder, Run};
+
+/// Address space, in KiB: the program, its threads, and a few times the longest document here. What each of these inputs would
+/// take if all of it were parsed is much more.
+const SPACE: u64 = 200_000;
+/// Values of one field.
+const VALUES: usize = 6_000_000;
+
+/// Runs a line of bash, in which `$simstore` is the program, with little memory.
+fn with_little(folder: &Folder, line: &str) -> Run {
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("ulimit -v {SPACE}; exec {line}")]).current_dir(folder.path("."));
+    // Each thread would reserve 64 MiB.
+    command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("MALLOC_ARENA_MAX", "1");
+    command.env("RAYON_NUM_THREADS", "1");
+    Run::new(command.output().unwrap())
+}
+
+/// A compressed file: what comes first, a text many times, what comes last.
+fn packed(folder: &Folder, name: &str, first: &str, repeated: &str, times: usize, last: &str) {
+    let file = std::fs::File::create(folder.path(name)).unwrap();
+    let mut zstd = zstd::Encoder::new(file, 1).unwrap();
+    zstd.write_all(first.as_bytes()).unwrap();
+    let many = repeated.repeat(1000);
+    (0..times / 1000).for_each(|_| zstd.write_all(many.as_bytes()).unwrap());
+    zstd.write_all(last.as_bytes()).unwrap();
+    zstd.finish().unwrap();
+}
+
+#[test]
+fn headers_of_very_many_columns() {
+    let folder = Folder::new();
+    packed(&folder, "c.csv.zst", "id,text", ",", VALUES, "\n1,one\n");
+    with_little(&folder, "$simstore --threads 1 fingerprint c.csv.zst")
+        .fails(1, "c.csv.zst:1: the header has more than 100,000 columns, the most that a table may have");
+}
+
+#[test]
+fn values_of_json_that_nobody_asked_for() {
+    let folder = Folder::new();
+    packed(&folder, "a.jsonl.zst", "{\"id\": 1, \"text\": \"some words\", \"n\": [0", ",0", VALUES, "]}\n");
+    let line = |more: &str| format!("$simstore --threads 1 fingerprint a.jsonl.zst {more}");
+    assert!(with_little(&folder, &line("")).ok().ends_with("\t1\n"));
+    // It is asked for, and is no text; another field is, and this one is named.
+    with_little(&folder, &line("--text-field n"))
+        .fails(1, "a.jsonl.zst:1: the text field `n` is not a string");
+    with_little(&folder, &line("--text-field x")).fails(1, "this one has `id`, `n`, `text`");
+    with_little(&folder, &line("--id-field n")).fails(1, "the id field `n` is neither a string");
+    with_little(&folder, &line("--id-field x.y"))
+        .fails(1, "no id field `x.y`; the document has `id`, `n`, `text`");
+}
+
+#[test]
+fn elements_of_an_array() {
+    let folder = Folder::new();
+    packed(
+        &folder,
+        "a.json.zst",
+        "[{\"id\": 1, \"text\": [0",
+        ",0",
+        VALUES,
+        "]},\n{\"id\": 2, \"text\": \"two\"}]",
+    );
+    let run = with_little(&folder, "$simstore --threads 1 fingerprint --skip-bad a.json.zst");
+    assert!(run.stderr.contains("a.json.zst:1: the text field `text` is not a string"), "{}", run.stderr);
+    assert!(run.ok().ends_with("\t2\n"));
+}
+
+#[test]
+fn a_line_that_is_too_long_for_the_memory() {
+    let folder = Folder::new();
+    packed(
+        &folder,
+        "a.jsonl.zst",
+        "{\"id\": 1, \"text\": \"",
+        "word ",
+        2_000_000,
+        "\"}\n{\"text\": \"some words\"}\n",
+    );
+    let line = "$simstore --threads 1 dedup --memory 100M a.jsonl.zst";
+    let said = "a.jsonl.zst:1: longer than the limit of 6553600 bytes for one document, with 100.0 MiB of memory; \
+                --memory allows more";
+    with_little(&folder, line).fails(1, said);
+    let skipped = with_little(&folder, &format!("{line} --skip-bad --keep-list kept"));
+    assert!(skipped.stderr.contains(said), "{}", skipped.stderr);
+    assert!(skipped.stderr.contains("1 document or file malformed, skipped"), "{}", skipped.stderr);
+    skipped.ok();
+    assert_eq!(folder.read("kept"), "a.jsonl.zst:2\n");
+}
+
+/// What one run had no memory for, another may have: nothing is kept that says it is malformed.
+#[test]
+fn a_part_without_what_was_too_long_is_not_kept() {
+    let folder = Folder::new();
+    let long = format!("{{\"id\": 1, \"text\": \"{}\"}}\n", "word ".repeat(1_400_000));
+    folder.write("a.jsonl", long + "{\"id\": 2, \"text\": \"some words\"}\n");
+    let args = ["dedup", "a.jsonl", "--skip-bad", "--resume", "work", "--keep-list", "kept"];
+    let little = folder.run(&[&args[..], &["--memory", "100M"]].concat());
+    let said = "a.jsonl: not kept for other runs, as documents were skipped for lack of memory";
+    assert!(little.stderr.contains(said), "{}", little.stderr);
+    little.ok();
+    assert_eq!(folder.read("kept"), "2\n");
+    for parts in ["0 parts were there, 1 made", "1 part were there, 0 made"] {
+        let more = folder.run(&[&args[..], &["--memory", "200M"]].concat());
+        assert!(more.stderr.contains(parts), "{}", more.stderr);
+        more.ok();
+        assert_eq!(folder.read("kept"), "1\n2\n");
+    }
+}
