@@ -166,7 +166,7 @@ pub(crate) fn run(args: &BuildArgs, progress: &Progress) -> Outcome {
 
 fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
     check_distance::<F>(args.distance)?;
-    let inputs = args.documents.inputs(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     // Of fingerprints only the user can know how they were made.
     let given = args.documents.profile.given()?;

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &CompressionArgs, progress: &Progress) -> Outcome {
 }
 
 fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     let mut fingerprints: Vec<F> = Vec::new();
     let profile = args.documents.profile.profile(None)?;

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &DeleteArgs, progress: &Progress) -> Outcome {
 }
 
 fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     let mut options = StoreOptions { create: false, ..StoreOptions::default() };
     let profile = match kind {

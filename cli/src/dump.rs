@@ -10,6 +10,7 @@ use simstore::{Entry, Fingerprint, Snapshot};
 use crate::failure::Outcome;
 use crate::inspect::table::{segment_of, table_of};
 use crate::output::{Output, column};
+use crate::reading;
 use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &DumpArgs) -> Outcome {
 }
 
 fn dump<F: Fingerprint>(args: &DumpArgs) -> Outcome {
-    let store = Snapshot::<F>::open(&args.store)?;
+    let store = reading::open::<F>(&args.store)?;
     let table = match args.table {
         Some(table) => Some(table_of(segment_of(&store, args.segment)?, table)?),
         None => None,

@@ -54,7 +54,7 @@ struct FingerprintObject<'a> {
 }
 
 pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs, progress)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
         return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
     }

@@ -61,7 +61,7 @@ struct Row<'a> {
 }
 
 pub(crate) fn run(args: &IdfArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs, progress)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
         return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
     }

@@ -54,8 +54,8 @@ pub(crate) struct DocumentArgs {
     /// The encoding of texts: utf-8, gb18030, big5, ...; auto is UTF-8. What is malformed is replaced
     ///
     /// With auto, texts and web pages that are not nearly UTF-8 are read as what they declare, or else as what they look
-    /// like, which is told. Lines and tables that are not nearly UTF-8 are an error, that names the encoding that they look
-    /// like. A byte order mark comes before all.
+    /// like, which is told; a few malformed bytes are replaced and counted. Lines and tables that are not nearly UTF-8 are
+    /// an error, that names the encoding that they look like. A byte order mark comes before all.
     #[arg(long, value_name = "NAME", default_value = "auto")]
     encoding: Encoding,
     /// The longest document that is read: a line, a row, a text
@@ -65,6 +65,9 @@ pub(crate) struct DocumentArgs {
     /// one ends the command
     #[arg(long)]
     pub(crate) skip_bad: bool,
+    /// List all that is malformed there: file, line (0: the whole file), reason. As .csv, .jsonl, ... by its name
+    #[arg(long, value_name = "FILE", requires = "skip_bad")]
+    bad: Option<PathBuf>,
 }
 
 impl DocumentArgs {
@@ -84,7 +87,8 @@ impl DocumentArgs {
     }
 
     /// The inputs of a command.
-    pub(crate) fn inputs(&self, paths: &[PathBuf]) -> Outcome<Inputs> {
+    pub(crate) fn inputs(&self, paths: &[PathBuf], progress: &Progress) -> Outcome<Inputs> {
+        self.bad.as_deref().map_or(Ok(()), |path| progress.list_bad(path))?;
         open(paths, self.options(), self.skip_bad)
     }
 }

@@ -10,6 +10,7 @@ use crate::failure::{Failure, Outcome, complain};
 use crate::progress::Progress;
 
 mod add;
+mod bad;
 mod build;
 mod compact;
 mod compression;
@@ -32,6 +33,7 @@ mod profile;
 mod profiles;
 mod progress;
 mod query;
+mod reading;
 mod salvage;
 mod similar;
 mod synth;
@@ -111,7 +113,7 @@ fn run(cli: Cli) -> Outcome {
         ));
     }
     let progress = Progress::new(cli.common.quiet);
-    match cli.command {
+    let done = match cli.command {
         Command::Build(args) => build::run(&args, &progress),
         Command::Add(args) => add::run(&args, &progress),
         Command::Delete(args) => delete::run(&args, &progress),
@@ -129,7 +131,8 @@ fn run(cli: Cli) -> Outcome {
         Command::Plan(args) => plan::run(&args),
         Command::Compression(args) => compression::run(&args, &progress),
         Command::Synth(args) => synth::run(&args, &progress),
-    }
+    };
+    progress.end(done)
 }
 
 fn main() -> ExitCode {

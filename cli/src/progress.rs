@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use simstore_corpus::{self, Notice, ReadNotes, Watch};
 
-use crate::failure::{complain, said_here, with_flags};
+use crate::bad::BadList;
+use crate::failure::{Failure, Outcome, complain, said_here, with_flags};
 use crate::numbers::grouped;
 
 /// What is malformed is printed one by one up to so many in a step, and then only counted.
@@ -25,6 +27,8 @@ pub(crate) struct Progress {
     notes: Mutex<ReadNotes>,
     /// What was malformed in this step.
     malformed: Mutex<u64>,
+    /// Where all of it is listed.
+    list: Mutex<Option<BadList>>,
     /// The lines that are shown of steps, by what they count.
     bars: Mutex<BTreeMap<&'static str, ProgressBar>>,
 }
@@ -38,6 +42,7 @@ impl Progress {
             started: Instant::now(),
             notes: Mutex::default(),
             malformed: Mutex::default(),
+            list: Mutex::default(),
             bars: Mutex::default(),
         }
     }
@@ -83,6 +88,21 @@ impl Progress {
         if self.shown { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() }
     }
 
+    /// From now on all that is malformed is listed in this file too.
+    pub(crate) fn list_bad(&self, path: &Path) -> Outcome {
+        *lock(&self.list) = Some(BadList::create(path)?);
+        Ok(())
+    }
+
+    /// The end of a command: the list gets its name, unless the command could not be done.
+    pub(crate) fn end(&self, done: Outcome) -> Outcome {
+        match (lock(&self.list).take(), done) {
+            (Some(list), Ok(())) => list.finish(),
+            (Some(list), Err(Failure::Closed)) => list.finish().and(Err(Failure::Closed)),
+            (_, done) => done,
+        }
+    }
+
     /// Prints a line of a summary to standard error, unless the command is to be quiet.
     pub(crate) fn say(&self, line: &str) {
         if !self.quiet {
@@ -95,6 +115,7 @@ impl Progress {
         match notice {
             Notice::Published(_) => complain(&notice.to_string()),
             _ if notice.is_warning() => complain(&with_flags(&format!("warning: {notice}"))),
+            _ if notice.is_passed_over() => complain(&with_flags(&notice.to_string())),
             _ => self.say(&with_flags(&notice.to_string())),
         }
     }
@@ -128,13 +149,18 @@ impl Watch for Progress {
     fn notice(&self, notice: &Notice<'_>) {
         match notice {
             Notice::Malformed(error) => {
+                if let Some(list) = &mut *lock(&self.list) {
+                    list.push(error);
+                }
                 let mut malformed = lock(&self.malformed);
                 *malformed += 1;
                 if *malformed <= MALFORMED_SHOWN {
                     complain(&said_here(error));
                 }
                 if *malformed == MALFORMED_SHOWN + 1 {
-                    complain("more that is malformed follows, it is only counted");
+                    let listed =
+                        if lock(&self.list).is_some() { "listed" } else { "counted: --bad lists it" };
+                    complain(&format!("more that is malformed follows, and is only {listed}"));
                 }
             }
             Notice::Read(note, count) => *lock(&self.notes).entry(*note).or_default() += count,

@@ -17,6 +17,7 @@ use crate::numbers::grouped;
 use crate::output::{Output, column};
 use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::Progress;
+use crate::reading;
 use crate::similar;
 use crate::width::{Bits, by_width};
 
@@ -109,7 +110,7 @@ struct Answers<'a, F> {
 }
 
 fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
-    let store = Snapshot::<F>::open(&args.store)?;
+    let store = reading::open::<F>(&args.store)?;
     let is_fingerprint =
         |query: &str| matches!(query.len(), 16 | 32) && query.bytes().all(|b| b.is_ascii_hexdigit());
     let texts = usize::from(args.text.is_some()) + usize::from(args.file.is_some());

@@ -315,3 +315,75 @@ fn a_long_window() {
     folder.write("a.jsonl.zst", encoder.finish().unwrap());
     assert_eq!(ids(folder.run(&["fingerprint", "a.jsonl.zst"])), ["1", "2"]);
 }
+
+/// Ten are named, and the others counted; a list has them all.
+#[test]
+fn a_list_of_all_that_is_malformed() {
+    let folder = Folder::new();
+    let lines: String = (1..=15).map(|line| format!("no JSON {line}\n")).collect();
+    folder.write("a.jsonl", lines + GOOD);
+    folder.write("cut.jsonl.gz", &gzip(GOOD.as_bytes())[..20]);
+    let args = ["fingerprint", "a.jsonl", "cut.jsonl.gz", "--skip-bad"];
+    let run = folder.run(&[&args[..], &["--bad", "bad.jsonl"]].concat());
+    assert!(run.stderr.contains("a.jsonl:10: ") && !run.stderr.contains("a.jsonl:11: "), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("is only listed") && run.stderr.contains("16 documents or files malformed"),
+        "{}",
+        run.stderr
+    );
+    run.ok();
+    let listed: Vec<serde_json::Value> =
+        folder.read("bad.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let places: Vec<(&str, u64)> =
+        listed.iter().map(|row| (row["file"].as_str().unwrap(), row["line"].as_u64().unwrap())).collect();
+    let expected = (1..=15).map(|line| ("a.jsonl", line)).chain([("cut.jsonl.gz", 1)]);
+    assert_eq!(places, expected.collect::<Vec<_>>());
+    assert!(listed[15]["reason"].as_str().unwrap().contains("cut off"), "{}", listed[15]);
+    // As a table, and of deduplication, quietly too.
+    folder.run(&["dedup", "-q", "a.jsonl", "--skip-bad", "--bad", "bad.csv"]).ok();
+    assert_eq!(folder.read("bad.csv").lines().count(), 16);
+    assert!(folder.read("bad.csv").starts_with("file,line,reason\na.jsonl,1,"));
+    // Without it, it is said how to get it.
+    let run = folder.run(&args);
+    assert!(run.stderr.contains("--bad lists it"), "{}", run.stderr);
+    folder.run(&["fingerprint", "a.jsonl", "--bad", "x"]).fails(2, "--skip-bad");
+    // A command that could not be done leaves none.
+    folder.run(&[&args[..], &["missing.jsonl", "--bad", "none.csv"]].concat()).fails(1, "missing.jsonl");
+    assert!(!folder.path("none.csv").exists());
+}
+
+/// Quiet is no summary; what has not been read is told.
+#[test]
+fn what_is_passed_over_is_told_quietly_too() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("d")).unwrap();
+    folder.write("d/a.jsonl", GOOD);
+    folder.write("d/b.dat", "no document by its name");
+    folder.write("d/c.hex", "0123456789abcdef\n");
+    let run = folder.run(&["fingerprint", "-q", "d"]);
+    assert!(
+        run.stderr.contains("1 file passed over")
+            && run.stderr.contains("1 file of fingerprints passed over"),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stderr.contains("fingerprints in "), "{}", run.stderr);
+}
+
+/// A slip is no other encoding: it is replaced, and told.
+#[test]
+fn one_bad_byte_is_no_other_encoding() {
+    let folder = Folder::new();
+    folder.write("a.txt", b"It was the best of times, it was the worst \xe9 of times");
+    folder.write("a.jsonl", b"{\"id\": 1, \"text\": \"It was the best of \xfc times\"}\n");
+    for name in ["a.txt", "a.jsonl"] {
+        let run = folder.run(&["fingerprint", "-q", name]);
+        assert!(
+            run.stderr.contains("1 character not in the encoding of the input, replaced"),
+            "{name}: {}",
+            run.stderr
+        );
+        assert!(!run.stderr.contains("windows"), "{name}: {}", run.stderr);
+        run.ok();
+    }
+}

@@ -273,6 +273,17 @@ fn verify_notices_flipped_bits_of_a_log() {
     run.fails(1, "1 problem");
     let shown = folder.run(&["inspect", "store"]).ok();
     assert!(shown.contains("or damaged: that cannot be told"), "{shown}");
+    // Whoever reads the store is told that something is missing from the answers.
+    folder.write("new.tsv", pairs(&[1], 1));
+    for args in [
+        &["dump", "store"][..],
+        &["query", "store", "0000000000000001"],
+        &["dedup", "new.tsv", "--against", "store"],
+    ] {
+        let run = folder.run(args);
+        assert!(run.stderr.contains("warning: ") && run.stderr.contains("000001.log: a torn end"), "{run:?}");
+        run.ok();
+    }
     folder.write("b.tsv", pairs(&[1, 2, 3], 1000));
     let added = folder.run(&["add", "store", "b.tsv"]);
     assert!(added.stderr.contains("warning: ") && added.stderr.contains("a torn end"), "{added:?}");
@@ -321,6 +332,9 @@ fn inspect_and_verify_a_store_with_a_log() {
     std::fs::write(&log, [&sound[..], b"half a record"].concat()).unwrap();
     let verified = folder.run(&["verify", "store"]).ok();
     assert!(verified.contains("note: 13 bytes from offset"), "{verified}");
+    // Nothing is missing from answers by it.
+    let dumped = folder.run(&["dump", "store"]);
+    assert_eq!((dumped.code, &*dumped.stderr), (Some(0), ""));
     let note = &folder.run(&["verify", "store", "--json"]).json()[0];
     assert_eq!((&note["offset"], fields(note)), (&json!(sound.len()), vec!["file", "note", "offset"]));
     assert!(folder.run(&["inspect", "store"]).ok().contains("the last 13 bytes cut off"));

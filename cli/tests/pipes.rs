@@ -56,3 +56,24 @@ fn a_pipe_may_give_a_few_bytes_at_a_time() {
         r#"(printf '\n{'; sleep 0.2; echo '"id": 7, "text": "some words"}') | $simstore fingerprint -q -"#;
     assert!(bash(&folder, line).ok().ends_with("\t7\n"));
 }
+
+/// Whoever reads standard output may have enough of it; what else was asked for is written all the same.
+#[test]
+fn other_outputs_are_written_if_standard_output_is_closed() {
+    let folder = Folder::new();
+    let line: String =
+        (0..20_000).map(|i| format!("{{\"id\": {i}, \"text\": \"document {i} of {}\"}}\n", i / 2)).collect();
+    folder.write("a.jsonl", line);
+    folder
+        .run(&["dedup", "-q", "-d", "0", "a.jsonl", "--remove-list", "expected", "--keep-list", "kept"])
+        .ok();
+    let line = r#"set -o pipefail; $simstore dedup -q -d 0 a.jsonl -o - --remove-list rl.txt | head -c 100"#;
+    let run = bash(&folder, line);
+    assert!(run.stderr.contains("standard output was closed before all was written to it"), "{}", run.stderr);
+    assert_eq!(run.ok().len(), 100);
+    assert!(folder.read("rl.txt") == folder.read("expected"));
+    // Where there is nothing else to do, nothing is said.
+    let alone = bash(&folder, r#"set -o pipefail; $simstore dedup -q -d 0 a.jsonl -o - | head -c 100"#);
+    assert!(!alone.stderr.contains("standard output"), "{}", alone.stderr);
+    assert_eq!(alone.ok().len(), 100);
+}

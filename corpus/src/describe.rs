@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use simstore::plan::floor_bits_per_fingerprint;
 use simstore::raw::{Coding, Segment, Table};
-use simstore::{Fingerprint, Result, Snapshot};
+use simstore::{Error, Fingerprint, Result, Snapshot};
 
 /// The figures of a store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -286,4 +286,14 @@ pub fn describe_table<F: Fingerprint>(
         histogram: None,
         symbols: None,
     }
+}
+
+/// The ends of logs that may be damaged, each an [`Error::TornEnd`]: what stood there is missing from all answers. What a crash
+/// has left of a log that was recovered since is none.
+pub fn torn_ends<F: Fingerprint>(store: &Snapshot<F>) -> impl Iterator<Item = Error> {
+    store.logs().iter().filter(|log| log.torn_bytes > 0 && !log.ended).map(|log| Error::TornEnd {
+        path: store.path().join(log.file_name()),
+        offset: log.bytes - log.torn_bytes,
+        bytes: log.torn_bytes,
+    })
 }

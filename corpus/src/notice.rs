@@ -66,6 +66,20 @@ impl Notice<'_> {
     }
 }
 
+impl Notice<'_> {
+    /// Whether something that was named, or lies in what was named, has not been read: to be told even where nothing else is.
+    pub fn is_passed_over(&self) -> bool {
+        match self {
+            Notice::Read(ReadNote::UnknownFile | ReadNote::FingerprintFile | ReadNote::Link, _) => true,
+            // The others are never documents.
+            Notice::Read(ReadNote::WarcRecord(kind), _) => {
+                matches!(*kind, "response" | "resource" | "conversion" | "continuation")
+            }
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Notice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -162,6 +176,14 @@ mod tests {
             (Notice::Remark("a word"), "a word", false),
         ] {
             assert_eq!((&*notice.to_string(), notice.is_warning()), (said, is_warning));
+        }
+        for (note, is_passed_over) in [
+            (ReadNote::UnknownFile, true),
+            (ReadNote::WarcRecord("response"), true),
+            (ReadNote::WarcRecord("request"), false),
+            (ReadNote::Delimiter(';'), false),
+        ] {
+            assert_eq!(Notice::Read(note, 1).is_passed_over(), is_passed_over);
         }
     }
 }

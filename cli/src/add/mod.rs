@@ -135,7 +135,7 @@ pub(crate) fn run(args: &AddArgs, progress: &Progress) -> Outcome {
 }
 
 fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     let exists = is_store(&args.store);
     let profile = profile_of::<F>(args, kind, exists)?;

@@ -41,7 +41,15 @@ pub(super) struct FileArgs {
 
 impl FileArgs {
     /// The files; where there is more to do than to write them, standard output may be closed before all is written.
-    pub(super) fn files(&self, json: bool, is_cut_off: Option<&Arc<AtomicBool>>) -> Files {
+    pub(super) fn files(&self, json: bool, is_cut_off: &Arc<AtomicBool>, add: bool) -> Files {
+        let mut files = self.named(json);
+        if add || files.all().count() > 1 {
+            files.stdout = Some(Box::new(StdoutThatMayClose::new(is_cut_off)));
+        }
+        files
+    }
+
+    fn named(&self, json: bool) -> Files {
         Files {
             output: self.output.clone(),
             annotated: self.annotated.clone(),
@@ -52,7 +60,7 @@ impl FileArgs {
             remove_list: self.remove_list.clone(),
             reasons: self.reasons,
             json,
-            stdout: is_cut_off.map(|is_cut_off| Box::new(StdoutThatMayClose::new(is_cut_off)) as _),
+            stdout: None,
             unfinished: UNFINISHED.clone(),
         }
     }

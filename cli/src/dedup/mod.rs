@@ -146,7 +146,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
-    let inputs = args.documents.inputs(&args.inputs)?;
+    let inputs = args.documents.inputs(&args.inputs, progress)?;
     // A pattern that matches nothing is no bad usage: files come and go.
     inputs.files_of_fingerprints()?;
     let kind = inputs::kind(&inputs)?;
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         return make_shard(&inputs, shard, &options, progress);
     }
     let is_cut_off = Arc::new(AtomicBool::new(false));
-    let files = args.files.files(args.json, args.add.then_some(&is_cut_off));
+    let files = args.files.files(args.json, &is_cut_off, args.add);
     let (prints, uses_stdout) = (files.is_empty(), files.use_stdout());
     let mut found = match dedup::find(inputs.into(), &options, files, progress).map_err(Failure::usage)? {
         Answer::Found(found) => found,
@@ -183,9 +183,8 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         print_all(&found, output, &summary, args.json)?;
     }
     if is_cut_off.load(Ordering::Relaxed) {
-        complain(
-            "warning: standard output was closed before all was written to it; all of it is added to the store",
-        );
+        let rest = if args.add { "all of it is added to the store" } else { "the other files are whole" };
+        complain(&format!("warning: standard output was closed before all was written to it; {rest}"));
     }
     found.finish(progress).map_err(Failure::usage)?;
     if args.json && !prints && !uses_stdout {

@@ -151,3 +151,37 @@ fn full_disks() {
         }
     }
 }
+
+/// What fails after the commit does not undo it: what is done is said, and what is left.
+#[test]
+fn what_fails_after_the_documents_are_added_says_so() {
+    let folder = Folder::new();
+    let mut random = Random(6);
+    let mut ids = 0..;
+    // Each run adds a small file, until a merge makes one that is too large.
+    for run in 0..40 {
+        let lines =
+            (0..3000).map(|_| format!("{:016x}\t{}\n", random.next(), ids.next().unwrap_or_default()));
+        fs::write(folder.0.path().join("new.tsv"), lines.collect::<String>()).unwrap();
+        let line = "$simstore dedup -q -d 3 new.tsv --against s --add -o out.tsv";
+        let ended = folder.attempt(&format!("ulimit -f 90; exec {line}"));
+        if ended.code == Some(0) {
+            continue;
+        }
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert!(ended.stderr.contains("documents were added to s all the same"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("all output files are written"), "{}", ended.stderr);
+        // So it is, and the same run has nothing left to do.
+        let added = folder.print("wc -l < out.tsv");
+        let stored = folder.print("$simstore dump s | wc -l");
+        assert!(
+            stored.trim().parse::<u64>().unwrap() > 3000 * run,
+            "{stored} after {run}, {added} of them new"
+        );
+        let again = folder.attempt(&line.replace("-q ", ""));
+        assert!(again.code == Some(0) && again.stderr.contains("the same run has added"), "{}", again.stderr);
+        assert_eq!(folder.print("$simstore dump s | wc -l"), stored);
+        return;
+    }
+    panic!("no merge was too large");
+}

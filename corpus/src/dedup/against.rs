@@ -15,6 +15,7 @@ use simstore_text::SimilarSettings;
 use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::written::Clustered;
+use crate::describe::torn_ends;
 use crate::naming::Naming;
 use crate::output::{SetAside, place_of};
 use crate::spill::Budget;
@@ -76,7 +77,7 @@ impl<F: Fingerprint> Against<F> {
         }
         let snapshot = match &store {
             Some(store) => Some(store.snapshot()),
-            None if exists => Some(Snapshot::open(path)?),
+            None if exists => Some(open_to_read(path, watch)?),
             None => None,
         };
         Ok(Against { path: path.to_path_buf(), store, snapshot })
@@ -206,6 +207,15 @@ impl<F: Fingerprint> Against<F> {
         })?;
         Ok(Some(load))
     }
+}
+
+/// Opens a store that is only read; tells if the end of a log cannot be read, as nothing is compared with what stood there.
+fn open_to_read<F: Fingerprint>(path: &Path, watch: &dyn Watch) -> Result<Snapshot<F>> {
+    let store = Snapshot::open_settled(path)?;
+    for torn in torn_ends(&store) {
+        watch.notice(&Notice::Warning(&format!("nothing is compared with what stood there: {torn}")));
+    }
+    Ok(store)
 }
 
 /// How a store is opened that is added to: sorting takes a quarter of the memory, beside what was found.

@@ -261,11 +261,36 @@ impl<F: Fingerprint> Job<F> {
         if let Some(load) = load {
             against::commit(load, &self.run, added, &aside)?;
         }
-        for file in &aside {
-            file.publish()?;
+        let store = against.path().display();
+        for (at, file) in aside.iter().enumerate() {
+            file.publish().map_err(|error| {
+                Error::Refused(format!(
+                    "{error}; {} added to {store} all the same, and {} still a hidden name: this command, run again, gives \
+                     them the names that were asked for",
+                    were(added, "document"),
+                    has(aside.len() - at)
+                ))
+            })?;
         }
-        against.settle(made.as_ref())
+        against.settle(made.as_ref()).map_err(|error| match error {
+            Error::Cancelled => Error::Cancelled,
+            error => Error::Refused(format!(
+                "{error}; {} added to {store} all the same, and all output files are written: only segments of the store \
+                 are not merged, which the next command that writes to it does",
+                were(added, "document")
+            )),
+        })
     }
+}
+
+/// `1 document was`, `2 documents were`.
+fn were(count: u64, what: &str) -> String {
+    format!("{} {}", count_of(count, what), if count == 1 { "was" } else { "were" })
+}
+
+/// `1 output file has`, `2 output files have`.
+fn has(files: usize) -> String {
+    format!("{} {}", count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
 }
 
 /// Fails if what is read twice is not what it was.
