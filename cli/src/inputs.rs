@@ -17,8 +17,8 @@ use crate::progress::Progress;
 pub(crate) const INPUTS_HELP: &str = "\
 Inputs are documents (.jsonl, .ndjson, .json: one JSON object a line, or one array of objects; .csv, .tsv: tables whose \
 first row names the columns; .parquet; .warc, .wet: web archives; .txt, .md, .html: one text each; .zip, .tar, also \
-.tar.gz and the like: archives of these; folders of these, hidden files left out, links followed; patterns like \
-'corpus/**/*.csv') or fingerprints (.hex, .tsv: lines HEX or HEX<TAB>ID; .u64, .u128: raw, little-endian), not both at \
+.tar.gz and the like: archives of these; folders of these, hidden files left out, links followed, but each file read once; patterns \
+like 'corpus/**/*.csv') or fingerprints (.hex, .tsv: lines HEX or HEX<TAB>ID; .u64, .u128: raw, little-endian), not both at \
 once. .gz, .zst, .bz2 and .xz are decompressed. `-` is standard input; it and other files are judged by their first \
 bytes. What is no text, such as PDF, is refused, whatever it is called. Documents are written again, as by `dedup \
 --output`, as they stand; the elements of a JSON array as lines of JSON.";

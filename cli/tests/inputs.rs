@@ -110,11 +110,8 @@ fn bad_files() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = Folder::new();
-    std::fs::create_dir(folder.path("top")).unwrap();
-    folder.write("top/a.txt", "a text");
-    std::os::unix::fs::symlink("../top", folder.path("top/back")).unwrap();
-    stops_or_is_skipped(&folder, "top", &[], "top/back: a link that leads back to top: a loop");
-
+    std::os::unix::fs::symlink("nowhere", folder.path("gone.jsonl")).unwrap();
+    stops_or_is_skipped(&folder, "gone.jsonl", &[], "gone.jsonl: a link that leads nowhere");
     std::os::unix::fs::symlink("itself.jsonl", folder.path("itself.jsonl")).unwrap();
     stops_or_is_skipped(&folder, "itself.jsonl", &[], "itself.jsonl: cannot open: ");
     std::os::unix::fs::symlink("itself", folder.path("itself")).unwrap();
@@ -129,6 +126,82 @@ fn bad_files() {
     stops_or_is_skipped(&folder, "locked.jsonl", &[], "locked.jsonl: cannot open: ");
     std::fs::rename(folder.path("locked.jsonl"), folder.path("locked")).unwrap();
     stops_or_is_skipped(&folder, "locked", &[], "locked: cannot open: ");
+}
+
+/// A folder of texts with other names of them, and things that are no files.
+#[cfg(unix)]
+fn linked(folder: &Folder) {
+    use std::os::unix::fs::symlink;
+
+    std::fs::create_dir_all(folder.path("d/sub")).unwrap();
+    folder.write("d/m-real.md", "a text that stands here once and is read once");
+    folder.write("d/sub/other.md", "something else, of other words altogether");
+    symlink("m-real.md", folder.path("d/a-link.md")).unwrap();
+    symlink(folder.path("d/m-real.md"), folder.path("d/z-link.md")).unwrap();
+    symlink("sub", folder.path("d/b-linked")).unwrap();
+    symlink("../../d", folder.path("d/sub/back")).unwrap();
+    std::fs::hard_link(folder.path("d/m-real.md"), folder.path("d/n-hard.md")).unwrap();
+    symlink("nowhere", folder.path("d/gone.md")).unwrap();
+    symlink("itself.md", folder.path("d/itself.md")).unwrap();
+    std::process::Command::new("mkfifo").arg(folder.path("d/pipe.md")).status().unwrap();
+}
+
+/// What is found has no part of a link, whatever is kept.
+#[test]
+#[cfg(unix)]
+fn one_file_is_one_document_whatever_names_it_has() {
+    let folder = Folder::new();
+    linked(&folder);
+    let notes = "5 names passed over, of files and folders that are read under another";
+    for keep in ["first", "none", "longest"] {
+        let args = ["dedup", "d", "--keep", keep, "--keep-list", "kept", "--remove-list", "gone"];
+        let run = folder.run(&args);
+        for said in [notes, "2 links to nothing passed over", "1 pipe or device passed over"] {
+            assert!(run.stderr.contains(said), "{}", run.stderr);
+        }
+        assert!(
+            run.stderr.contains(
+                "\n5 names of what is read under another, passed over\n3 files or links passed over"
+            )
+        );
+        run.ok();
+        assert_eq!(folder.read("kept"), "d/m-real.md\nd/sub/other.md\n", "{keep}");
+        assert_eq!(folder.read("gone"), "", "{keep}");
+    }
+    let counts = |args: &[&str]| {
+        let summary = folder.run(args).json().pop().unwrap();
+        ["documents", "other_names", "passed_over"].map(|field| summary[field].as_u64().unwrap())
+    };
+    assert_eq!(counts(&["dedup", "--json", "d"]), [2, 5, 3]);
+    assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
+    assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
+    // Named by a shell, in whatever order; by a pattern; and a folder beside a file in it.
+    let named = ["d/a-link.md", "d/gone.md", "d/m-real.md", "d/n-hard.md", "d/sub"];
+    assert_eq!(counts(&[&["dedup", "--json", "--skip-bad"][..], &named].concat())[..2], [2, 3]);
+    assert_eq!(counts(&["dedup", "--json", "d/*.md"]), [1, 3, 3]);
+    assert_eq!(counts(&["dedup", "--json", "d/sub", "d", "d/n-hard.md"]), [2, 6, 3]);
+    assert_eq!(ids(folder.run(&["fingerprint", "d/a-link.md", "d/m-real.md"])), ["d/m-real.md"]);
+    assert_eq!(ids(folder.run(&["fingerprint", "d/a-link.md"])), ["d/a-link.md"]);
+    assert_eq!(counts(&["build", "--json", "built", "d"]), [2, 5, 3]);
+    assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
+    assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
+}
+
+#[test]
+#[cfg(unix)]
+fn one_file_of_fingerprints_is_read_once() {
+    let folder = Folder::new();
+    folder.write("a.hex", "0000000000000001\n00000000ffffffff\n");
+    std::os::unix::fs::symlink("a.hex", folder.path("0.hex")).unwrap();
+    for args in [&["0.hex", "a.hex", "a.hex"][..], &["*.hex", "a.hex"]] {
+        let run = folder.run(&[&["dedup", "--json", "-q"], args].concat()).json();
+        let [summary] = &run[..] else { panic!("clusters: {run:?}") };
+        assert_eq!((&summary["documents"], &summary["other_names"]), (&2.into(), &2.into()));
+        let built = folder.run(&[&["build", "--json", "--force", "store"], args].concat()).json();
+        assert_eq!((&built[0]["ids"], &built[0]["other_names"]), (&2.into(), &2.into()));
+        let added = folder.run(&[&["add", "--json", "--again", "live"], args].concat()).json();
+        assert_eq!((&added[0]["documents"], &added[0]["other_names"]), (&2.into(), &2.into()));
+    }
 }
 
 #[test]

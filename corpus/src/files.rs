@@ -1,15 +1,19 @@
-//! Which files are read: paths, patterns and folders.
+//! Which files are read: paths, patterns and folders. A file is read once, whatever names lead to it.
 
-use std::collections::VecDeque;
+pub(crate) mod named;
+mod once;
+
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use glob::MatchOptions;
 use walkdir::{DirEntry, FilterEntry, WalkDir};
 
+use self::named::Named;
 use crate::compression::Compression;
 use crate::format::{self, Format};
-use crate::input::is_folder;
+use crate::input::{cannot_open, is_folder, is_of_process};
 use crate::pipes::Pipes;
 use crate::{DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
 use simstore::{Error, Result};
@@ -77,7 +81,7 @@ impl Iterator for InputFiles {
 pub fn matching_paths(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
-        match matches_of(path)? {
+        match matches_of(path, None)? {
             Some(matches) => all.extend(matches),
             None => all.push(path.clone()),
         }
@@ -93,15 +97,15 @@ pub(crate) struct Found {
     pub(crate) compression: Compression,
 }
 
-/// All below a folder that is not hidden.
+/// All below a folder that is not hidden; links are not followed.
 type Walk = FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>;
 
 /// The files of paths, with their formats.
 #[derive(Debug)]
 pub(crate) struct Files {
-    paths: VecDeque<PathBuf>,
-    /// The folder that is being walked.
-    walk: Option<Walk>,
+    named: Named,
+    /// The folder that is being walked, after those that a link to it stands in; and whether it is reached through a link.
+    walks: Vec<(Walk, bool)>,
     options: DocumentOptions,
     progress: Arc<ReadProgress>,
     pipes: Arc<Pipes>,
@@ -116,8 +120,8 @@ impl Files {
         pipes: &Arc<Pipes>,
     ) -> Files {
         Files {
-            paths: paths.iter().cloned().collect(),
-            walk: None,
+            named: Named::new(paths, options.format.is_some(), progress, pipes),
+            walks: Vec::new(),
             options: options.clone(),
             progress: Arc::clone(progress),
             pipes: Arc::clone(pipes),
@@ -127,29 +131,76 @@ impl Files {
 
     fn advance(&mut self) -> Result<Option<Found>> {
         loop {
-            if let Some(entry) = self.walk.as_mut().and_then(Iterator::next) {
-                let entry = entry.map_err(|error| walk_error(&error))?;
-                if !entry.file_type().is_file() {
-                    continue;
+            if let Some((walk, through_link)) = self.walks.last_mut() {
+                let through_link = *through_link;
+                let found = match walk.next() {
+                    Some(entry) => {
+                        self.below_folder(&entry.map_err(|error| walk_error(&error))?, through_link)?
+                    }
+                    None => {
+                        self.walks.pop();
+                        None
+                    }
+                };
+                if found.is_some() {
+                    return Ok(found);
                 }
-                match self.format_in_folder(entry.path())? {
-                    Some(format) => return self.found(entry.into_path(), format).map(Some),
-                    None => continue,
-                }
+                continue;
             }
-            self.walk = None;
-            let Some(path) = self.paths.pop_front() else { return Ok(None) };
-            if let Some(matches) = matches_of(&path)? {
-                for path in matches.into_iter().rev() {
-                    self.paths.push_front(path);
-                }
-            } else if !self.pipes.is_read_once(&path)? && is_folder(&path)? {
-                let walk = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
-                self.walk = Some(walk.filter_entry(is_shown));
+            let Some((path, is_link)) = self.named.next()? else { return Ok(None) };
+            if !self.pipes.is_read_once(&path)? && is_folder(&path)? {
+                self.walk(&path, is_link);
             } else {
                 let format = self.format_of(&path)?;
                 return self.found(path, format).map(Some);
             }
+        }
+    }
+
+    fn walk(&mut self, folder: &Path, through_link: bool) {
+        let walk = WalkDir::new(folder).sort_by_file_name().into_iter();
+        self.walks.push((walk.filter_entry(is_shown), through_link));
+    }
+
+    /// What is below a folder that is being walked: a file that is read, or `None`. Folders behind links are walked next.
+    fn below_folder(&mut self, entry: &DirEntry, through_link: bool) -> Result<Option<Found>> {
+        let (path, is_link) = (entry.path(), entry.path_is_symlink());
+        // The folder itself; also where it is a link.
+        if entry.depth() == 0 {
+            return Ok(None);
+        }
+        let kind = match path.metadata() {
+            Ok(metadata) => metadata.file_type(),
+            Err(error) if is_link && leads_nowhere(&error) => {
+                self.progress.note(ReadNote::DeadLink);
+                return Ok(None);
+            }
+            Err(error) => return Err(cannot_open(path)(error)),
+        };
+        let through_link = through_link || is_link;
+        if kind.is_dir() {
+            match (self.named.is_read_here(path, through_link), is_link) {
+                (true, true) => self.walk(path, through_link),
+                (true, false) => {}
+                (false, true) => {}
+                (false, false) => self.walks.iter_mut().for_each(|(walk, _)| walk.skip_current_dir()),
+            }
+            return Ok(None);
+        }
+        if !kind.is_file() {
+            self.progress.note(ReadNote::NoFile);
+            return Ok(None);
+        }
+        if self.options.format.is_none() && format::by_name(path).is_none() {
+            self.progress.note(ReadNote::UnknownFile);
+            return Ok(None);
+        }
+        if !self.named.is_read_here(path, through_link) {
+            return Ok(None);
+        }
+        match self.format_in_folder(path)? {
+            Some(format) => self.found(path.to_path_buf(), format).map(Some),
+            None => Ok(None),
         }
     }
 
@@ -163,10 +214,6 @@ impl Files {
 
     /// The format of a file below a folder; `None` if it is passed over.
     fn format_in_folder(&self, path: &Path) -> Result<Option<DocumentFormat>> {
-        if self.options.format.is_none() && format::by_name(path).is_none() {
-            self.progress.note(ReadNote::UnknownFile);
-            return Ok(None);
-        }
         Ok(match format::detect(path, &self.options, &self.pipes)? {
             Some(Format::Documents(format)) => Some(format),
             _ => {
@@ -202,6 +249,11 @@ impl Iterator for Files {
     }
 }
 
+/// Whether a link cannot be followed since nothing is there, or it leads back to itself.
+fn leads_nowhere(error: &io::Error) -> bool {
+    error.kind() != io::ErrorKind::PermissionDenied && !is_of_process(error)
+}
+
 /// Whether an entry of a folder is read; the folder itself is, whatever it is called.
 fn is_shown(entry: &DirEntry) -> bool {
     entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
@@ -209,23 +261,20 @@ fn is_shown(entry: &DirEntry) -> bool {
 
 fn walk_error(error: &walkdir::Error) -> Error {
     let path = error.path().map(Path::to_path_buf).unwrap_or_default();
-    let reason = match error.loop_ancestor() {
-        Some(ancestor) => format!("a link that leads back to {}: a loop", ancestor.display()),
-        None => match error.io_error() {
-            Some(source) => format!("cannot list: {source}"),
-            None => "cannot list".to_owned(),
-        },
+    let reason = match error.io_error() {
+        Some(source) => format!("cannot list: {source}"),
+        None => "cannot list".to_owned(),
     };
     Error::BadInput { path, line: 0, reason }
 }
 
 /// The files and folders that a pattern matches, by name; `None` if the path is no pattern, or there is something
-/// of this very name.
+/// of this very name. What is matched and is neither is counted.
 ///
 /// # Errors
 /// [`Error::BadArgument`] for a pattern that is malformed or matches nothing, [`Error::BadInput`] if a folder on its
 /// way cannot be listed.
-pub(crate) fn matches_of(path: &Path) -> Result<Option<Vec<PathBuf>>> {
+pub(crate) fn matches_of(path: &Path, progress: Option<&ReadProgress>) -> Result<Option<Vec<PathBuf>>> {
     let Some(pattern) = path.to_str().filter(|name| name.contains(['*', '?', '['])) else { return Ok(None) };
     if path.symlink_metadata().is_ok() {
         return Ok(None);
@@ -240,14 +289,19 @@ pub(crate) fn matches_of(path: &Path) -> Result<Option<Vec<PathBuf>>> {
     let found = glob::glob_with(pattern, options)
         .map_err(|error| bad(format!("no such file, nor a pattern: {error}")))?;
     let mut matches = Vec::new();
+    let note = |note| progress.iter().for_each(|progress| progress.note(note));
     for found in found {
         let found = found.map_err(|error| {
             let reason = format!("cannot list: {}", error.error());
             Error::BadInput { path: error.path().to_path_buf(), line: 0, reason }
         })?;
-        // A pipe is to be named, since it can be read only once.
-        if found.metadata().is_ok_and(|metadata| metadata.is_file() || metadata.is_dir()) {
-            matches.push(found);
+        match found.metadata() {
+            Ok(metadata) if metadata.is_file() || metadata.is_dir() => matches.push(found),
+            // A pipe is to be named, since it can be read only once.
+            Ok(_) => note(ReadNote::NoFile),
+            Err(error) if leads_nowhere(&error) => note(ReadNote::DeadLink),
+            // Whoever opens it says why it cannot be opened.
+            Err(_) => matches.push(found),
         }
     }
     if matches.is_empty() {

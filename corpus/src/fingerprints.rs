@@ -1,6 +1,5 @@
 //! Reading fingerprints.
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::binary;
 use crate::encoding::{self, Encoding};
-use crate::files::matches_of;
+use crate::files::named::Named;
 use crate::format::{self, Format};
 use crate::given::GivenFingerprints;
 use crate::id::MAX_NAME_BYTES;
@@ -75,7 +74,7 @@ pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
 /// An iterator over the fingerprints of files: see [`fingerprints`](fn@fingerprints).
 #[derive(Debug)]
 pub struct Fingerprints<F> {
-    paths: VecDeque<PathBuf>,
+    named: Named,
     progress: Arc<ReadProgress>,
     pipes: Arc<Pipes>,
     /// Fingerprints in memory, instead of files.
@@ -91,9 +90,11 @@ pub struct Fingerprints<F> {
 
 impl<F: Fingerprint> Fingerprints<F> {
     pub(crate) fn new(paths: &[PathBuf], pipes: &Arc<Pipes>, given: Option<GivenFingerprints>) -> Self {
+        let progress = Arc::default();
         Fingerprints {
-            paths: paths.iter().cloned().collect(),
-            progress: Arc::default(),
+            // Folders hold documents.
+            named: Named::new(paths, false, &progress, pipes),
+            progress,
             pipes: Arc::clone(pipes),
             given,
             input: None,
@@ -210,13 +211,7 @@ impl<F: Fingerprint> Fingerprints<F> {
             if self.input.take().is_some() {
                 self.progress.add_file();
             }
-            let Some(path) = self.paths.pop_front() else { return Ok(None) };
-            if let Some(matches) = matches_of(&path)? {
-                for path in matches.into_iter().rev() {
-                    self.paths.push_front(path);
-                }
-                continue;
-            }
+            let Some((path, _)) = self.named.next()? else { return Ok(None) };
             let is_raw = match format::by_name(&path) {
                 Some(Format::Raw { bits }) if bits != F::BITS => {
                     return Err(Error::BadArgument(format!(

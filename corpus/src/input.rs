@@ -23,15 +23,27 @@ use simstore::{Error, Result};
 const BUFFER_BYTES: usize = 1 << 16;
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The error of a file that cannot be opened: one that is not there was named by mistake, any other may be skipped.
+/// The error of a file that cannot be opened: one that is not there was named by mistake, and what this process may do has
+/// ended; any other may be skipped.
 pub(crate) fn cannot_open(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_path_buf();
     move |source| {
-        if source.kind() == io::ErrorKind::NotFound {
-            return Error::Io { path, action: "open", source };
-        }
-        Error::BadInput { path, line: 0, reason: format!("cannot open: {source}") }
+        let is_link = || path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        let reason = match source.kind() {
+            io::ErrorKind::NotFound if is_link() => "a link that leads nowhere".to_owned(),
+            io::ErrorKind::NotFound => return Error::Io { path, action: "open", source },
+            _ if is_of_process(&source) => return Error::Io { path, action: "open", source },
+            _ => format!("cannot open: {source}"),
+        };
+        Error::BadInput { path, line: 0, reason }
     }
+}
+
+/// Whether an error says nothing about a file, but that this process, or the system, has no room for another.
+pub(crate) fn is_of_process(error: &io::Error) -> bool {
+    // EMFILE and ENFILE, which std has no kinds for.
+    let has_files = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
+    has_files || error.kind() == io::ErrorKind::OutOfMemory
 }
 
 /// Whether a path is a folder.

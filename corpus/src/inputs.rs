@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::batch::FingerprintedDocuments;
-use crate::files::{InputFiles, matches_of, matching_paths};
+use crate::files::named::Named;
+use crate::files::{InputFiles, matches_of};
 use crate::fingerprints::Fingerprints;
 use crate::format::{self, Format};
 use crate::given::{self, GivenFingerprints};
@@ -13,7 +14,7 @@ use crate::pipes::{Pipes, is_read_once, is_stdin};
 use crate::records::Records;
 use crate::section::Section;
 use crate::sections;
-use crate::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile};
+use crate::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile, ReadProgress};
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
@@ -267,7 +268,7 @@ impl Inputs {
 
     /// What a path, or all that a pattern matches, holds.
     fn kind_of(&self, path: &Path) -> Result<InputKind> {
-        let Some(matches) = matches_of(path)? else { return self.kind_of_file(path) };
+        let Some(matches) = matches_of(path, None)? else { return self.kind_of_file(path) };
         let mut kind = None;
         for found in &matches {
             let of_this = self.kind_of_file(found)?;
@@ -298,12 +299,22 @@ impl Inputs {
         InputFiles::new(&self.paths, &self.options, &self.pipes)
     }
 
-    /// The files of fingerprints: the paths, with each pattern replaced by what it matches.
+    /// The files of fingerprints, each once: the paths, with each pattern replaced by what it matches.
     ///
     /// # Errors
-    /// As [`matching_paths`].
+    /// As [`matching_paths`](crate::matching_paths).
     pub fn files_of_fingerprints(&self) -> Result<Vec<PathBuf>> {
-        matching_paths(&self.paths)
+        self.named_files(&Arc::default())
+    }
+
+    /// The same, with what is passed over counted.
+    pub(crate) fn named_files(&self, progress: &Arc<ReadProgress>) -> Result<Vec<PathBuf>> {
+        let mut named = Named::new(&self.paths, self.options.format.is_some(), progress, &self.pipes);
+        let mut paths = Vec::new();
+        while let Some((path, _)) = named.next()? {
+            paths.push(path);
+        }
+        Ok(paths)
     }
 
     /// Bytes of all files of documents as they are on disk; `None` where there is a pipe. What cannot be listed has none.

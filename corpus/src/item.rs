@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::batch::FingerprintedDocument;
 use crate::fingerprints::FingerprintRecord;
 use crate::notice::{Notice, ReadNotes};
+use crate::progress::ReadProgress;
 use crate::{DocumentId, InputKind, Watch};
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{SHORT_TEXT_FEATURES, Sketched};
@@ -119,6 +120,10 @@ pub struct Counts {
     pub replaced: u64,
     /// Bytes of all texts, in UTF-8.
     pub text_bytes: u64,
+    /// Further names of files and folders that were read once: links, hard links, and what was named twice.
+    pub other_names: u64,
+    /// Files, links, pipes and devices that were passed over besides.
+    pub passed_over: u64,
 }
 
 impl Counts {
@@ -132,6 +137,12 @@ impl Counts {
         self.text_bytes = self.text_bytes.saturating_add(item.text_bytes);
     }
 
+    /// Counts the files that a reading has passed over.
+    pub(crate) fn count_files(&mut self, read: &ReadProgress) {
+        self.other_names += read.other_names();
+        self.passed_over += read.passed_over();
+    }
+
     /// Adds the counts of other items.
     pub fn add(&mut self, other: Counts) {
         self.read += other.read;
@@ -140,6 +151,8 @@ impl Counts {
         self.bad += other.bad;
         self.replaced = self.replaced.saturating_add(other.replaced);
         self.text_bytes = self.text_bytes.saturating_add(other.text_bytes);
+        self.other_names += other.other_names;
+        self.passed_over += other.passed_over;
     }
 }
 

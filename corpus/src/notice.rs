@@ -7,7 +7,7 @@ use std::path::Path;
 
 use simstore::Error;
 
-use crate::numbers::count_of;
+use crate::numbers::{count_of, grouped};
 use crate::progress::ReadNote;
 
 /// What a person should know, and is no failure of the work.
@@ -128,6 +128,18 @@ fn fmt_note(note: ReadNote, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         ),
         ReadNote::FingerprintFile => {
             write!(f, "{} of fingerprints passed over; name them to read them", count_of(count, "file"))
+        }
+        ReadNote::OtherName => {
+            write!(
+                f,
+                "{} passed over, of files and folders that are read under another",
+                count_of(count, "name")
+            )
+        }
+        ReadNote::DeadLink => write!(f, "{} to nothing passed over", count_of(count, "link")),
+        ReadNote::NoFile => {
+            let what = if count == 1 { "pipe or device" } else { "pipes or devices" };
+            write!(f, "{} {what} passed over; name a pipe to read it", grouped(count))
         }
         ReadNote::Link => {
             let links = count_of(count, "link");

@@ -12,6 +12,13 @@ pub enum ReadNote {
     UnknownFile,
     /// A file of fingerprints in a folder of documents was passed over.
     FingerprintFile,
+    /// A name of a file or folder was passed over, which is read under another name: a link, a hard link, or one that was given
+    /// twice.
+    OtherName,
+    /// A link that leads nowhere was passed over.
+    DeadLink,
+    /// What is neither a file nor a folder was passed over in a folder, or where a pattern matches it: a pipe, a socket, a device.
+    NoFile,
     /// A symbolic or hard link in an archive was passed over.
     Link,
     /// A record of a web archive with this `WARC-Type` was passed over: it holds no text.
@@ -46,6 +53,26 @@ impl ReadProgress {
     /// What there is to say about what has been read, and how often.
     pub fn notes(&self) -> BTreeMap<ReadNote, u64> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Further names of files and folders that are read once.
+    pub fn other_names(&self) -> u64 {
+        self.notes().get(&ReadNote::OtherName).copied().unwrap_or_default()
+    }
+
+    /// Files, links, pipes and devices that were passed over, besides [other names](ReadProgress::other_names).
+    pub fn passed_over(&self) -> u64 {
+        let is_file = |note: &ReadNote| {
+            matches!(
+                note,
+                ReadNote::UnknownFile
+                    | ReadNote::FingerprintFile
+                    | ReadNote::DeadLink
+                    | ReadNote::NoFile
+                    | ReadNote::Link
+            )
+        };
+        self.notes().iter().filter(|(note, _)| is_file(note)).map(|(_, count)| count).sum()
     }
 
     pub(crate) fn note(&self, note: ReadNote) {

@@ -123,7 +123,8 @@ impl Inputs {
         let read = documents.progress();
         let step = Step::new(watch, "documents").reading(Arc::clone(&read), || self.total_bytes());
         let next = |step: &Step<'_>| Some(documents.next_while(|| step.add(0))?.map(Item::of_document));
-        let counts = visit_each(next, &step, Malformed::new(self.skips_bad(), watch), visitor)?;
+        let mut counts = visit_each(next, &step, Malformed::new(self.skips_bad(), watch), visitor)?;
+        counts.count_files(&read);
         tell_notes(&read, watch);
         Ok(counts)
     }
@@ -137,13 +138,18 @@ impl Inputs {
         watch: &dyn Watch,
         visitor: impl FnMut(Item<F>) -> Result<()>,
     ) -> Result<Counts> {
-        let mut records = (0..).zip(self.fingerprints());
+        let records = self.fingerprints();
+        let read = records.progress();
+        let mut records = (0..).zip(records);
         let next = |_: &Step<'_>| {
             let (position, record) = records.next()?;
             Some(record.map(|record| Item::of_fingerprint(position, record)))
         };
         let step = Step::new(watch, "fingerprints");
-        visit_each(next, &step, Malformed::new(self.skips_bad(), watch), visitor)
+        let mut counts = visit_each(next, &step, Malformed::new(self.skips_bad(), watch), visitor)?;
+        counts.count_files(&read);
+        tell_notes(&read, watch);
+        Ok(counts)
     }
 
     /// As [`Inputs::visit_fingerprints`], with those of a raw file by the block, which is much faster.
@@ -188,7 +194,10 @@ impl Inputs {
             }
         }
         let bad = malformed.count();
-        Ok(Counts { read: position - bad, bad, ..Counts::default() })
+        let mut counts = Counts { read: position - bad, bad, ..Counts::default() };
+        counts.count_files(&records.progress());
+        tell_notes(&records.progress(), watch);
+        Ok(counts)
     }
 }
 

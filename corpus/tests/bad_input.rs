@@ -120,25 +120,6 @@ fn one_very_long_line() {
 
 #[test]
 #[cfg(unix)]
-fn a_loop_of_links() {
-    let folder = Folder::new();
-    folder.file("top/a.jsonl", TWO_LINES);
-    folder.file("top/sub/z.txt", "z");
-    let top = folder.0.path().join("top");
-    std::os::unix::fs::symlink(&top, top.join("sub/back")).unwrap();
-    std::os::unix::fs::symlink("nowhere", top.join("gone.txt")).unwrap();
-    let read: Vec<_> = documents(std::slice::from_ref(&top), &DocumentOptions::default()).collect();
-    let messages: Vec<String> =
-        read.iter().filter_map(|document| Some(document.as_ref().err()?.to_string())).collect();
-    let (gone, back) = (top.join("gone.txt"), top.join("sub/back"));
-    assert!(messages[0].starts_with(&format!("{}: cannot list: ", gone.display())), "{messages:?}");
-    let expected = format!("{}: a link that leads back to {}: a loop", back.display(), top.display());
-    assert_eq!(messages[1..], [expected]);
-    assert_eq!(read.iter().flatten().count(), 3);
-}
-
-#[test]
-#[cfg(unix)]
 fn files_that_cannot_be_opened() {
     let folder = Folder::new();
     for name in ["itself.jsonl", "itself"] {

@@ -47,6 +47,8 @@ struct Summary<'a> {
     empty: u64,
     short: u64,
     bad: u64,
+    other_names: u64,
+    passed_over: u64,
     seconds: f64,
 }
 
@@ -177,6 +179,8 @@ impl<'a> Report<'a> {
                 empty: counts.empty,
                 short: counts.short,
                 bad: counts.bad,
+                other_names: counts.other_names,
+                passed_over: counts.passed_over,
                 seconds: rounded(progress.seconds()),
             })?;
         }

@@ -11,7 +11,7 @@ use super::{AddOptions, Added, Listener};
 use crate::item::Malformed;
 use crate::naming::{NO_ID_LEFT, Naming};
 use crate::output::column;
-use crate::{DocumentId, Item};
+use crate::{Counts, DocumentId, Item};
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
 use simstore_text::{Kept, SimilarDocument, SimilarSettings};
 
@@ -377,11 +377,14 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         if self.has_failed { Ok(()) } else { self.write() }
     }
 
-    /// Writes the rest. `bad` malformed documents were found while reading.
-    pub(super) fn finish(&mut self, bad: u64) -> Result<Added> {
+    /// Writes the rest. `visited` counts what is malformed, or was passed over, in the files that were read.
+    pub(super) fn finish(&mut self, visited: Counts) -> Result<Added> {
         self.end_file()?;
         self.write()?;
+        let Counts { bad, other_names, passed_over, .. } = visited;
         self.added.counts.bad = bad + self.malformed.count();
+        self.added.counts.other_names = other_names + self.sources.listed.other_names;
+        self.added.counts.passed_over = passed_over + self.sources.listed.passed_over;
         if self.similar.is_some() {
             // Those are found by their features.
             self.added.counts.short = 0;

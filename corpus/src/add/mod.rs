@@ -148,7 +148,7 @@ pub fn add<F: Fingerprint>(
     let wanted = move |path: &Path, line: u64| of_files.start_line(path).is_none_or(|start| line > start);
     let visited = to_read.visit_wanted(profile, sketcher.as_ref(), watch, wanted, |item| adding.take(item));
     let added = match visited {
-        Ok(counts) => adding.finish(counts.bad)?,
+        Ok(counts) => adding.finish(counts)?,
         Err(error) => {
             adding.keep()?;
             store.sync()?;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_128;
@@ -11,7 +12,7 @@ use super::trail::{Point, Trail};
 use crate::item::Malformed;
 use crate::visit::tell_notes;
 use crate::watch::Step;
-use crate::{InputKind, Inputs, Watch};
+use crate::{Counts, InputKind, Inputs, ReadProgress, Watch};
 use simstore::{Error, Fingerprint, Result, Snapshot};
 
 /// The longest path that is kept as it is; of a longer one, and one that is no Unicode, a hash is.
@@ -40,6 +41,8 @@ pub(super) struct Sources {
     pub(super) read_before: u64,
     /// Files in which other documents stand where some were read before.
     pub(super) changed: u64,
+    /// What was passed over when the files were listed.
+    pub(super) listed: Counts,
 }
 
 /// What was read of a file before, and what stands there now.
@@ -148,8 +151,14 @@ impl Sources {
         malformed: &mut Malformed<'_>,
         watch: &dyn Watch,
     ) -> Result<Sources> {
+        let mut sources = Sources::default();
         let paths = match inputs.kind()? {
-            InputKind::Fingerprints => inputs.files_of_fingerprints()?,
+            InputKind::Fingerprints => {
+                let progress = Arc::default();
+                let paths = inputs.named_files(&progress)?;
+                sources.take_notes(&progress, watch);
+                paths
+            }
             InputKind::Documents => {
                 let mut paths = Vec::new();
                 let mut files = inputs.files();
@@ -159,7 +168,7 @@ impl Sources {
                         Err(error) => malformed.take(error)?,
                     }
                 }
-                tell_notes(&files.progress(), watch);
+                sources.take_notes(&files.progress(), watch);
                 paths
             }
         };
@@ -180,13 +189,10 @@ impl Sources {
                 })
             })
             .collect::<Result<_>>()?;
-        let mut sources = Sources::default();
         for (source, all_read) in compared {
             sources.changed += u64::from(source.has_changed);
             match all_read {
                 Some(documents) => sources.read_before += documents,
-                // A file that is named twice is read once.
-                None if sources.places.contains_key(&source.path) => {}
                 None => {
                     sources.places.insert(source.path.clone(), sources.to_read.len());
                     sources.to_read.push(source);
@@ -194,6 +200,11 @@ impl Sources {
             }
         }
         Ok(sources)
+    }
+
+    fn take_notes(&mut self, listed: &ReadProgress, watch: &dyn Watch) {
+        self.listed.count_files(listed);
+        tell_notes(listed, watch);
     }
 
     /// The line in a file up to which its documents were read before; none for what lies in an archive.

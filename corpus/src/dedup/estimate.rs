@@ -1,6 +1,7 @@
 //! What a run would read, and how much memory and disk it would take.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Result};
@@ -10,6 +11,7 @@ use super::options::{Options, Question};
 use super::parts;
 use super::similar::choice::{self, Choice};
 use crate::spill::Budget;
+use crate::visit::tell_notes;
 use crate::watch::Step;
 use crate::{DocumentId, InputFile, InputKind, Inputs, Notice, Watch};
 
@@ -217,7 +219,10 @@ fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn 
     let step = Step::new(watch, "fingerprints looked at");
     let (mut formats, mut pipes, mut all): (BTreeMap<String, FilesOfFormat>, _, _) =
         (BTreeMap::new(), 0, Sample::default());
-    for path in inputs.files_of_fingerprints()? {
+    let listed = Arc::default();
+    let paths = inputs.named_files(&listed)?;
+    tell_notes(&listed, watch);
+    for path in paths {
         step.add(0)?;
         let Ok(metadata) =
             path.metadata().map_err(drop).and_then(|it| if it.is_file() { Ok(it) } else { Err(()) })
@@ -299,13 +304,15 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     let step = Step::new(watch, "documents looked at");
     step.add(0)?;
     let mut files: Vec<InputFile> = Vec::new();
-    for file in inputs.files() {
+    let mut listed = inputs.files();
+    for file in listed.by_ref() {
         match file {
             Ok(file) => files.push(file),
             Err(error @ Error::BadInput { .. }) => watch.notice(&Notice::Malformed(&error)),
             Err(error) => return Err(error),
         }
     }
+    tell_notes(&listed.progress(), watch);
     let mut formats: BTreeMap<String, FilesOfFormat> = BTreeMap::new();
     for file in &files {
         let format = formats.entry(file.format.to_string()).or_default();

@@ -301,7 +301,7 @@ pub(super) fn check_unchanged(listing: Option<&Listing>, inputs: Option<&Inputs>
     }
 }
 
-/// Refuses inputs that come twice, and outputs that do not go with the inputs.
+/// Refuses outputs that do not go with the inputs.
 fn check_files(
     source: &Source<'_>,
     listing: Option<&Listing>,
@@ -312,7 +312,6 @@ fn check_files(
     let Source::Files(inputs) = source else { return files.check_with_inputs(std::iter::empty(), None, add) };
     match listing {
         Some(listing) => {
-            listing.check_each_is_named_once()?;
             files.warn_of_folders(inputs.paths(), watch);
             files.check_with_inputs(listing.paths(), Some(listing), add)
         }

@@ -1,6 +1,5 @@
 //! The files of the inputs as they are when a run begins: what is read a second time must still be what it was.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -61,18 +60,6 @@ impl Listing {
 
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| &*file.path)
-    }
-
-    /// Refuses a file that is named twice: each of its documents would be a duplicate of itself.
-    pub(super) fn check_each_is_named_once(&self) -> Result<()> {
-        let mut seen = BTreeSet::new();
-        match self.paths().find(|path| !seen.insert(*path)) {
-            Some(path) => Err(Error::BadArgument(format!(
-                "{}: named twice; each of its documents would be a duplicate of itself",
-                path.display()
-            ))),
-            None => Ok(()),
-        }
     }
 
     /// The format of all files, if they have one; what is in archives is not known before they are read.

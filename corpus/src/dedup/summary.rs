@@ -80,6 +80,16 @@ impl fmt::Display for Summary {
             100.0 * totals.duplicates as f64 / totals.documents.max(1) as f64,
             grouped(totals.kept as u64)
         )?;
+        if totals.other_names > 0 {
+            write!(
+                f,
+                "\n{} of what is read under another, passed over",
+                count_of(totals.other_names, "name")
+            )?;
+        }
+        if totals.passed_over > 0 {
+            write!(f, "\n{} or links passed over", count_of(totals.passed_over, "file"))?;
+        }
         if let Some(stored) = totals.stored {
             let stores = if self.first_of_stores.is_some() { "stores" } else { "store" };
             write!(f, "\n{} near what was in the {stores}", count_of(stored as u64, "document"))?;

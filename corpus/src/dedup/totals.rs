@@ -55,6 +55,10 @@ pub struct Totals {
     pub replaced: u64,
     /// Malformed documents skipped.
     pub bad: u64,
+    /// Further names of files and folders that were read once: links, hard links, and what was named twice.
+    pub other_names: u64,
+    /// Files, links, pipes and devices that were passed over besides.
+    pub passed_over: u64,
     /// Bytes of all texts.
     pub text_bytes: u64,
     /// What went to temporary files, if documents were too much for the memory.
@@ -127,6 +131,8 @@ impl Totals {
             short: counts.short,
             replaced: counts.replaced,
             bad: counts.bad,
+            other_names: counts.other_names,
+            passed_over: counts.passed_over,
             text_bytes: counts.text_bytes,
             spilled: job.corpus.spilled().map(|spilled| {
                 let temporary = &spilled.room.temporary;

@@ -67,6 +67,7 @@ impl Parts<'_> {
         let (mut position, mut course) = (0, Course::default());
         let mut listed = self.inputs.files();
         let units = units(self.inputs, listed.by_ref(), self.section_bytes);
+        counts.count_files(&listed.progress());
         tell_notes(&listed.progress(), self.watch);
         for (number, unit) in units.into_iter().enumerate() {
             step.add(1)?;
