@@ -187,6 +187,39 @@ fn one_file_is_one_document_whatever_names_it_has() {
     assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
 }
 
+/// Commands end and say what they find, also where it is put on disk or kept in parts, and is added.
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_no_unicode_are_told_apart() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("d")).unwrap();
+    for file in [&b"d/\xe8.txt"[..], b"d/\xe9.txt", b"d/a.txt"] {
+        std::fs::write(folder.0.path().join(OsStr::from_bytes(file)), "one text in three files").unwrap();
+    }
+    let common = ["dedup", "-q", "--clusters", "clusters.csv", "--remove-list", "gone", "--keep-list", "kept"];
+    for more in [&["d"][..], &["d/*"], &["d/**/*.txt"], &["d", "--memory", "1"], &["d", "--resume", "p"], &["d", "--resume", "p"]] {
+        folder.run(&[&common[..], more].concat()).ok();
+        assert_eq!(folder.read("kept"), "d/a.txt\n", "{more:?}");
+        assert_eq!(folder.read("gone"), "d/\\\\xE8.txt\nd/\\\\xE9.txt\n", "{more:?}");
+        let clusters = folder.read("clusters.csv");
+        assert_eq!(clusters.lines().nth(1), Some("d/a.txt,1,d/a.txt,1"), "{more:?}");
+        assert_eq!(clusters.lines().nth(2), Some("d/\\xE8.txt,1,d/a.txt,1"), "{more:?}");
+    }
+    let mut output = std::ffi::OsString::from("new");
+    output.push(OsStr::from_bytes(b"\xe9.jsonl"));
+    folder.write("a.jsonl", GOOD);
+    for _ in 0..2 {
+        let mut command = folder.command(&["dedup", "--distance", "3", "a.jsonl", "--against", "s", "--add", "-o"]);
+        Run::new(command.arg(&output).output().unwrap()).ok();
+        assert_eq!(std::fs::read_to_string(folder.0.path().join(&output)).unwrap(), GOOD);
+    }
+    folder.run(&["add", "texts", "d"]).ok();
+    assert_eq!(folder.run(&["query", "texts", "--text", "one text in three files"]).ok().lines().count(), 3);
+}
+
 #[test]
 #[cfg(unix)]
 fn one_file_of_fingerprints_is_read_once() {

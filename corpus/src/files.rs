@@ -2,15 +2,16 @@
 
 pub(crate) mod named;
 mod once;
+mod pattern;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use glob::MatchOptions;
 use walkdir::{DirEntry, FilterEntry, WalkDir};
 
 use self::named::Named;
+pub(crate) use self::pattern::matches_of;
 use crate::compression::Compression;
 use crate::format::{self, Format};
 use crate::input::{cannot_open, is_folder, is_of_process};
@@ -135,7 +136,7 @@ impl Files {
                 let through_link = *through_link;
                 let found = match walk.next() {
                     Some(entry) => {
-                        self.below_folder(&entry.map_err(|error| walk_error(&error))?, through_link)?
+                        self.below_folder(&entry.map_err(walk_error)?, through_link)?
                     }
                     None => {
                         self.walks.pop();
@@ -259,53 +260,16 @@ fn is_shown(entry: &DirEntry) -> bool {
     entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
 }
 
-fn walk_error(error: &walkdir::Error) -> Error {
+fn walk_error(error: walkdir::Error) -> Error {
     let path = error.path().map(Path::to_path_buf).unwrap_or_default();
-    let reason = match error.io_error() {
-        Some(source) => format!("cannot list: {source}"),
-        None => "cannot list".to_owned(),
-    };
-    Error::BadInput { path, line: 0, reason }
+    cannot_list(&path, error.into_io_error().unwrap_or_else(|| io::Error::other("a loop of links")))
 }
 
-/// The files and folders that a pattern matches, by name; `None` if the path is no pattern, or there is something
-/// of this very name. What is matched and is neither is counted.
-///
-/// # Errors
-/// [`Error::BadArgument`] for a pattern that is malformed or matches nothing, [`Error::BadInput`] if a folder on its
-/// way cannot be listed.
-pub(crate) fn matches_of(path: &Path, progress: Option<&ReadProgress>) -> Result<Option<Vec<PathBuf>>> {
-    let Some(pattern) = path.to_str().filter(|name| name.contains(['*', '?', '['])) else { return Ok(None) };
-    if path.symlink_metadata().is_ok() {
-        return Ok(None);
+/// The error of a folder that cannot be listed.
+fn cannot_list(path: &Path, source: io::Error) -> Error {
+    let path = path.to_path_buf();
+    if is_of_process(&source) {
+        return Error::Io { path, action: "list", source };
     }
-    // As shells do it.
-    let options = MatchOptions {
-        case_sensitive: true,
-        require_literal_separator: true,
-        require_literal_leading_dot: true,
-    };
-    let bad = |reason: String| Error::BadArgument(format!("{pattern}: {reason}"));
-    let found = glob::glob_with(pattern, options)
-        .map_err(|error| bad(format!("no such file, nor a pattern: {error}")))?;
-    let mut matches = Vec::new();
-    let note = |note| progress.iter().for_each(|progress| progress.note(note));
-    for found in found {
-        let found = found.map_err(|error| {
-            let reason = format!("cannot list: {}", error.error());
-            Error::BadInput { path: error.path().to_path_buf(), line: 0, reason }
-        })?;
-        match found.metadata() {
-            Ok(metadata) if metadata.is_file() || metadata.is_dir() => matches.push(found),
-            // A pipe is to be named, since it can be read only once.
-            Ok(_) => note(ReadNote::NoFile),
-            Err(error) if leads_nowhere(&error) => note(ReadNote::DeadLink),
-            // Whoever opens it says why it cannot be opened.
-            Err(_) => matches.push(found),
-        }
-    }
-    if matches.is_empty() {
-        return Err(bad("matches no file".to_owned()));
-    }
-    Ok(Some(matches))
+    Error::BadInput { path, line: 0, reason: format!("cannot list: {source}") }
 }

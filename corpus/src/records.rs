@@ -10,7 +10,7 @@ use crate::encoding::{self, Encoding};
 use crate::fields::Parsed;
 use crate::file::File;
 use crate::files::{Files, Found};
-use crate::id::place;
+use crate::id::{path_text, place};
 use crate::json;
 #[cfg(feature = "parquet")]
 use crate::parquet;
@@ -156,8 +156,8 @@ impl Record {
 }
 
 fn path_id(path: &Path) -> Result<DocumentId, String> {
-    let name = path.to_str().ok_or("the path is the document's id, but is not Unicode")?;
-    DocumentId::name(name.replace(MAIN_SEPARATOR_STR, "/"))
+    let name = path_text(path);
+    DocumentId::name(if MAIN_SEPARATOR_STR == "/" { name.into_owned() } else { name.replace(MAIN_SEPARATOR_STR, "/") })
 }
 
 /// The documents of files and folders, in order and not yet parsed: for callers that write out

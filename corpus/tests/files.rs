@@ -142,10 +142,50 @@ fn patterns_that_no_shell_has_seen() {
     assert_eq!(kind_of(&pattern("a*.jsonl")[0]).unwrap(), InputKind::Documents);
     let mixed = kind_of(&pattern("**/a*")[0]).unwrap_err().to_string();
     assert!(mixed.contains("documents and of fingerprints"), "{mixed}");
-    for name in ["x*", "a[", "a***"] {
+    // As `shopt -s globstar` has it, and a folder with all that is in it.
+    assert_eq!(of("**/a3.*"), ["deep/er/a3.jsonl"]);
+    assert_eq!(of("deep/**"), ["deep/er/a3.jsonl"]);
+    assert_eq!(of("*/er/../*/*.jsonl"), ["deep/er/a3.jsonl"]);
+    assert_eq!(of(".a*.jsonl"), [".a4.jsonl"]);
+    assert_eq!(of("d*/"), ["deep/er/a3.jsonl"]);
+    assert_eq!(of("[!b]1.*"), ["a1.jsonl"]);
+    for name in ["x*", "a[", "a***", "a1.jsonl/*", "deep/*/er"] {
         let read: Vec<_> = documents(&pattern(name), &DocumentOptions::default()).collect();
         assert!(matches!(&read[..], [Err(Error::BadArgument(_))]), "{name}: {read:?}");
     }
+}
+
+/// Names that are no UTF-8 are read wherever they stand: named, in a folder, matched by a pattern, in a folder of such a name.
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_no_unicode() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::new();
+    let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
+    let top = folder.0.path().join(name(b"caf\xe9"));
+    std::fs::create_dir(&top).unwrap();
+    for (file, text) in [(&b"\xe8.txt"[..], "one"), (b"\xe9.txt", "two"), (b"\\xE9.txt", "three")] {
+        std::fs::write(top.join(name(file)), text).unwrap();
+    }
+    std::fs::write(top.join(name(b"\xff.jsonl")), "{\"text\": \"four\"}").unwrap();
+    let shown = format!("{}/caf\\xE9", folder.0.path().display());
+    // Each has an id of its own; a backslash is two where it would be read as a byte.
+    let file = |end: &str| format!("{shown}/{end}");
+    let all = [file("\\\\xE9.txt"), file("\\xE8.txt"), file("\\xE9.txt"), file("\\xFF.jsonl:1")];
+    let options = DocumentOptions::default();
+    assert_eq!(ids(std::slice::from_ref(&top), &options), all);
+    assert_eq!(ids(&[top.join("*")], &options), all);
+    assert_eq!(ids(&[folder.0.path().join("c*/*")], &options), all);
+    assert_eq!(ids(&[folder.0.path().join("**/?.txt")], &options), all[1..3]);
+    assert_eq!(ids(&[top.join(name(b"\xe9.txt"))], &options), all[2..3]);
+    let pattern = documents(&[top.join(name(b"\xe9*"))], &options).next().unwrap().unwrap_err().to_string();
+    assert!(pattern.ends_with("no Unicode, as a pattern has to be"), "{pattern}");
+    std::fs::write(top.join(name(b"\xff.hex")), "0000000000000001\n").unwrap();
+    let values: Vec<u64> =
+        fingerprints(&[top.join("*.hex")]).map(|record| record.unwrap().fingerprint).collect();
+    assert_eq!(values, [1]);
 }
 
 #[test]

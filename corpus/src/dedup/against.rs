@@ -18,6 +18,7 @@ use super::written::Clustered;
 use crate::describe::torn_ends;
 use crate::naming::Naming;
 use crate::output::{SetAside, place_of};
+use crate::id::path_of_text;
 use crate::spill::Budget;
 use crate::{IdRef, Notice, Watch};
 
@@ -107,7 +108,7 @@ impl<F: Fingerprint> Against<F> {
         for number in 0..run.files {
             let path = snapshot.mark(&format!("{FILE_MARK}{number}"))?;
             let path = path.and_then(|path| String::from_utf8(path).ok());
-            run.paths.push(path.ok_or_else(|| damaged(format!("no file {number}")))?.into());
+            run.paths.push(path_of_text(&path.ok_or_else(|| damaged(format!("no file {number}")))?));
         }
         Ok(Some(run))
     }
@@ -270,7 +271,7 @@ pub(super) fn commit<F: Fingerprint>(
     added: u64,
     aside: &[SetAside],
 ) -> Result<()> {
-    let files: Vec<String> = aside.iter().map(SetAside::place).collect::<Result<_>>()?;
+    let files: Vec<String> = aside.iter().map(SetAside::place).collect();
     let mark = Run { run: run.to_owned(), added, files: files.len(), paths: Vec::new() };
     let mark = serde_json::to_vec(&mark).map_err(|error| Error::Refused(error.to_string()))?;
     load.mark(RUN_MARK, &mark)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bitvec::vec::BitVec;
 use simstore::Result;
 
+use crate::id::{path_of_text, path_text, place};
 use crate::spill::{SpillReader, SpillWriter};
 use crate::{DocumentId, IdRef};
 
@@ -175,7 +176,7 @@ impl Names {
 
     /// Where a document stands: `FILE:LINE`.
     pub(super) fn place(&self, document: usize) -> String {
-        format!("{}:{}", self.file(document).display(), self.lines.get(document))
+        place(self.file(document), self.lines.get(document))
     }
 
     pub(super) fn id(&self, document: usize) -> IdRef<'_> {
@@ -224,8 +225,7 @@ impl Names {
         file.push_records(self.positions.0.iter().copied())?;
         file.push_records(self.lines.0.iter().copied())?;
         file.push_records(self.files.iter().map(|&(first, _)| first as u64))?;
-        // Only shown from now on.
-        self.files.iter().try_for_each(|(_, path)| file.push_text(&path.to_string_lossy()))
+        self.files.iter().try_for_each(|(_, path)| file.push_text(&path_text(path)))
     }
 
     /// Reads those of so many documents.
@@ -243,7 +243,7 @@ impl Names {
         };
         let (positions, lines) = (Runs(file.records()?), Runs(file.records()?));
         let firsts: Vec<u64> = file.records()?;
-        let path = |first: u64| Ok((first as usize, Arc::from(Path::new(&file.text()?))));
+        let path = |first: u64| Ok((first as usize, Arc::from(path_of_text(&file.text()?))));
         let files: Vec<(usize, Arc<Path>)> = firsts.into_iter().map(path).collect::<Result<_>>()?;
         let starts = |first: Option<u64>| count == 0 || first == Some(0);
         let is_sound = starts(positions.0.first().map(|&(from, _)| from))

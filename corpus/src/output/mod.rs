@@ -12,6 +12,7 @@ use serde::Serialize;
 use simstore::{Error, Result};
 
 use self::temporary::TemporaryFile;
+use crate::id::path_text;
 use crate::{Compression, Compressor};
 
 pub(crate) mod name;
@@ -233,11 +234,8 @@ impl SetAside {
     }
 
     /// Where the file is to be, whatever folder another process runs in.
-    pub(crate) fn place(&self) -> Result<String> {
-        let place = place_of(&self.path);
-        place.to_str().map(str::to_owned).ok_or_else(|| {
-            Error::BadArgument(format!("{}: not Unicode, as the name has to be here", place.display()))
-        })
+    pub(crate) fn place(&self) -> String {
+        path_text(&place_of(&self.path)).into_owned()
     }
 
     /// Gives the file its name, if that is still to be done.

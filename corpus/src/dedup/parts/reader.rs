@@ -8,6 +8,7 @@ use simstore_text::Sketched;
 
 use super::super::sealed::SealedLines;
 use super::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
+use crate::id::path_of_text;
 use crate::{DocumentId, Item};
 
 /// What is before a part: documents of all inputs, and lines of the file of a section.
@@ -49,7 +50,7 @@ impl Part {
         if modified.len() != header.files.len() {
             return Err(format!("line 2: {} times of {} files", modified.len(), header.files.len()));
         }
-        let files = header.files.iter().map(|file| Path::new(&file.path).into()).collect();
+        let files = header.files.iter().map(|file| path_of_text(&file.path).into()).collect();
         let (sketches, few) = (header.sketches, header.few.unwrap_or_default());
         let is_section = header.section.is_some();
         let documents = Documents { files, sketches, few, is_section };

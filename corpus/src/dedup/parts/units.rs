@@ -9,6 +9,7 @@ use simstore::{Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::header::PartFile;
+use crate::id::path_text;
 use crate::section::Section;
 use crate::{InputFile, Inputs};
 
@@ -84,7 +85,7 @@ impl Unit {
     pub(super) fn part_files(&self) -> Result<Vec<PartFile>> {
         let file = |file: &InputFile| {
             Ok(PartFile {
-                path: file.path.to_string_lossy().replace(std::path::MAIN_SEPARATOR_STR, "/"),
+                path: path_text(&file.path).replace(std::path::MAIN_SEPARATOR_STR, "/"),
                 bytes: file.bytes.unwrap_or_default(),
                 check: check(&file.path)?,
             })
