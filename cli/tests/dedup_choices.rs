@@ -239,7 +239,7 @@ fn tables_as_parquet() {
 fn without_parquet_it_says_so() {
     let folder = Folder::new();
     folder.write("a.tsv", CHAIN.join("\n"));
-    folder.run(&["dedup", "a.tsv", "--pairs", "p.parquet"]).fails(2, "--features parquet");
+    folder.run(&["dedup", "a.tsv", "--pairs", "p.parquet"]).fails(2, "with the feature `parquet`");
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl File {
             }
             #[cfg(not(feature = "parquet"))]
             DocumentFormat::Parquet => Err(simstore::Error::BadArgument(format!(
-                "{}: this simstore reads no Parquet; build it with the feature `parquet`",
+                "{}: this simstore was built without Parquet; build it with the feature `parquet`",
                 path.display()
             ))),
             DocumentFormat::Archive => Ok(File::Archive(Box::new(Members {

@@ -47,7 +47,7 @@ def binary():
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     path = pathlib.Path(os.environ.get("SIMSTORE_BINARY", target / "debug" / "simstore"))
     if not path.exists():
-        pytest.skip(f"{path} is not built: `cargo build --features parquet` makes it, SIMSTORE_BINARY names another")
+        pytest.skip(f"{path} is not built: `cargo build` makes it, SIMSTORE_BINARY names another")
     return path
 
 

@@ -63,7 +63,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
         }
         if cfg!(not(feature = "parquet")) {
             return refused(
-                "this simstore was built without Parquet; build it with `--features parquet`, or write .csv or .jsonl",
+                "this simstore was built without Parquet; build it with the feature `parquet`, or write .csv or .jsonl",
             );
         }
     }
