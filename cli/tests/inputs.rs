@@ -200,7 +200,7 @@ fn names_that_are_no_unicode_are_told_apart() {
         std::fs::write(folder.0.path().join(OsStr::from_bytes(file)), "one text in three files").unwrap();
     }
     let common = ["dedup", "-q", "--clusters", "clusters.csv", "--remove-list", "gone", "--keep-list", "kept"];
-    for more in [&["d"][..], &["d/*"], &["d/**/*.txt"], &["d", "--memory", "1"], &["d", "--resume", "p"], &["d", "--resume", "p"]] {
+    for more in [&["d"][..], &["d/*"], &["d/**/*.txt"], &["d", "--memory", "1K"], &["d", "--resume", "p"], &["d", "--resume", "p"]] {
         folder.run(&[&common[..], more].concat()).ok();
         assert_eq!(folder.read("kept"), "d/a.txt\n", "{more:?}");
         assert_eq!(folder.read("gone"), "d/\\\\xE8.txt\nd/\\\\xE9.txt\n", "{more:?}");

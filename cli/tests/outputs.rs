@@ -116,10 +116,32 @@ fn one_file_is_not_two_outputs_nor_a_harmed_input() {
     refused(&["-o", "./z", "--pairs", "z"], "z: named for two outputs");
     refused(&["-o", "sub/../z", "--pairs", folder.path("z").to_str().unwrap()], "named for two outputs");
     refused(&["--pairs", "./a.jsonl"], "is an input");
-    refused(&["-o", "a.jsonl", "--against", "s", "--add"], "is an input");
+    refused(&["-o", "a.jsonl", "--against", "s", "--add", "--force"], "is an input");
+    refused(&["-o", "a.jsonl"], "a.jsonl: is an input: --force puts what is written in its place");
+    refused(&["--annotated", "sub/../a.jsonl"], "is an input: --force");
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("a.jsonl", folder.path("link.jsonl")).unwrap();
+        std::fs::hard_link(folder.path("a.jsonl"), folder.path("hard.jsonl")).unwrap();
+        refused(&["-o", "link.jsonl"], "link.jsonl: is an input: --force");
+        refused(&["-o", "hard.jsonl"], "hard.jsonl: is an input: --force");
+        folder.run(&["dedup", "hard.jsonl", "-o", "a.jsonl"]).fails(2, "is an input: --force");
+        folder.run(&["dedup", ".", "-o", "a.jsonl"]).fails(2, "is an input: --force");
+        std::fs::remove_file(folder.path("link.jsonl")).unwrap();
+        std::fs::remove_file(folder.path("hard.jsonl")).unwrap();
+    }
+    folder.write("a.hex", "0000000000000001\n");
+    for input in ["a.hex", "*.hex"] {
+        folder.run(&["dedup", input, "-o", "a.hex"]).fails(2, "is an input: --force");
+        folder.run(&["dedup", input, "--pairs", "a.hex"]).fails(2, "a.hex: ");
+    }
+    folder.run(&["dedup", "a.hex", "-o", "a.hex", "--force"]).ok();
+    assert_eq!(folder.read("a.hex"), "0000000000000001\t0\n");
+    std::fs::remove_file(folder.path("a.hex")).unwrap();
+    folder.run(&["evaluate", "a.jsonl", "--svg", "./a.jsonl"]).fails(2, "is an input, which a picture");
     assert_eq!(folder.names(), ["a.jsonl", "sub"]);
     // An input is read to its end before it is replaced.
-    folder.run(&["dedup", "a.jsonl", "-o", "./a.jsonl"]).ok();
+    folder.run(&["dedup", "a.jsonl", "-o", "./a.jsonl", "--force"]).ok();
     assert_eq!(folder.read("a.jsonl"), KEPT);
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use walkdir::{DirEntry, FilterEntry, WalkDir};
 
 use self::named::Named;
+pub(crate) use self::once::FilesById;
 pub(crate) use self::pattern::matches_of;
 use crate::compression::Compression;
 use crate::format::{self, Format};

@@ -468,6 +468,7 @@ def dedup(
     keep_list: _Path | None = None,
     remove_list: _Path | None = None,
     reasons: bool = False,
+    force: bool = False,
     progress: _Progress | None = None,
 ) -> Deduplication: ...
 def evaluate(

@@ -78,6 +78,8 @@ use crate::summary::Summary;
 ///     Tables to be written, in the format of the file's name; with ``reasons`` the last one tells what each is a duplicate of.
 /// pairs : bool or path
 ///     Whether all pairs are kept for the result; or the table of them to be written.
+/// force : bool
+///     Whether ``output`` and ``annotated`` may take the place of an input.
 /// progress : callable or bool, optional
 ///     Called with a `Progress` now and then; True shows bars of tqdm.
 ///
@@ -111,7 +113,7 @@ use crate::summary::Summary;
     cluster_by=None, keep="first", against=None, add=false, again=false, resume=None, shard=None, memory=None, temporary=None,
     text=None, id=None, format=None, delimiter=None, encoding="auto", max_document=None, skip_bad=false, output=None,
     annotated=None, cluster_field="cluster", clusters=None, pairs=None, keep_list=None, remove_list=None, reasons=false,
-    progress=None,
+    force=false, progress=None,
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -152,6 +154,7 @@ pub(crate) fn dedup(
     keep_list: Option<PathBuf>,
     remove_list: Option<PathBuf>,
     reasons: bool,
+    force: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Deduplication> {
     let (keeps_pairs, pairs) = match pairs.filter(|pairs| !pairs.is_none()) {
@@ -203,6 +206,7 @@ pub(crate) fn dedup(
         keep_list,
         remove_list,
         reasons,
+        force,
         ..Files::default()
     };
     if files.use_stdout() {

@@ -37,6 +37,9 @@ pub(super) struct FileArgs {
     /// There also what each is a duplicate of, and its similarity or distance to that
     #[arg(long, requires = "remove_list")]
     reasons: bool,
+    /// Write --output or --annotated even in the place of an input
+    #[arg(long)]
+    force: bool,
 }
 
 impl FileArgs {
@@ -59,6 +62,7 @@ impl FileArgs {
             keep_list: self.keep_list.clone(),
             remove_list: self.remove_list.clone(),
             reasons: self.reasons,
+            force: self.force,
             json,
             stdout: None,
             unfinished: UNFINISHED.clone(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use simstore_corpus::evaluate::{EvaluateOptions, PairOptions, evaluate, labelled_pairs};
+use simstore_corpus::{DocumentOptions, Inputs};
 use simstore_text::Profile;
 
 use crate::evaluate::report::Format;
@@ -156,6 +157,11 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
         similar: args.similar.clone(),
         skip_bad: args.pairs.skip_bad,
     };
+    if let Some(svg) = args.svg.as_deref().filter(|svg| svg.as_os_str() != "-")
+        && Inputs::new(&args.inputs, DocumentOptions::default()).is_ok_and(|inputs| inputs.has_file(svg))
+    {
+        return Err(Failure::Usage(format!("{}: is an input, which a picture would replace", svg.display())));
+    }
     // Opened first, so that a folder that is not there costs no work.
     let svg = args.svg.as_deref().map(Output::create).transpose()?;
     let pairs = labelled_pairs(&args.inputs, &args.pairs.options());

@@ -1,6 +1,5 @@
 //! The files that are written.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use simstore::{Error, Fingerprint, Result};
 use super::listing::Listing;
 use super::rows::Results;
 use super::written::{Clustered, Documents};
+use crate::files::FilesById;
 use crate::output::name::{self, NamedFormat};
 use crate::output::{Complete, Output, Unfinished, place_of};
 use crate::rows::{self, Column, Rows};
@@ -37,6 +37,8 @@ pub struct Files {
     /// Whether that list also tells of each what it is a duplicate of, and how near it is to that: what stands for its cluster; of a
     /// document that does, and is not kept either, the nearest other one.
     pub reasons: bool,
+    /// Whether documents that are written may take the place of an input: what is not written is lost then.
+    pub force: bool,
     /// Whether rows are objects of JSON where the name of their file says no format.
     pub json: bool,
     /// What `-` stands for, if not the standard output of the process.
@@ -121,9 +123,8 @@ impl Files {
         }
         let format = listing.map(Listing::format);
         self.documents().try_for_each(|path| check_format(path, format))?;
-        let inputs: BTreeSet<PathBuf> = inputs.filter(|path| path.as_os_str() != "-").map(place_of).collect();
-        let is_regular = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.is_file());
-        for path in self.all().filter(|path| inputs.contains(&place_of(path)) && is_regular(path)) {
+        let inputs = FilesById::new(inputs);
+        for path in self.all().filter(|path| inputs.has(path)) {
             let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
             if self.rows().any(|rows| rows == path) {
                 return refused("is an input, which a table would replace");
@@ -135,6 +136,9 @@ impl Files {
                 return refused(
                     "is an input: with option `add`, another run would find nothing new in it, and empty it",
                 );
+            }
+            if !self.force {
+                return refused("is an input: option `force` puts what is written in its place");
             }
         }
         Ok(())

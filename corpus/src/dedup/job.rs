@@ -315,7 +315,10 @@ fn check_files(
             files.warn_of_folders(inputs.paths(), watch);
             files.check_with_inputs(listing.paths(), Some(listing), add)
         }
-        None => files.check_with_inputs(inputs.paths().iter().map(PathBuf::as_path), None, add),
+        None => {
+            let paths = inputs.files_of_fingerprints()?;
+            files.check_with_inputs(paths.iter().map(PathBuf::as_path), None, add)
+        }
     }
 }
 

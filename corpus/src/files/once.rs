@@ -36,6 +36,21 @@ impl FileId {
     }
 }
 
+/// Files, by what they are and not by their names.
+#[derive(Debug)]
+pub(crate) struct FilesById(HashSet<FileId>);
+
+impl FilesById {
+    pub(crate) fn new<'a>(paths: impl Iterator<Item = &'a Path>) -> FilesById {
+        FilesById(paths.filter_map(FileId::of).collect())
+    }
+
+    /// Whether a path leads to one of them.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        FileId::of(path).is_some_and(|id| self.0.contains(&id))
+    }
+}
+
 /// The files and folders that were met.
 #[derive(Debug, Default)]
 pub(super) struct Once {
