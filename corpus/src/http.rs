@@ -2,10 +2,15 @@
 
 use std::io::Read;
 
+use brotli_decompressor::Decompressor;
 use flate2::read::ZlibDecoder;
 
 use crate::DocumentOptions;
 use crate::compression::Compression;
+
+/// How a stream of Brotli begins whose window may be a gigabyte; those of HTTP (RFC 7932) have 16 MiB at most.
+const LARGE_WINDOW: u8 = 0x11;
+const BROTLI_BUFFER: usize = 4096;
 
 /// A response, its body not yet decoded.
 #[derive(Debug)]
@@ -58,9 +63,12 @@ impl<'b> Response<'b> {
         let body = body.unwrap_or_else(|| self.body.to_vec());
         let packed = Compression::of_head(&body);
         let reader = if has("content-encoding", "br") && std::str::from_utf8(&body).is_err() {
-            return Err("the page is compressed with Brotli, which is not supported".to_owned());
+            if body[0] & 0x7f == LARGE_WINDOW {
+                return Err("the page is compressed with a window that Brotli has not in HTTP".to_owned());
+            }
+            Ok(Box::new(Decompressor::new(&*body, BROTLI_BUFFER)) as Box<dyn Read + Send>)
         } else if has("content-encoding", "deflate") && body.first() == Some(&0x78) {
-            Ok(Box::new(ZlibDecoder::new(&*body)) as Box<dyn Read + Send>)
+            Ok(Box::new(ZlibDecoder::new(&*body)) as _)
         } else if self.header("content-encoding").is_some() && packed != Compression::None {
             packed.reader(&*body, options.memory_of_unpacking())
         } else {
@@ -139,6 +147,12 @@ mod tests {
         packed
     }
 
+    fn brotli(bytes: &[u8]) -> Vec<u8> {
+        let mut packed = Vec::new();
+        ::brotli::CompressorReader::new(bytes, 4096, 5, 22).read_to_end(&mut packed).unwrap();
+        packed
+    }
+
     #[test]
     fn heads() {
         let response = Response::parse(b"HTTP/1.0  404 Not Found\nContent-type : a\nX\n\nbody\n\nx").unwrap();
@@ -163,7 +177,15 @@ mod tests {
             .read_to_end(&mut zlib)
             .unwrap();
         assert_eq!(body("Content-Encoding: deflate", &zlib).unwrap(), b"page");
-        assert!(body("Content-Encoding: br", b"\x80").unwrap_err().contains("Brotli"));
+        let packed = brotli(b"page");
+        assert_eq!(body("Content-Encoding: br", &packed).unwrap(), b"page");
+        assert_eq!(body("Content-Encoding: br", b"page").unwrap(), b"page");
+        assert!(body("Content-Encoding: br", &brotli(&[b'x'; 101])).unwrap_err().contains("limit of 100"));
+        for damaged in [&packed[..packed.len() - 2], b"\x80"] {
+            let error = body("Content-Encoding: br", damaged).unwrap_err();
+            assert!(error.contains("cannot be decompressed"), "{error}");
+        }
+        assert!(body("Content-Encoding: br", b"\x11\x1e\xff").unwrap_err().contains("window"));
         assert!(body("Content-Encoding: gzip", &gzip(&[b'x'; 101])).unwrap_err().contains("limit of 100"));
         let cut = &gzip(b"page")[..12];
         assert!(body("Content-Encoding: gzip", cut).unwrap_err().contains("cannot be decompressed"));
