@@ -199,8 +199,16 @@ fn names_that_are_no_unicode_are_told_apart() {
     for file in [&b"d/\xe8.txt"[..], b"d/\xe9.txt", b"d/a.txt"] {
         std::fs::write(folder.0.path().join(OsStr::from_bytes(file)), "one text in three files").unwrap();
     }
-    let common = ["dedup", "-q", "--clusters", "clusters.csv", "--remove-list", "gone", "--keep-list", "kept"];
-    for more in [&["d"][..], &["d/*"], &["d/**/*.txt"], &["d", "--memory", "1K"], &["d", "--resume", "p"], &["d", "--resume", "p"]] {
+    let common =
+        ["dedup", "-q", "--clusters", "clusters.csv", "--remove-list", "gone", "--keep-list", "kept"];
+    for more in [
+        &["d"][..],
+        &["d/*"],
+        &["d/**/*.txt"],
+        &["d", "--memory", "1K"],
+        &["d", "--resume", "p"],
+        &["d", "--resume", "p"],
+    ] {
         folder.run(&[&common[..], more].concat()).ok();
         assert_eq!(folder.read("kept"), "d/a.txt\n", "{more:?}");
         assert_eq!(folder.read("gone"), "d/\\\\xE8.txt\nd/\\\\xE9.txt\n", "{more:?}");
@@ -212,7 +220,8 @@ fn names_that_are_no_unicode_are_told_apart() {
     output.push(OsStr::from_bytes(b"\xe9.jsonl"));
     folder.write("a.jsonl", GOOD);
     for _ in 0..2 {
-        let mut command = folder.command(&["dedup", "--distance", "3", "a.jsonl", "--against", "s", "--add", "-o"]);
+        let mut command =
+            folder.command(&["dedup", "--distance", "3", "a.jsonl", "--against", "s", "--add", "-o"]);
         Run::new(command.arg(&output).output().unwrap()).ok();
         assert_eq!(std::fs::read_to_string(folder.0.path().join(&output)).unwrap(), GOOD);
     }
@@ -365,6 +374,39 @@ fn what_is_passed_over_is_told() {
         "{}",
         run.stderr
     );
+}
+
+/// A site of pages is deduplicated though settings of programs stand beside them.
+#[test]
+fn settings_among_texts_are_passed_over() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("site")).unwrap();
+    let settings = "{\n  \"name\": \"site\",\n  \"scripts\": {\"build\": \"make\"}\n}\n";
+    folder.write("site/package.json", settings);
+    folder.write("site/tsconfig.json", "{\n  // with a comment\n  \"strict\": true\n}\n");
+    for run in [&["dedup", "site"][..], &["dedup", "site", "--output", "kept"], &["build", "store", "site"]] {
+        for file in ["site/a.md", "site/b.md"] {
+            let _ = std::fs::remove_file(folder.path(file));
+        }
+        // Where there is nothing else, it is said what is missing.
+        folder.run(run).fails(1, "site/package.json:");
+        folder.write("site/a.md", "a page of some words");
+        folder.write("site/b.md", "a page of some words");
+        let run = folder.run(run);
+        let said = "2 files of JSON without the text field passed over; --text-field names another field";
+        assert!(run.stderr.contains(said), "{}", run.stderr);
+        run.ok();
+    }
+    assert_eq!(folder.read("kept"), "site/a.md\n");
+    let summary = folder.run(&["dedup", "-q", "--json", "site"]).json().pop().unwrap();
+    assert_eq!((&summary["documents"], &summary["passed_over"]), (&2.into(), &2.into()));
+    let run = folder.run(&["fingerprint", "site", "--text-field", "name"]);
+    assert!(run.stderr.contains("package.json"), "{}", run.stderr);
+    // Members of archives are read as files of folders are.
+    folder.write("a.zip", zip_of("package.json", settings));
+    let run = folder.run(&["dedup", "a.zip"]);
+    assert!(run.stderr.contains("1 file of JSON without the text field passed over"), "{}", run.stderr);
+    run.ok();
 }
 
 #[test]

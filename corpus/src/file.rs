@@ -171,13 +171,13 @@ impl Members {
         }
         let mut input = Input::of_member(&path, reader, self.options.memory_of_unpacking(), &self.progress)?;
         let head = input.peek(format::HEAD_BYTES)?;
-        match format::of(&path, &head, &self.options) {
-            Ok(Some(Format::Documents(format))) => File::of_input(input, format, &self.options),
-            Ok(_) => {
-                self.progress.note(ReadNote::FingerprintFile);
-                Ok(File::Ended)
-            }
-            Err(reason) => Err(input.bad_file(&reason)),
-        }
+        let note = match format::of_unnamed(&path, &head, &self.options) {
+            Ok(Some(Format::Documents(format))) => return File::of_input(input, format, &self.options),
+            Ok(Some(Format::HexLines | Format::Raw { .. })) => ReadNote::FingerprintFile,
+            Ok(None) => ReadNote::OtherJson,
+            Err(reason) => return Err(input.bad_file(&reason)),
+        };
+        self.progress.note(note);
+        Ok(File::Ended)
     }
 }

@@ -109,6 +109,9 @@ pub(crate) struct Files {
     /// The folder that is being walked, after those that a link to it stands in; and whether it is reached through a link.
     walks: Vec<(Walk, bool)>,
     options: DocumentOptions,
+    /// The first file of JSON that was passed over, as long as nothing else was found.
+    other_json: Option<PathBuf>,
+    is_found: bool,
     progress: Arc<ReadProgress>,
     pipes: Arc<Pipes>,
     failed: bool,
@@ -125,6 +128,8 @@ impl Files {
             named: Named::new(paths, options.format.is_some(), progress, pipes),
             walks: Vec::new(),
             options: options.clone(),
+            other_json: None,
+            is_found: false,
             progress: Arc::clone(progress),
             pipes: Arc::clone(pipes),
             failed: false,
@@ -136,9 +141,7 @@ impl Files {
             if let Some((walk, through_link)) = self.walks.last_mut() {
                 let through_link = *through_link;
                 let found = match walk.next() {
-                    Some(entry) => {
-                        self.below_folder(&entry.map_err(walk_error)?, through_link)?
-                    }
+                    Some(entry) => self.below_folder(&entry.map_err(walk_error)?, through_link)?,
                     None => {
                         self.walks.pop();
                         None
@@ -149,7 +152,11 @@ impl Files {
                 }
                 continue;
             }
-            let Some((path, is_link)) = self.named.next()? else { return Ok(None) };
+            let Some((path, is_link)) = self.named.next()? else {
+                // Where there is nothing else, whoever reads it says which fields it has.
+                let other = self.other_json.take().filter(|_| !self.is_found);
+                return other.map(|path| self.found(path, DocumentFormat::Jsonl)).transpose();
+            };
             if !self.pipes.is_read_once(&path)? && is_folder(&path)? {
                 self.walk(&path, is_link);
             } else {
@@ -206,7 +213,8 @@ impl Files {
         }
     }
 
-    fn found(&self, path: PathBuf, format: DocumentFormat) -> Result<Found> {
+    fn found(&mut self, path: PathBuf, format: DocumentFormat) -> Result<Found> {
+        self.is_found = true;
         let compression = match format {
             DocumentFormat::Parquet => Compression::None,
             _ => format::compression(&path, &self.pipes)?,
@@ -215,14 +223,17 @@ impl Files {
     }
 
     /// The format of a file below a folder; `None` if it is passed over.
-    fn format_in_folder(&self, path: &Path) -> Result<Option<DocumentFormat>> {
-        Ok(match format::detect(path, &self.options, &self.pipes)? {
-            Some(Format::Documents(format)) => Some(format),
-            _ => {
-                self.progress.note(ReadNote::FingerprintFile);
-                None
+    fn format_in_folder(&mut self, path: &Path) -> Result<Option<DocumentFormat>> {
+        let note = match format::detect_unnamed(path, &self.options, &self.pipes)? {
+            Some(Format::Documents(format)) => return Ok(Some(format)),
+            Some(Format::HexLines | Format::Raw { .. }) => ReadNote::FingerprintFile,
+            None => {
+                self.other_json.get_or_insert_with(|| path.to_path_buf());
+                ReadNote::OtherJson
             }
-        })
+        };
+        self.progress.note(note);
+        Ok(None)
     }
 
     /// The format of a file that was named.

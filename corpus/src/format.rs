@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::compression::{Compression, MAGIC_BYTES};
 use crate::encoding::{self, Encoding};
 use crate::input::{BYTE_ORDER_MARK, cannot_open};
@@ -26,17 +28,21 @@ pub(crate) enum Format {
     },
 }
 
+/// The end of a name, in lower case, before that of its compression.
+fn extension(path: &Path) -> Option<String> {
+    let inner = match Compression::of_name(path) {
+        Compression::None => path,
+        _ => Path::new(path.file_stem().unwrap_or_default()),
+    };
+    Some(inner.extension()?.to_string_lossy().to_lowercase())
+}
+
 /// The format that a file name tells, if it does. A `.tsv` file may hold fingerprints all the same.
 pub(crate) fn by_name(path: &Path) -> Option<Format> {
     if is_stdin(path) {
         return None;
     }
-    let inner = match Compression::of_name(path) {
-        Compression::None => path,
-        _ => Path::new(path.file_stem().unwrap_or_default()),
-    };
-    let extension = inner.extension()?.to_string_lossy().to_lowercase();
-    Some(Format::Documents(match &*extension {
+    Some(Format::Documents(match &*extension(path)? {
         "jsonl" | "ndjson" | "json" => DocumentFormat::Jsonl,
         "csv" => DocumentFormat::Csv,
         "tsv" => DocumentFormat::Tsv,
@@ -106,6 +112,71 @@ pub(crate) fn of(
         Some(named) => Some(named),
         None => by_head(&options.text_fields),
     })
+}
+
+/// As [`of`], of a file in a folder, or a member of an archive, that nobody has named. `None` if it is JSON of another kind, as
+/// settings of programs are.
+pub(crate) fn of_unnamed(
+    path: &Path,
+    head: &[u8],
+    options: &DocumentOptions,
+) -> std::result::Result<Option<Format>, String> {
+    let format = of(path, head, options)?;
+    let may_be_other = format == Some(Format::Documents(DocumentFormat::Jsonl))
+        && options.format.is_none()
+        && extension(path).is_some_and(|extension| extension == "json");
+    let is_other = may_be_other && {
+        let text = encoding::utf8_head(head);
+        is_other_json(text.as_deref().unwrap_or(head), head.len() < HEAD_BYTES, &options.text_fields)
+    };
+    Ok(format.filter(|_| !is_other))
+}
+
+/// As [`detect`], of a file in a folder: see [`of_unnamed`].
+pub(crate) fn detect_unnamed(
+    path: &Path,
+    options: &DocumentOptions,
+    pipes: &Pipes,
+) -> Result<Option<Format>> {
+    if let (Some(Format::Raw { bits }), None) = (by_name(path), options.format) {
+        return Ok(Some(Format::Raw { bits }));
+    }
+    let head = head_of(path, pipes)?;
+    of_unnamed(path, &head, options).map_err(|reason| Error::BadInput {
+        path: path.to_path_buf(),
+        line: 0,
+        reason,
+    })
+}
+
+/// Whether JSON is no list of documents: none of its objects has a text field. Where it is cut or damaged, only one that goes
+/// over several lines and does not name such a field.
+fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
+    let json = without_blank_start(head);
+    // `a.b` is in `a`, or is a name itself.
+    let names =
+        || text_fields.iter().flat_map(|field| [&**field, field.split('.').next().unwrap_or_default()]);
+    let has_text =
+        |value: &Value| value.as_object().is_some_and(|object| names().any(|name| object.contains_key(name)));
+    for value in serde_json::Deserializer::from_slice(json).into_iter::<Value>() {
+        match value {
+            Ok(Value::Array(values)) if values.is_empty() || values.iter().any(has_text) => return false,
+            Ok(value) if has_text(&value) => return false,
+            Ok(_) => {}
+            Err(_) => {
+                let first = json.split(|&byte| byte == b'\n').next().unwrap_or_default();
+                let is_object = first.first() == Some(&b'{');
+                let goes_on = first.len() < json.len() && !first.trim_ascii_end().ends_with(b"}");
+                let named = |name: &str| find(json, format!("\"{name}\"").as_bytes());
+                return is_object && goes_on && !names().any(named);
+            }
+        }
+    }
+    is_whole && !json.is_empty()
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> bool {
+    bytes.windows(what.len()).any(|window| window == what)
 }
 
 fn is_warc(head: &[u8]) -> bool {
@@ -241,6 +312,43 @@ mod tests {
         ] {
             assert_eq!(by_name(Path::new(name)), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn json_that_is_no_documents() {
+        let is_other = |head: &str, fields: &[&str]| {
+            let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
+            is_other_json(head.as_bytes(), true, &fields)
+        };
+        for other in [
+            "{\n  \"name\": \"a\",\n  \"keywords\": [\"text\"]\n}\n",
+            "{\"name\": \"a\"}",
+            "{\n  // a comment\n  \"a\": 1\n}",
+            "[1, 2]",
+            "[{\"a\": {\"text\": 1}}]",
+            "7",
+        ] {
+            assert!(is_other(other, &["text"]), "{other}");
+        }
+        for documents in [
+            "",
+            "[]",
+            "{\"text\": \"a\"}\n",
+            "{\"id\": 1}\n{\"id\": 2, \"text\": null}",
+            "{\n  \"text\": \"a\"\n}",
+            "[{\"id\": 1}, {\"text\": \"a\"}]",
+            // Damaged, or cut: whoever reads it says so.
+            "{\"text\": \"a\",\n",
+            "{\"id\": 1\n{\"text\": \"a\"}",
+            "{\"id\": x}\n{\"id\": 1}",
+            "[{\"id\": 1",
+        ] {
+            assert!(!is_other(documents, &["text"]), "{documents}");
+        }
+        assert!(!is_other("{\"a\": {\"b\": \"x\"}}", &["a.b"]) && !is_other("{\"a.b\": \"x\"}", &["a.b"]));
+        assert!(!is_other("{\"body\": \"x\"}", &["title", "body"]));
+        // Of a long file, only the beginning is known.
+        assert!(!is_other_json(b"{\"id\": 1}\n{\"id\": 2}\n", false, &["text".to_owned()]));
     }
 
     #[test]

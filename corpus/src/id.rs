@@ -85,7 +85,8 @@ fn unescaped(mut text: &[u8]) -> Vec<u8> {
         let (byte, length) = match rest {
             [b'x', high, low, ..] if first == b'\\' => {
                 let digits = [*high, *low];
-                let byte = std::str::from_utf8(&digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                let byte =
+                    std::str::from_utf8(&digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok());
                 byte.map_or((first, 1), |byte| (byte, 4))
             }
             [b'\\', ..] if first == b'\\' => (first, 2),

@@ -126,6 +126,11 @@ fn fmt_note(note: ReadNote, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Resu
             "{} passed over, by their names no documents; option `format` reads them",
             count_of(count, "file")
         ),
+        ReadNote::OtherJson => write!(
+            f,
+            "{} of JSON without the text field passed over; option `text_field` names another field",
+            count_of(count, "file")
+        ),
         ReadNote::FingerprintFile => {
             write!(f, "{} of fingerprints passed over; name them to read them", count_of(count, "file"))
         }

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum ReadNote {
     /// A file of a folder, or a member of an archive, was passed over: its name is that of no format of documents.
     UnknownFile,
+    /// A file of JSON in a folder or an archive was passed over: its objects have no text field, as settings of programs have none.
+    OtherJson,
     /// A file of fingerprints in a folder of documents was passed over.
     FingerprintFile,
     /// A name of a file or folder was passed over, which is read under another name: a link, a hard link, or one that was given
@@ -66,6 +68,7 @@ impl ReadProgress {
             matches!(
                 note,
                 ReadNote::UnknownFile
+                    | ReadNote::OtherJson
                     | ReadNote::FingerprintFile
                     | ReadNote::DeadLink
                     | ReadNote::NoFile

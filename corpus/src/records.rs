@@ -157,7 +157,11 @@ impl Record {
 
 fn path_id(path: &Path) -> Result<DocumentId, String> {
     let name = path_text(path);
-    DocumentId::name(if MAIN_SEPARATOR_STR == "/" { name.into_owned() } else { name.replace(MAIN_SEPARATOR_STR, "/") })
+    DocumentId::name(if MAIN_SEPARATOR_STR == "/" {
+        name.into_owned()
+    } else {
+        name.replace(MAIN_SEPARATOR_STR, "/")
+    })
 }
 
 /// The documents of files and folders, in order and not yet parsed: for callers that write out

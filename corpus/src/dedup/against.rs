@@ -16,9 +16,9 @@ use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::written::Clustered;
 use crate::describe::torn_ends;
+use crate::id::path_of_text;
 use crate::naming::Naming;
 use crate::output::{SetAside, place_of};
-use crate::id::path_of_text;
 use crate::spill::Budget;
 use crate::{IdRef, Notice, Watch};
 
