@@ -13,6 +13,7 @@ mod dedup_stores;
 mod evaluate;
 mod examples;
 mod fingerprint;
+mod folders;
 mod inputs;
 mod killed;
 mod live;

@@ -12,7 +12,7 @@ use walkdir::{DirEntry, FilterEntry, WalkDir};
 
 use self::named::Named;
 pub(crate) use self::once::FilesById;
-pub(crate) use self::pattern::matches_of;
+pub(crate) use self::pattern::{matches_of, pattern_base};
 use crate::compression::Compression;
 use crate::format::{self, Format};
 use crate::input::{cannot_open, is_folder, is_of_process};

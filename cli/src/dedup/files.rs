@@ -13,7 +13,7 @@ use crate::output::{StdoutThatMayClose, UNFINISHED};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output files (`-` is standard output; each appears when it is complete)")]
 pub(super) struct FileArgs {
-    /// The input without its duplicates, in its own format, byte for byte
+    /// The input without its duplicates, in its own format, byte for byte; of texts their paths, or with FOLDER/ their copies
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The whole input, each document with the number of its cluster, in a field or column

@@ -10,6 +10,7 @@ use super::listing::Listing;
 use super::rows::Results;
 use super::written::{Clustered, Documents};
 use crate::files::FilesById;
+use crate::output::folder::{OutputFolder, names_folder};
 use crate::output::name::{self, NamedFormat};
 use crate::output::{Complete, Output, Unfinished, place_of};
 use crate::rows::{self, Column, Rows};
@@ -18,7 +19,8 @@ use crate::{DocumentFormat, Notice, Watch};
 /// The files that are asked for; all of them appear together, when all are complete. `-` is standard output.
 #[derive(Default)]
 pub struct Files {
-    /// The input without its duplicates, in its own format; of text files, their paths; of fingerprints, `HEX<TAB>ID`.
+    /// The input without its duplicates, in its own format; of text files, their paths, or where the path ends in a slash, a folder
+    /// of their copies; of fingerprints, `HEX<TAB>ID`.
     pub output: Option<PathBuf>,
     /// The whole input, each document with the number of its cluster, in a field or column.
     pub annotated: Option<PathBuf>,
@@ -90,7 +92,11 @@ impl Files {
             return Err(Error::BadArgument("option `reasons` needs option `remove_list`".to_owned()));
         }
         self.rows().try_for_each(rows::check)?;
-        self.documents().try_for_each(name::check)?;
+        self.documents().filter(|path| !names_folder(path)).try_for_each(name::check)?;
+        let others = self.rows().chain(self.annotated.as_deref());
+        if let Some(path) = others.into_iter().find(|path| names_folder(path)) {
+            return Err(Error::BadArgument(format!("{}: names a folder, where a file is written", path.display())));
+        }
         let all: Vec<&Path> = self.all().collect();
         let places: Vec<PathBuf> = all.iter().map(|path| place_of(path)).collect();
         match all.iter().enumerate().find(|&(at, _)| places[..at].contains(&places[at])) {
@@ -168,6 +174,17 @@ impl Files {
 /// Refuses the name of a file of documents that says another format than these have, which is `None` for fingerprints
 /// and `Some(None)` where there are no documents.
 pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Result<()> {
+    if names_folder(path) {
+        let holds = match format {
+            Some(None | Some(DocumentFormat::Text)) => return Ok(()),
+            Some(Some(format)) => format.name(),
+            None => "fingerprints",
+        };
+        return Err(Error::BadArgument(format!(
+            "{}: a folder is written of text files alone, but the inputs are {holds}: name a file",
+            path.display()
+        )));
+    }
     let named = name::format(path);
     let said = match (named, format) {
         (NamedFormat::None, _) | (_, Some(None)) => return Ok(()),
@@ -195,6 +212,7 @@ pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
 pub(super) struct Outputs {
     files: Files,
     output: Option<Output>,
+    folder: Option<OutputFolder>,
     annotated: Option<Output>,
     clusters: Option<Output>,
     pairs: Option<Output>,
@@ -214,8 +232,13 @@ impl Outputs {
             Some(path) => Output::create(path, &unfinished).map(Some),
             None => Ok(None),
         };
+        let (folder, output) = match files.output.clone() {
+            Some(path) if names_folder(&path) => (Some(OutputFolder::create(&path, &files.unfinished)?), None),
+            path => (None, path),
+        };
         Ok(Outputs {
-            output: create(&files.output)?,
+            output: create(&output)?,
+            folder,
             annotated: create(&files.annotated)?,
             clusters: create(&files.clusters)?,
             pairs: create(&files.pairs)?,
@@ -268,6 +291,9 @@ impl Outputs {
         {
             found.write_clusters(&mut rows, watch)?;
             complete.push(rows.complete()?);
+        }
+        if let Some((folder, documents)) = self.folder.take().zip(documents) {
+            complete.push(documents.write_copies(folder, found.corpus, &clustered)?);
         }
         if let Some((path, output)) = self.files.output.as_deref().zip(self.output.take()) {
             complete.push(match documents {

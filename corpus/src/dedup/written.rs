@@ -1,6 +1,6 @@
 //! The input without its duplicates, or with the numbers of its clusters.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result};
@@ -9,9 +9,11 @@ use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::files::check_format;
 use super::listing::changed;
+use crate::files::pattern_base;
+use crate::output::folder::OutputFolder;
 use crate::output::{Complete, Output};
 use crate::watch::Step;
-use crate::{Annotation, DocumentFormat, DocumentWriter, Inputs, Watch};
+use crate::{Annotation, DocumentFormat, DocumentWriter, Inputs, Record, Watch};
 
 /// Which documents are in clusters: 16 bytes for each of them.
 #[derive(Debug)]
@@ -124,34 +126,49 @@ impl Documents<'_> {
         })
     }
 
+    /// Copies the text files that are left to a folder, under the names that they have in the inputs.
+    pub(super) fn write_copies<F: Fingerprint>(
+        &self,
+        mut folder: OutputFolder,
+        corpus: &Corpus<F>,
+        clustered: &Clustered,
+    ) -> Result<Complete> {
+        let mut next = 0;
+        let places = Places::new(self.inputs.paths());
+        self.read_again(
+            corpus,
+            |document| clustered.of(document, &mut next).is_kept.then_some(()),
+            |record, ()| {
+                let path = record.path();
+                // What is in an archive is known only now.
+                if record.format() != DocumentFormat::Text || !self.inputs.is_file(path) {
+                    return Err(Error::Refused(format!(
+                        "{}: a folder is written of text files alone, which this is not: name a file for what is left",
+                        path.display()
+                    )));
+                }
+                folder.copy(path, places.of(path))
+            },
+        )?;
+        folder.complete()
+    }
+
     /// Writes the documents that are wanted, each as it stands, or with an annotation.
     fn write<'f, F: Fingerprint>(
         &self,
         path: &Path,
         output: Output,
         corpus: &Corpus<F>,
-        mut wanted: impl FnMut(usize) -> Option<Option<Annotation<'f>>>,
+        wanted: impl FnMut(usize) -> Option<Option<Annotation<'f>>>,
     ) -> Result<Complete> {
         let mut writer = DocumentWriter::new(output).with_path(path);
-        let (records, options) = (self.inputs.records(), self.inputs.options());
-        let step = Step::new(self.watch, "documents written")
-            .reading(records.progress(), || self.inputs.total_bytes());
-        step.add(0)?;
-        let mut records = (0..).zip(records);
         let mut is_first = true;
-        corpus.visit(|document| {
-            let Some(annotation) = wanted(document.number) else { return Ok(()) };
-            let position = document.position();
-            let Some((_, record)) = records.find(|(at, _)| *at == position) else {
-                return Err(changed(&document.place()));
-            };
-            let record = record?;
+        self.read_again(corpus, wanted, |record, annotation| {
             // What is in an archive is known only now.
             if std::mem::take(&mut is_first) {
                 check_format(path, Some(Some(record.format())))?;
             }
-            document.check_unchanged(&record, options)?;
-            writer.write(&record, annotation.as_ref()).map_err(|error| match error {
+            writer.write(record, annotation.as_ref()).map_err(|error| match error {
                 // The inputs are as they are.
                 Error::BadArgument(reason) => Error::Refused(reason),
                 error => error,
@@ -161,8 +178,59 @@ impl Documents<'_> {
             {
                 output.end_member()?;
             }
-            step.add(1)
+            Ok(())
         })?;
         writer.finish()?.complete()
+    }
+
+    /// Reads the documents that are wanted once more, in order, as they were.
+    fn read_again<F: Fingerprint, T>(
+        &self,
+        corpus: &Corpus<F>,
+        mut wanted: impl FnMut(usize) -> Option<T>,
+        mut write: impl FnMut(&Record, T) -> Result<()>,
+    ) -> Result<()> {
+        let (records, options) = (self.inputs.records(), self.inputs.options());
+        let step = Step::new(self.watch, "documents written")
+            .reading(records.progress(), || self.inputs.total_bytes());
+        step.add(0)?;
+        let mut records = (0..).zip(records);
+        corpus.visit(|document| {
+            let Some(how) = wanted(document.number) else { return Ok(()) };
+            let position = document.position();
+            let Some((_, record)) = records.find(|(at, _)| *at == position) else {
+                return Err(changed(&document.place()));
+            };
+            let record = record?;
+            document.check_unchanged(&record, options)?;
+            write(&record, how)?;
+            step.add(1)
+        })
+    }
+}
+
+/// Where the files of inputs stand in a folder that is written: under the names that they have in the folder that was read, or
+/// matched; where there are several inputs, of a folder also its own name. Other files by their names.
+struct Places {
+    /// What is left out of a path that begins so.
+    left_out: Vec<PathBuf>,
+}
+
+impl Places {
+    fn new(inputs: &[PathBuf]) -> Places {
+        let of_input = |input: &PathBuf| {
+            let parent = || input.parent().map(Path::to_path_buf).unwrap_or_default();
+            match pattern_base(input) {
+                Some(base) => base,
+                None if inputs.len() == 1 && input.is_dir() => input.clone(),
+                None => parent(),
+            }
+        };
+        Places { left_out: inputs.iter().map(of_input).collect() }
+    }
+
+    fn of<'p>(&self, path: &'p Path) -> &'p Path {
+        let left = self.left_out.iter().filter_map(|base| path.strip_prefix(base).ok());
+        left.max_by_key(|left| left.components().count()).unwrap_or(path)
     }
 }

@@ -71,6 +71,14 @@ fn is_pattern(name: &OsStr) -> bool {
     name.as_encoded_bytes().iter().any(|byte| SIGNS.contains(byte))
 }
 
+/// The folder that all stands in that a pattern matches; `None` if the path is no pattern.
+pub(crate) fn pattern_base(path: &Path) -> Option<PathBuf> {
+    if !is_pattern(path.as_os_str()) || path.symlink_metadata().is_ok() {
+        return None;
+    }
+    Some(path.components().take_while(|component| !is_pattern(component.as_os_str())).collect())
+}
+
 /// A part of a pattern, between slashes.
 enum Part<'a> {
     Name(&'a OsStr),

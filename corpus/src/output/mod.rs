@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use simstore::{Error, Result};
 
+use self::folder::TemporaryFolder;
 use self::temporary::TemporaryFile;
 use crate::id::path_text;
 use crate::{Compression, Compressor};
 
+pub(crate) mod folder;
 pub(crate) mod name;
 mod temporary;
 mod unfinished;
@@ -170,7 +172,7 @@ impl Output {
             }
             Target::Writer(_) => None,
         };
-        Ok(Complete { path, file })
+        Ok(Complete { path, written: file.map_or(Written::Nothing, Written::File) })
     }
 }
 
@@ -189,33 +191,51 @@ impl Write for Output {
 #[derive(Debug)]
 pub struct Complete {
     path: PathBuf,
-    /// `None` for what is no file.
-    file: Option<TemporaryFile>,
+    written: Written,
+}
+
+/// What is to get a name.
+#[derive(Debug)]
+enum Written {
+    /// What went to a pipe, or to a writer.
+    Nothing,
+    File(TemporaryFile),
+    Folder(TemporaryFolder),
 }
 
 impl Complete {
-    /// Gives a file its name.
+    /// Gives a file or a folder its name.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be renamed; it is gone then.
     pub fn publish(self) -> Result<()> {
-        match self.file {
-            Some(file) => file.publish(&self.path).map_err(Error::io(&self.path, "write")),
-            None => Ok(()),
-        }
+        let published = match self.written {
+            Written::Nothing => Ok(()),
+            Written::File(file) => file.publish(&self.path),
+            Written::Folder(folder) => folder.publish(&self.path),
+        };
+        published.map_err(Error::io(&self.path, "write"))
     }
 
-    /// Gives a file another name that does not end with the process: whoever knows it can publish it later.
+    /// Gives it another name that does not end with the process: whoever knows it can publish it later.
     /// `None` for what has no other name.
     pub(crate) fn set_aside(&mut self, suffix: &str) -> Result<Option<SetAside>> {
-        let Some(file) = &mut self.file else { return Ok(None) };
-        let aside = file.set_aside(&self.path, suffix).map_err(Error::io(&self.path, "write"))?;
+        let aside = match &mut self.written {
+            Written::Nothing => return Ok(None),
+            Written::File(file) => file.set_aside(&self.path, suffix),
+            Written::Folder(folder) => folder.set_aside(&self.path, suffix),
+        };
+        let aside = aside.map_err(Error::io(&self.path, "write"))?;
         Ok(aside.map(|aside| SetAside { aside, path: self.path.clone() }))
     }
 
-    /// From now on the file that was set aside stays, whatever happens.
+    /// From now on what was set aside stays, whatever happens.
     pub(crate) fn keep(&mut self) {
-        self.file.iter_mut().for_each(TemporaryFile::keep);
+        match &mut self.written {
+            Written::Nothing => {}
+            Written::File(file) => file.keep(),
+            Written::Folder(folder) => folder.keep(),
+        }
     }
 }
 

@@ -191,7 +191,7 @@ fn remove_left(path: &Path, temporary: &Path) -> Result<()> {
 }
 
 /// Whether a path is that of an open file, and no link to it.
-fn is_at(file: &File, path: &Path) -> bool {
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

@@ -1,0 +1,118 @@
+//! Text files that are left, as a folder of their copies.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::Folder;
+
+/// Files below a folder, by their names in it.
+fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in folder.read_dir().unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() {
+            found.extend(tree(&entry.path()).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)));
+        } else {
+            found.insert(name, fs::read(entry.path()).unwrap());
+        }
+    }
+    found
+}
+
+fn texts() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("texts/deep/er")).unwrap();
+    folder.write("texts/a.md", "a page of some words\r\n");
+    folder.write("texts/deep/b.md", "a page of some words");
+    folder.write("texts/deep/er/c.html", "<p>something else altogether, of other words");
+    folder.write("texts/deep/d.txt.zst", zstd::encode_all(&b"and a third text, that is compressed"[..], 3).unwrap());
+    folder.write("texts/deep/e.txt", b"\xffno UTF-8, and kept as it is");
+    folder.write("texts/picture.png", "no text");
+    folder
+}
+
+const KEPT: [&str; 4] = ["a.md", "deep/d.txt.zst", "deep/e.txt", "deep/er/c.html"];
+
+/// The files that are to be left, as they stand in the folder that was read.
+fn expected(folder: &Folder) -> BTreeMap<String, Vec<u8>> {
+    let of_name = |name: &str| (name.to_owned(), fs::read(folder.path("texts").join(name)).unwrap());
+    KEPT.map(of_name).into_iter().collect()
+}
+
+#[test]
+fn copies_of_what_is_left() {
+    let folder = texts();
+    for (input, output) in [
+        ("texts", "one/"),
+        ("texts/", "./two/"),
+        ("./texts", "three/"),
+        ("texts/**/*.*", "four/"),
+        (folder.path("texts").to_str().unwrap(), folder.path("five/").to_str().unwrap()),
+    ] {
+        folder.run(&["dedup", "-q", input, "--output", output]).ok();
+        assert_eq!(tree(&folder.path(output)), expected(&folder), "{input}");
+    }
+    // An empty folder is as good as none; another one is not written to.
+    fs::create_dir(folder.path("six")).unwrap();
+    folder.run(&["dedup", "-q", "texts", "-o", "six/"]).ok();
+    assert_eq!(tree(&folder.path("six")), expected(&folder));
+    folder.run(&["dedup", "-q", "texts", "-o", "six/"]).fails(1, "six/: is there already");
+    folder.run(&["dedup", "-q", "texts", "-o", "texts/a.md/"]).fails(1, "texts/a.md/: is there already");
+    // What a process left that was killed.
+    fs::create_dir_all(folder.path(".seven.tmp/left")).unwrap();
+    folder.write(".seven.tmp/left/a.md", "half");
+    folder.run(&["dedup", "-q", "texts", "-o", "seven/"]).ok();
+    assert_eq!(tree(&folder.path("seven")), expected(&folder));
+    assert_eq!(folder.names(), ["five", "four", "one", "seven", "six", "texts", "three", "two"]);
+}
+
+#[test]
+fn several_inputs_keep_their_names() {
+    let folder = texts();
+    fs::create_dir(folder.path("more")).unwrap();
+    folder.write("more/a.md", "one of another folder and of other words");
+    folder.write("single.txt", "a single file, again with words of its own");
+    folder.run(&["dedup", "-q", "texts", "more", "single.txt", "-o", "left/"]).ok();
+    let names: Vec<String> = tree(&folder.path("left")).into_keys().collect();
+    let of_texts = KEPT.map(|name| format!("texts/{name}"));
+    assert_eq!(names, [&["more/a.md".to_owned(), "single.txt".to_owned()], &of_texts[..]].concat());
+    let run = folder.run(&["dedup", "-q", "texts/a.md", "more/a.md", "-o", "two/"]);
+    run.fails(1, "more/a.md: would be written to two/a.md, where another file is written to");
+    assert_eq!(folder.names(), ["left", "more", "single.txt", "texts"]);
+}
+
+#[test]
+fn only_text_files_are_copied() {
+    let folder = texts();
+    folder.write("a.jsonl", "{\"text\": \"one\"}\n");
+    folder.write("a.hex", "0000000000000001\n");
+    folder.run(&["dedup", "a.jsonl", "-o", "left/"]).fails(2, "of text files alone, but the inputs are jsonl");
+    folder.run(&["dedup", "texts", "a.jsonl", "-o", "left/"]).fails(2, "documents are written as they stand");
+    folder.run(&["dedup", "a.hex", "-o", "left/"]).fails(2, "but the inputs are fingerprints");
+    for option in ["--annotated", "--clusters", "--pairs", "--keep-list", "--remove-list"] {
+        folder.run(&["dedup", "texts", option, "left/"]).fails(2, "left/: names a folder");
+    }
+    let tar = std::process::Command::new("tar").args(["cf", "a.tar", "texts"]).current_dir(folder.0.path()).status();
+    if tar.is_ok_and(|status| status.success()) {
+        folder.run(&["dedup", "a.tar", "-o", "left/"]).fails(1, "of text files alone, which this is not");
+        fs::remove_file(folder.path("a.tar")).unwrap();
+    }
+    folder.run(&["dedup", "texts", "-o", "none/left/"]).fails(1, "No such file");
+    assert_eq!(folder.names(), ["a.hex", "a.jsonl", "texts"]);
+}
+
+/// Folder and store change as one step, and the same run is not done twice.
+#[test]
+fn a_folder_beside_a_store() {
+    let folder = texts();
+    let args = ["dedup", "-d", "3", "texts", "--against", "seen", "--add", "-o", "new/"];
+    folder.run(&args).ok();
+    assert_eq!(tree(&folder.path("new")), expected(&folder));
+    fs::rename(folder.path("new"), folder.path("old")).unwrap();
+    folder.write("texts/f.md", "a page that comes a day later than the others");
+    folder.run(&args).ok();
+    assert_eq!(tree(&folder.path("new")).into_keys().collect::<Vec<_>>(), ["f.md"]);
+    assert_eq!(folder.names(), ["new", "old", "seen", "texts"]);
+}

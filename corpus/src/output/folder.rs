@@ -1,0 +1,201 @@
+//! A folder of files that appears only when it is complete.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use rayon::prelude::*;
+use simstore::{Error, Result, threads};
+
+use super::temporary::{hidden, is_at, rename};
+use super::{Complete, Unfinished, Written};
+
+/// A folder under a hidden name, `.NAME.tmp`; it is removed when dropped, unless it has been given another. Its files are synced
+/// when it is [complete](OutputFolder::complete).
+///
+/// It is locked, where folders can be: what a process has left that was killed is removed by the next one that writes the same
+/// folder, and of two at the same time the second stops.
+#[derive(Debug)]
+pub(crate) struct OutputFolder {
+    /// The name that it is to get.
+    path: PathBuf,
+    temporary: TemporaryFolder,
+    files: Vec<PathBuf>,
+}
+
+/// The folder where it is now.
+#[derive(Debug)]
+pub(super) struct TemporaryFolder {
+    /// `None` when it has been given its name, or stays.
+    path: Option<PathBuf>,
+    _lock: Option<File>,
+    unfinished: Unfinished,
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // What cannot be removed is no more than litter.
+            let _ = fs::remove_dir_all(path);
+            self.unfinished.change(|all| all.remove(path));
+        }
+    }
+}
+
+/// Whether a path says that a folder is to be written: it ends in a slash.
+pub(crate) fn names_folder(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().last().is_some_and(|&end| std::path::is_separator(end.into()))
+}
+
+impl OutputFolder {
+    /// Makes the folder under its hidden name.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for a path that names no folder; [`Error::Refused`] if there is something that is no empty
+    /// folder, or another process writes it; [`Error::Io`] if it cannot be made.
+    pub(crate) fn create(path: &Path, unfinished: &Unfinished) -> Result<OutputFolder> {
+        let Some(hidden) = hidden(path, "tmp") else {
+            return Err(Error::BadArgument(format!("{}: not the name of a folder", path.display())));
+        };
+        let is_free = match path.symlink_metadata() {
+            Ok(metadata) => metadata.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.next().is_none()),
+            Err(_) => true,
+        };
+        if !is_free {
+            return Err(Error::Refused(format!(
+                "{}: is there already, and a folder is written as a whole: remove it, or name another one",
+                path.display()
+            )));
+        }
+        let failed = Error::io(&hidden, "make");
+        let lock = loop {
+            match fs::create_dir(&hidden) {
+                Ok(()) => {
+                    let lock = lock(&hidden, path)?;
+                    // Whoever took it for one that was left has removed it meanwhile.
+                    if lock.as_ref().is_none_or(|lock| is_at(lock, &hidden)) {
+                        break lock;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let _left = lock(&hidden, path)?;
+                    let removed = match hidden.symlink_metadata() {
+                        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&hidden),
+                        Ok(_) => fs::remove_file(&hidden),
+                        Err(error) => Err(error),
+                    };
+                    removed
+                        .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+                        .map_err(Error::io(&hidden, "remove"))?;
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        };
+        unfinished.change(|all| all.insert(hidden.clone()));
+        let temporary =
+            TemporaryFolder { path: Some(hidden), _lock: lock, unfinished: unfinished.clone() };
+        Ok(OutputFolder { path: path.components().collect(), temporary, files: Vec::new() })
+    }
+
+    /// Copies a file as it is to a place in the folder.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a place that is taken, or not in the folder; [`Error::Io`] if it cannot be written.
+    pub(crate) fn copy(&mut self, file: &Path, place: &Path) -> Result<()> {
+        let refused = |reason: String| Err(Error::Refused(format!("{}: {reason}", file.display())));
+        let is_inside = |component: Component<'_>| matches!(component, Component::Normal(_));
+        if place.as_os_str().is_empty() || !place.components().all(is_inside) {
+            return refused(format!("has no place in {}", self.path.display()));
+        }
+        let Some(folder) = &self.temporary.path else { return Ok(()) };
+        let to = folder.join(place);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent).map_err(Error::io(parent, "make"))?;
+        }
+        let mut from = File::open(file).map_err(Error::io(file, "open"))?;
+        let mut into = match File::options().write(true).create_new(true).open(&to) {
+            Ok(into) => into,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let place = self.path.join(place);
+                return refused(format!(
+                    "would be written to {}, where another file is written to: name one folder to read",
+                    place.display()
+                ));
+            }
+            Err(error) => return Err(Error::io(&to, "write")(error)),
+        };
+        let metadata = from.metadata().map_err(Error::io(file, "read"))?;
+        // Who may read it may read the copy.
+        let copied = io::copy(&mut from, &mut into).and_then(|_| into.set_permissions(metadata.permissions()));
+        copied.map_err(Error::io(&to, "write"))?;
+        self.files.push(to);
+        Ok(())
+    }
+
+    /// Waits until all is on the disk. The folder has not got its name then.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be written; the folder is gone then.
+    pub(crate) fn complete(self) -> Result<Complete> {
+        threads::ensure_pool()?;
+        let OutputFolder { path, temporary, files } = self;
+        let sync = |path: &PathBuf| File::open(path).and_then(|file| file.sync_all()).map_err(Error::io(path, "write"));
+        files.par_iter().try_for_each(sync)?;
+        #[cfg(unix)]
+        for entry in walkdir::WalkDir::new(temporary.path.as_deref().unwrap_or(&path)) {
+            let entry = entry.map_err(|error| Error::io(&path, "list")(error.into()))?;
+            if entry.file_type().is_dir() {
+                sync(&entry.into_path())?;
+            }
+        }
+        Ok(Complete { path, written: Written::Folder(temporary) })
+    }
+}
+
+/// Locks a folder, where that can be done.
+fn lock(folder: &Path, path: &Path) -> Result<Option<File>> {
+    let Ok(file) = File::open(folder) else { return Ok(None) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(
+            "{}: another simstore is writing it, to {}",
+            path.display(),
+            folder.display()
+        ))),
+        // Not all file systems have locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
+    }
+}
+
+impl TemporaryFolder {
+    pub(super) fn publish(mut self, path: &Path) -> io::Result<()> {
+        let Some(temporary) = self.path.take() else { return Ok(()) };
+        let renamed = self.unfinished.change(|all| {
+            all.remove(&temporary);
+            rename(&temporary, path)
+        });
+        if renamed.is_err() {
+            let _ = fs::remove_dir_all(&temporary);
+        }
+        renamed
+    }
+
+    /// Renames it to `.NAME.SUFFIX`, which is durable then.
+    pub(super) fn set_aside(&mut self, path: &Path, suffix: &str) -> io::Result<Option<PathBuf>> {
+        let (Some(temporary), Some(aside)) = (&self.path, hidden(path, suffix)) else { return Ok(None) };
+        self.unfinished.change(|all| {
+            rename(temporary, &aside)?;
+            all.remove(temporary);
+            all.insert(aside.clone());
+            io::Result::Ok(())
+        })?;
+        self.path = Some(aside.clone());
+        Ok(Some(aside))
+    }
+
+    /// Lets the folder be where it is.
+    pub(super) fn keep(&mut self) {
+        if let Some(path) = self.path.take() {
+            self.unfinished.change(|all| all.remove(&path));
+        }
+    }
+}
