@@ -53,7 +53,7 @@ pub(crate) struct BuildArgs {
     /// The store: a folder that does not exist yet
     store: PathBuf,
     /// Documents or fingerprints; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// The largest distance that the store can answer: at most 16, with 128 bits 32
     #[arg(long, short, value_name = "K", default_value_t = 3)]

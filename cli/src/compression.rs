@@ -36,7 +36,7 @@ Examples:
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct CompressionArgs {
     /// Documents or fingerprints; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Width of fingerprints
     #[arg(long, value_enum, default_value = "64")]

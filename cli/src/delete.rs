@@ -1,7 +1,6 @@
 //! `simstore delete`: documents or fingerprints out of a store.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
@@ -50,13 +49,13 @@ pub(crate) struct DeleteArgs {
     /// The store
     store: PathBuf,
     /// Documents or fingerprints; `-` is standard input
-    #[arg(required_unless_present_any = ["id", "ids"], value_name = "INPUT")]
+    #[arg(required_unless_present_any = ["id", "ids", "files_from"], value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Delete the document with this id or name; repeatable
-    #[arg(long, value_name = "ID", conflicts_with = "inputs", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["inputs", "files_from"], allow_hyphen_values = true)]
     id: Vec<String>,
-    /// Delete the documents whose ids or names are the lines of a file; `-` is standard input. Empty lines are left out
-    #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
+    /// Delete the documents whose ids or names are the lines of a file (with --null, its entries); `-` is standard input. Empty lines are left out
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "files_from"])]
     ids: Option<PathBuf>,
     /// Delete each fingerprint with all of its ids
     #[arg(long, conflicts_with_all = ["id", "ids"])]
@@ -84,7 +83,7 @@ struct MissingIdObject<'a> {
 
 pub(crate) fn run(args: &DeleteArgs, progress: &Progress) -> Outcome {
     let bits = Bits::of_store(&args.store)?;
-    if args.inputs.is_empty() {
+    if !args.id.is_empty() || args.ids.is_some() {
         by_width!(bits, delete_named(args, progress))
     } else {
         by_width!(bits, delete_inputs(args, progress))
@@ -116,7 +115,9 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
 fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
     let mut wanted = args.id.clone();
     if let Some(file) = &args.ids {
-        wanted.extend(lines(file)?);
+        for (number, id) in inputs::entries(file, args.documents.null)? {
+            wanted.push(inputs::text_of(id, file, number)?);
+        }
     }
     let store = writing::open::<F>(&args.store, StoreOptions { create: false, ..StoreOptions::default() })?;
     let DeletedIds { asked, deleted, missing } =
@@ -134,23 +135,6 @@ fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outco
         return Ok(());
     }
     Err(Failure::Failed(format!("{}: {} not there", args.store.display(), count_of(missing, "id"))))
-}
-
-/// The lines of a file, or of standard input for `-`, but for empty ones.
-fn lines(path: &Path) -> Outcome<Vec<String>> {
-    let mut bytes = Vec::new();
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
-    } else {
-        std::fs::read(path).map(|read| bytes = read)
-    };
-    read.map_err(|error| Failure::Failed(format!("{}: cannot read: {error}", path.display())))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        Failure::Failed(format!("{}:{line}: not UTF-8", path.display()))
-    })?;
-    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
 fn report(

@@ -34,7 +34,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FingerprintArgs {
     /// Documents: .jsonl files, texts, folders; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Width of fingerprints
     #[arg(long, value_enum, default_value = "64")]

@@ -35,7 +35,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct IdfArgs {
     /// Documents: .jsonl files, texts, folders; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Leave out features of fewer documents: most features are rare, and a text can do without a weight of their own
     #[arg(long, value_name = "COUNT", default_value_t = 2)]

@@ -1,6 +1,9 @@
 //! Documents and fingerprints from the inputs of a command, as one stream.
 
-use std::path::PathBuf;
+#[cfg(unix)]
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use simstore::{Error, Fingerprint};
@@ -61,6 +64,13 @@ pub(crate) struct DocumentArgs {
     /// The longest document that is read: a line, a row, a text
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
     max_document: u64,
+    /// Read what is named in this file, too: names of files and folders, one a line; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    files_from: Option<PathBuf>,
+    /// In lists that are read and written, names and ids end in a zero byte and not in a line feed, as those of `find -print0`
+    /// do
+    #[arg(long)]
+    pub(crate) null: bool,
     /// Report malformed documents and files that cannot be read, count them and go on; without it the first
     /// one ends the command
     #[arg(long)]
@@ -89,8 +99,52 @@ impl DocumentArgs {
     /// The inputs of a command.
     pub(crate) fn inputs(&self, paths: &[PathBuf], progress: &Progress) -> Outcome<Inputs> {
         self.bad.as_deref().map_or(Ok(()), |path| progress.list_bad(path))?;
-        open(paths, self.options(), self.skip_bad)
+        let Some(list) = &self.files_from else { return open(paths, self.options(), self.skip_bad) };
+        if is_stdin(list) && paths.iter().any(|path| is_stdin(path)) {
+            return Err(Failure::Usage("standard input (`-`) can be read only once".to_owned()));
+        }
+        let named = entries(list, self.null)?.into_iter().map(|(number, name)| path_of(name, list, number));
+        let paths: Vec<PathBuf> = paths.iter().cloned().map(Ok).chain(named).collect::<Outcome<_>>()?;
+        open(&paths, self.options(), self.skip_bad)
     }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The entries of a list, or of standard input for `-`, but for empty ones: lines, or what stands before zero bytes. Each has its
+/// number, from 1.
+pub(crate) fn entries(list: &Path, null: bool) -> Outcome<Vec<(usize, Vec<u8>)>> {
+    let mut bytes = Vec::new();
+    let read = if is_stdin(list) {
+        std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
+    } else {
+        std::fs::read(list).map(|read| bytes = read)
+    };
+    read.map_err(|error| Failure::Failed(format!("{}: cannot read: {error}", list.display())))?;
+    let end = if null { b'\0' } else { b'\n' };
+    let entries = bytes.split(|&byte| byte == end).map(|entry| match entry {
+        [line @ .., b'\r'] if !null => line,
+        entry => entry,
+    });
+    Ok((1..).zip(entries.map(<[u8]>::to_vec)).filter(|(_, entry)| !entry.is_empty()).collect())
+}
+
+/// An entry of a list as text.
+pub(crate) fn text_of(entry: Vec<u8>, list: &Path, number: usize) -> Outcome<String> {
+    String::from_utf8(entry).map_err(|_| Failure::Failed(format!("{}:{number}: not UTF-8", list.display())))
+}
+
+/// The path that an entry of a list names.
+fn path_of(name: Vec<u8>, list: &Path, number: usize) -> Outcome<PathBuf> {
+    #[cfg(unix)]
+    {
+        let _ = (list, number);
+        Ok(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(name).into())
+    }
+    #[cfg(not(unix))]
+    text_of(name, list, number).map(PathBuf::from)
 }
 
 fn parse_delimiter(text: &str) -> Result<u8, String> {

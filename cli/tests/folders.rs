@@ -13,7 +13,9 @@ fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         let entry = entry.unwrap();
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.path().is_dir() {
-            found.extend(tree(&entry.path()).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)));
+            found.extend(
+                tree(&entry.path()).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)),
+            );
         } else {
             found.insert(name, fs::read(entry.path()).unwrap());
         }
@@ -27,7 +29,10 @@ fn texts() -> Folder {
     folder.write("texts/a.md", "a page of some words\r\n");
     folder.write("texts/deep/b.md", "a page of some words");
     folder.write("texts/deep/er/c.html", "<p>something else altogether, of other words");
-    folder.write("texts/deep/d.txt.zst", zstd::encode_all(&b"and a third text, that is compressed"[..], 3).unwrap());
+    folder.write(
+        "texts/deep/d.txt.zst",
+        zstd::encode_all(&b"and a third text, that is compressed"[..], 3).unwrap(),
+    );
     folder.write("texts/deep/e.txt", b"\xffno UTF-8, and kept as it is");
     folder.write("texts/picture.png", "no text");
     folder
@@ -88,13 +93,18 @@ fn only_text_files_are_copied() {
     let folder = texts();
     folder.write("a.jsonl", "{\"text\": \"one\"}\n");
     folder.write("a.hex", "0000000000000001\n");
-    folder.run(&["dedup", "a.jsonl", "-o", "left/"]).fails(2, "of text files alone, but the inputs are jsonl");
+    folder
+        .run(&["dedup", "a.jsonl", "-o", "left/"])
+        .fails(2, "of text files alone, but the inputs are jsonl");
     folder.run(&["dedup", "texts", "a.jsonl", "-o", "left/"]).fails(2, "documents are written as they stand");
     folder.run(&["dedup", "a.hex", "-o", "left/"]).fails(2, "but the inputs are fingerprints");
     for option in ["--annotated", "--clusters", "--pairs", "--keep-list", "--remove-list"] {
         folder.run(&["dedup", "texts", option, "left/"]).fails(2, "left/: names a folder");
     }
-    let tar = std::process::Command::new("tar").args(["cf", "a.tar", "texts"]).current_dir(folder.0.path()).status();
+    let tar = std::process::Command::new("tar")
+        .args(["cf", "a.tar", "texts"])
+        .current_dir(folder.0.path())
+        .status();
     if tar.is_ok_and(|status| status.success()) {
         folder.run(&["dedup", "a.tar", "-o", "left/"]).fails(1, "of text files alone, which this is not");
         fs::remove_file(folder.path("a.tar")).unwrap();

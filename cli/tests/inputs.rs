@@ -229,6 +229,60 @@ fn names_that_are_no_unicode_are_told_apart() {
     assert_eq!(folder.run(&["query", "texts", "--text", "one text in three files"]).ok().lines().count(), 3);
 }
 
+/// Lists hold any name that a file can have, when they are read and when they are written.
+#[test]
+#[cfg(target_os = "linux")]
+fn lists_of_names_that_end_in_zeros() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("d")).unwrap();
+    let names = [&b"d/a.txt"[..], b"d/b\nc.txt", b"d/\\x41.txt", b"d/\xe9.txt"];
+    for name in names {
+        std::fs::write(folder.0.path().join(OsStr::from_bytes(name)), "one text in four files").unwrap();
+    }
+    folder.write("d/other.txt", "something else altogether, of other words");
+    let list =
+        |names: &[&[u8]]| names.iter().flat_map(|name| [name, &b"\0"[..]].concat()).collect::<Vec<u8>>();
+    folder.write("list", list(&names));
+    let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
+    let (of_folder, of_list) = ([names[0], names[1], names[3]], &names[1..]);
+    for (input, kept, gone) in [
+        (&["d"][..], &[names[2], b"d/other.txt"][..], &of_folder[..]),
+        (&["d", "--memory", "1K"], &[names[2], b"d/other.txt"], &of_folder),
+        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &of_folder),
+        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &of_folder),
+        (&["--files-from", "list"], &names[..1], of_list),
+        (&["--files-from", "list", "d/other.txt"], &[b"d/other.txt", names[0]], of_list),
+    ] {
+        let args = ["dedup", "-q", "--null", "--keep-list", "kept", "--remove-list", "gone", "-o", "left"];
+        folder.run(&[&args, input].concat()).ok();
+        assert_eq!((bytes("kept"), bytes("left")), (list(kept), list(kept)), "{input:?}");
+        assert_eq!(bytes("gone"), list(gone), "{input:?}");
+    }
+    // From a pipe, and to one.
+    let run = folder.run_with_input(&["fingerprint", "--null", "--files-from", "-"], list(&names[..2]));
+    assert_eq!(run.ok().lines().count(), 2);
+    let lines = folder.run_with_input(&["fingerprint", "--files-from", "-"], "d/a.txt\r\n\nd/other.txt\n");
+    assert_eq!(ids(lines), ["d/a.txt", "d/other.txt"]);
+    let fails = |args: &[&str], code: i32, message: &str| folder.run(args).fails(code, message);
+    fails(
+        &["dedup", "d", "--null", "--keep-list", "x.csv"],
+        2,
+        "x.csv: --null is for lists that are no tables",
+    );
+    fails(&["dedup", "d", "--null", "--remove-list", "x", "--reasons"], 2, "without --reasons");
+    fails(&["dedup", "-", "--files-from", "-"], 2, "standard input (`-`) can be read only once");
+    fails(&["dedup", "--files-from", "none"], 1, "none: cannot read");
+    fails(&["dedup"], 2, "INPUT");
+    // By such a list, documents are deleted from a store.
+    folder.run(&["build", "-q", "store", "d"]).ok();
+    folder.write("ids", "d/a.txt\0d/b\nc.txt\0");
+    folder.run(&["delete", "store", "--null", "--ids", "ids"]).ok();
+    assert!(!folder.run(&["dump", "store"]).ok().contains("a.txt"));
+}
+
 #[test]
 #[cfg(unix)]
 fn one_file_of_fingerprints_is_read_once() {

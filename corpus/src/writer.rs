@@ -66,6 +66,8 @@ impl Default for Annotation<'_> {
 pub struct DocumentWriter<W: Write + Send> {
     output: Output<W>,
     path: PathBuf,
+    /// Whether paths of text files end in a zero byte.
+    null: bool,
     /// What the first record has decided.
     first: Option<First>,
 }
@@ -94,13 +96,19 @@ struct First {
 impl<W: Write + Send> DocumentWriter<W> {
     /// A writer of no document yet.
     pub fn new(write: W) -> Self {
-        DocumentWriter { output: Output::Bytes(write), path: PathBuf::from("-"), first: None }
+        DocumentWriter { output: Output::Bytes(write), path: PathBuf::from("-"), null: false, first: None }
     }
 
     /// Says what errors call the output; else it is `-`, standard output.
     #[must_use]
     pub fn with_path(self, path: &Path) -> Self {
         DocumentWriter { path: path.to_path_buf(), ..self }
+    }
+
+    /// Says whether a zero byte comes after the path of a text file, instead of a newline, which may be part of it.
+    #[must_use]
+    pub fn with_null(self, null: bool) -> Self {
+        DocumentWriter { null, ..self }
     }
 
     /// Writes a document; all with an annotation or all without.
@@ -147,7 +155,11 @@ impl<W: Write + Send> DocumentWriter<W> {
             }
         };
         let lines = lines.map_err(refused)?;
-        let end: &[u8] = if record.format() == DocumentFormat::Warc { b"" } else { b"\n" };
+        let end: &[u8] = match record.format() {
+            DocumentFormat::Warc => b"",
+            DocumentFormat::Text if self.null => b"\0",
+            _ => b"\n",
+        };
         self.output.write(&[&lines, end], &self.path)
     }
 

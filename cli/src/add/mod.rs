@@ -81,7 +81,7 @@ pub(crate) struct AddArgs {
     /// The store: a folder; made if there is none
     store: PathBuf,
     /// Documents or fingerprints; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Add only what is within no stored fingerprint's distance or, in a store of similar documents, similar to none, and
     /// print what is

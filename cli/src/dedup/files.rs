@@ -44,15 +44,15 @@ pub(super) struct FileArgs {
 
 impl FileArgs {
     /// The files; where there is more to do than to write them, standard output may be closed before all is written.
-    pub(super) fn files(&self, json: bool, is_cut_off: &Arc<AtomicBool>, add: bool) -> Files {
-        let mut files = self.named(json);
+    pub(super) fn files(&self, json: bool, null: bool, is_cut_off: &Arc<AtomicBool>, add: bool) -> Files {
+        let mut files = self.named(json, null);
         if add || files.all().count() > 1 {
             files.stdout = Some(Box::new(StdoutThatMayClose::new(is_cut_off)));
         }
         files
     }
 
-    fn named(&self, json: bool) -> Files {
+    fn named(&self, json: bool, null: bool) -> Files {
         Files {
             output: self.output.clone(),
             annotated: self.annotated.clone(),
@@ -63,6 +63,7 @@ impl FileArgs {
             remove_list: self.remove_list.clone(),
             reasons: self.reasons,
             force: self.force,
+            null,
             json,
             stdout: None,
             unfinished: UNFINISHED.clone(),

@@ -63,7 +63,7 @@ struct AlreadyAdded {
 #[command(after_help = EXAMPLES, mut_args(brief))]
 pub(crate) struct DedupArgs {
     /// Documents or fingerprints: files, folders, archives, patterns like 'crawl/*.warc.gz'; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Texts are near that are at least so similar, above 0, up to 1: by the share of their shingles (three successive words;
     /// a character of a script without spaces is a word) that both have [default: 0.8]
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         return make_shard(&inputs, shard, &options, progress);
     }
     let is_cut_off = Arc::new(AtomicBool::new(false));
-    let files = args.files.files(args.json, &is_cut_off, args.add);
+    let files = args.files.files(args.json, args.documents.null, &is_cut_off, args.add);
     let (prints, uses_stdout) = (files.is_empty(), files.use_stdout());
     let mut found = match dedup::find(inputs.into(), &options, files, progress).map_err(Failure::usage)? {
         Answer::Found(found) => found,

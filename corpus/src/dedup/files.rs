@@ -39,6 +39,9 @@ pub struct Files {
     /// Whether that list also tells of each what it is a duplicate of, and how near it is to that: what stands for its cluster; of a
     /// document that does, and is not kept either, the nearest other one.
     pub reasons: bool,
+    /// Whether ids in lists, and the paths of text files that are left, end in a zero byte instead of a line feed, and stand as they
+    /// are: names of files may hold all other bytes.
+    pub null: bool,
     /// Whether documents that are written may take the place of an input: what is not written is lost then.
     pub force: bool,
     /// Whether rows are objects of JSON where the name of their file says no format.
@@ -91,11 +94,15 @@ impl Files {
         if self.reasons && self.remove_list.is_none() {
             return Err(Error::BadArgument("option `reasons` needs option `remove_list`".to_owned()));
         }
+        self.check_null()?;
         self.rows().try_for_each(rows::check)?;
         self.documents().filter(|path| !names_folder(path)).try_for_each(name::check)?;
         let others = self.rows().chain(self.annotated.as_deref());
         if let Some(path) = others.into_iter().find(|path| names_folder(path)) {
-            return Err(Error::BadArgument(format!("{}: names a folder, where a file is written", path.display())));
+            return Err(Error::BadArgument(format!(
+                "{}: names a folder, where a file is written",
+                path.display()
+            )));
         }
         let all: Vec<&Path> = self.all().collect();
         let places: Vec<PathBuf> = all.iter().map(|path| place_of(path)).collect();
@@ -104,6 +111,25 @@ impl Files {
                 Err(Error::BadArgument("only one output can be standard output (`-`)".to_owned()))
             }
             Some((_, path)) => Err(Error::BadArgument(format!("{}: named for two outputs", path.display()))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_null(&self) -> Result<()> {
+        if self.null && self.reasons {
+            return Err(Error::BadArgument(
+                "option `null` is for lists of ids, without option `reasons`".to_owned(),
+            ));
+        }
+        let mut lists = self.keep_list.iter().chain(&self.remove_list).filter(|_| self.null);
+        let has_format = |list: &&PathBuf| {
+            !matches!(name::format(list), NamedFormat::None | NamedFormat::Documents(DocumentFormat::Text))
+        };
+        match lists.find(has_format) {
+            Some(list) => Err(Error::BadArgument(format!(
+                "{}: option `null` is for lists that are no tables: give it a name without a format",
+                list.display()
+            ))),
             None => Ok(()),
         }
     }
@@ -233,7 +259,9 @@ impl Outputs {
             None => Ok(None),
         };
         let (folder, output) = match files.output.clone() {
-            Some(path) if names_folder(&path) => (Some(OutputFolder::create(&path, &files.unfinished)?), None),
+            Some(path) if names_folder(&path) => {
+                (Some(OutputFolder::create(&path, &files.unfinished)?), None)
+            }
             path => (None, path),
         };
         Ok(Outputs {
@@ -269,6 +297,13 @@ impl Outputs {
                 .transpose()
         };
         let mut complete = Vec::new();
+        for (output, keeps) in [(&mut self.keep_list, true), (&mut self.remove_list, false)] {
+            if let Some(output) = output.take_if(|_| self.files.null) {
+                let mut next = 0;
+                let is_listed = |document| clustered.of(document, &mut next).is_kept == keeps;
+                complete.push(found.write_ids(output, is_listed, watch)?);
+            }
+        }
         if let Some(mut rows) = rows_of(&self.files.keep_list, self.keep_list.take(), &found.list_columns())?
         {
             found.write_kept(&mut rows, &clustered, watch)?;
@@ -297,16 +332,23 @@ impl Outputs {
         }
         if let Some((path, output)) = self.files.output.as_deref().zip(self.output.take()) {
             complete.push(match documents {
-                Some(documents) => documents.write_kept(path, output, found.corpus, &clustered)?,
+                Some(documents) => {
+                    documents.write_kept(path, output, self.files.null, found.corpus, &clustered)?
+                }
                 None => clustered.write_kept_fingerprints(output, found.corpus, watch)?,
             });
         }
         if let Some((path, output)) = self.files.annotated.as_deref().zip(self.annotated.take()) {
             let field = self.files.cluster_field.as_deref().unwrap_or("cluster");
             complete.push(match documents {
-                Some(documents) => {
-                    documents.write_annotated(path, output, found.corpus, &clustered, field)?
-                }
+                Some(documents) => documents.write_annotated(
+                    path,
+                    output,
+                    self.files.null,
+                    found.corpus,
+                    &clustered,
+                    field,
+                )?,
                 None => clustered.write_annotated_fingerprints(output, found.corpus, watch)?,
             });
         }

@@ -1,5 +1,6 @@
 //! What the documents of a corpus are called, and where they stand.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -177,6 +178,17 @@ impl Names {
     /// Where a document stands: `FILE:LINE`.
     pub(super) fn place(&self, document: usize) -> String {
         place(self.file(document), self.lines.get(document))
+    }
+
+    /// What a document is called, as bytes: where that is the name of its file, these are those of the name, also if they are no
+    /// Unicode.
+    pub(super) fn id_bytes(&self, document: usize) -> Cow<'_, [u8]> {
+        let path = self.file(document);
+        match self.id(document) {
+            IdRef::Name(name) if path_text(path) == name => path.as_os_str().as_encoded_bytes().into(),
+            IdRef::Name(name) => name.as_bytes().into(),
+            IdRef::Number(number) => number.to_string().into_bytes().into(),
+        }
     }
 
     pub(super) fn id(&self, document: usize) -> IdRef<'_> {

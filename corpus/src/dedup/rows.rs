@@ -10,6 +10,7 @@ use super::clusters::{Cluster, Representative};
 use super::corpus::Corpus;
 use super::nearness::{How, Nearness};
 use super::written::Clustered;
+use crate::output::{Complete, Output};
 use crate::rows::{Cell, Column, Kind, Rows};
 use crate::watch::each;
 use crate::{DocumentId, IdRef, Watch};
@@ -152,6 +153,27 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             cells.extend(place.as_deref().map(Cell::Text));
             rows.push(&cells)
         })
+    }
+
+    /// Writes ids as they are, each with a zero byte behind it.
+    pub(super) fn write_ids(
+        &self,
+        mut output: Output,
+        mut is_listed: impl FnMut(usize) -> bool,
+        watch: &dyn Watch,
+    ) -> Result<Complete> {
+        let with_places = self.corpus.same_id() > 0;
+        self.corpus.scan(watch, "ids written", |document| {
+            if !is_listed(document.number) {
+                return Ok(());
+            }
+            output.push(&document.id_bytes())?;
+            if with_places {
+                output.push(format!("\t{}", document.place()).as_bytes())?;
+            }
+            output.push(b"\0")
+        })?;
+        output.complete()
     }
 
     /// Columns for how near two are.

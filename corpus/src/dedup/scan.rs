@@ -1,5 +1,6 @@
 //! What goes over all documents: in order, in memory or from disk.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 
 use simstore::{Fingerprint, Result};
@@ -124,6 +125,11 @@ impl<'a, F: Fingerprint> Document<'a, F> {
     /// What it is called.
     pub(super) fn id(&self) -> IdRef<'a> {
         self.stretch.id(self.at)
+    }
+
+    /// What it is called, as bytes: those of a file's name as they are.
+    pub(super) fn id_bytes(&self) -> Cow<'a, [u8]> {
+        self.stretch.names.id_bytes(self.at)
     }
 
     /// Where it stands: `FILE:LINE`.

@@ -103,11 +103,14 @@ impl Documents<'_> {
         &self,
         path: &Path,
         output: Output,
+        null: bool,
         corpus: &Corpus<F>,
         clustered: &Clustered,
     ) -> Result<Complete> {
         let mut next = 0;
-        self.write(path, output, corpus, |document| clustered.of(document, &mut next).is_kept.then_some(None))
+        self.write(path, output, null, corpus, |document| {
+            clustered.of(document, &mut next).is_kept.then_some(None)
+        })
     }
 
     /// Writes all documents with their clusters.
@@ -115,12 +118,13 @@ impl Documents<'_> {
         &self,
         path: &Path,
         output: Output,
+        null: bool,
         corpus: &Corpus<F>,
         clustered: &Clustered,
         field: &str,
     ) -> Result<Complete> {
         let mut next = 0;
-        self.write(path, output, corpus, |document| {
+        self.write(path, output, null, corpus, |document| {
             let InCluster { cluster, .. } = clustered.of(document, &mut next);
             Some(Some(Annotation { field, cluster: (cluster > 0).then_some(cluster.into()) }))
         })
@@ -158,10 +162,11 @@ impl Documents<'_> {
         &self,
         path: &Path,
         output: Output,
+        null: bool,
         corpus: &Corpus<F>,
         wanted: impl FnMut(usize) -> Option<Option<Annotation<'f>>>,
     ) -> Result<Complete> {
-        let mut writer = DocumentWriter::new(output).with_path(path);
+        let mut writer = DocumentWriter::new(output).with_path(path).with_null(null);
         let mut is_first = true;
         self.read_again(corpus, wanted, |record, annotation| {
             // What is in an archive is known only now.

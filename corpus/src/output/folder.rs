@@ -58,7 +58,9 @@ impl OutputFolder {
             return Err(Error::BadArgument(format!("{}: not the name of a folder", path.display())));
         };
         let is_free = match path.symlink_metadata() {
-            Ok(metadata) => metadata.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.next().is_none()),
+            Ok(metadata) => {
+                metadata.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
+            }
             Err(_) => true,
         };
         if !is_free {
@@ -85,15 +87,16 @@ impl OutputFolder {
                         Err(error) => Err(error),
                     };
                     removed
-                        .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+                        .or_else(
+                            |error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) },
+                        )
                         .map_err(Error::io(&hidden, "remove"))?;
                 }
                 Err(error) => return Err(failed(error)),
             }
         };
         unfinished.change(|all| all.insert(hidden.clone()));
-        let temporary =
-            TemporaryFolder { path: Some(hidden), _lock: lock, unfinished: unfinished.clone() };
+        let temporary = TemporaryFolder { path: Some(hidden), _lock: lock, unfinished: unfinished.clone() };
         Ok(OutputFolder { path: path.components().collect(), temporary, files: Vec::new() })
     }
 
@@ -126,7 +129,8 @@ impl OutputFolder {
         };
         let metadata = from.metadata().map_err(Error::io(file, "read"))?;
         // Who may read it may read the copy.
-        let copied = io::copy(&mut from, &mut into).and_then(|_| into.set_permissions(metadata.permissions()));
+        let copied =
+            io::copy(&mut from, &mut into).and_then(|_| into.set_permissions(metadata.permissions()));
         copied.map_err(Error::io(&to, "write"))?;
         self.files.push(to);
         Ok(())
@@ -139,7 +143,9 @@ impl OutputFolder {
     pub(crate) fn complete(self) -> Result<Complete> {
         threads::ensure_pool()?;
         let OutputFolder { path, temporary, files } = self;
-        let sync = |path: &PathBuf| File::open(path).and_then(|file| file.sync_all()).map_err(Error::io(path, "write"));
+        let sync = |path: &PathBuf| {
+            File::open(path).and_then(|file| file.sync_all()).map_err(Error::io(path, "write"))
+        };
         files.par_iter().try_for_each(sync)?;
         #[cfg(unix)]
         for entry in walkdir::WalkDir::new(temporary.path.as_deref().unwrap_or(&path)) {
