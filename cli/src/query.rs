@@ -135,7 +135,10 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
             batch.push(F::parse_hex(query)?);
             continue;
         }
-        if query != "-" && !Path::new(query).exists() {
+        let is_there = Path::new(query).try_exists();
+        if query != "-"
+            && !is_there.map_err(|error| Failure::Failed(format!("{query}: cannot find: {error}")))?
+        {
             return Err(Failure::Failed(format!(
                 "{query}: neither a fingerprint ({} hexadecimal digits) nor a file",
                 F::BYTES * 2

@@ -117,6 +117,8 @@ fn empty_and_short_texts() {
             "empty",
             "fingerprints",
             "ids",
+            "other_names",
+            "passed_over",
             "plan",
             "seconds",
             "short",

@@ -66,6 +66,8 @@ fn clusters_pairs_and_what_is_kept() {
             "fingerprints",
             "kept",
             "largest",
+            "other_names",
+            "passed_over",
             "replaced",
             "same_id",
             "seconds",

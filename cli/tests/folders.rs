@@ -53,7 +53,7 @@ fn copies_of_what_is_left() {
         ("texts", "one/"),
         ("texts/", "./two/"),
         ("./texts", "three/"),
-        ("texts/**/*.*", "four/"),
+        ("texts/**/*.[mtzh]*", "four/"),
         (folder.path("texts").to_str().unwrap(), folder.path("five/").to_str().unwrap()),
     ] {
         folder.run(&["dedup", "-q", input, "--output", output]).ok();

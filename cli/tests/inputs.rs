@@ -4,9 +4,9 @@ use std::io::Write;
 
 use crate::{Folder, Run};
 
-const GOOD: &str = "{\"id\": 1, \"text\": \"one\"}\n{\"id\": 2, \"text\": \"two\"}\n";
+pub(crate) const GOOD: &str = "{\"id\": 1, \"text\": \"one\"}\n{\"id\": 2, \"text\": \"two\"}\n";
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
@@ -25,7 +25,7 @@ fn bzip2(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The ids of the fingerprints that were printed.
-fn ids(run: Run) -> Vec<String> {
+pub(crate) fn ids(run: Run) -> Vec<String> {
     run.ok().lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect()
 }
 
@@ -128,178 +128,6 @@ fn bad_files() {
     stops_or_is_skipped(&folder, "locked", &[], "locked: cannot open: ");
 }
 
-/// A folder of texts with other names of them, and things that are no files.
-#[cfg(unix)]
-fn linked(folder: &Folder) {
-    use std::os::unix::fs::symlink;
-
-    std::fs::create_dir_all(folder.path("d/sub")).unwrap();
-    folder.write("d/m-real.md", "a text that stands here once and is read once");
-    folder.write("d/sub/other.md", "something else, of other words altogether");
-    symlink("m-real.md", folder.path("d/a-link.md")).unwrap();
-    symlink(folder.path("d/m-real.md"), folder.path("d/z-link.md")).unwrap();
-    symlink("sub", folder.path("d/b-linked")).unwrap();
-    symlink("../../d", folder.path("d/sub/back")).unwrap();
-    std::fs::hard_link(folder.path("d/m-real.md"), folder.path("d/n-hard.md")).unwrap();
-    symlink("nowhere", folder.path("d/gone.md")).unwrap();
-    symlink("itself.md", folder.path("d/itself.md")).unwrap();
-    std::process::Command::new("mkfifo").arg(folder.path("d/pipe.md")).status().unwrap();
-}
-
-/// What is found has no part of a link, whatever is kept.
-#[test]
-#[cfg(unix)]
-fn one_file_is_one_document_whatever_names_it_has() {
-    let folder = Folder::new();
-    linked(&folder);
-    let notes = "5 names passed over, of files and folders that are read under another";
-    for keep in ["first", "none", "longest"] {
-        let args = ["dedup", "d", "--keep", keep, "--keep-list", "kept", "--remove-list", "gone"];
-        let run = folder.run(&args);
-        for said in [notes, "2 links to nothing passed over", "1 pipe or device passed over"] {
-            assert!(run.stderr.contains(said), "{}", run.stderr);
-        }
-        assert!(
-            run.stderr.contains(
-                "\n5 names of what is read under another, passed over\n3 files or links passed over"
-            )
-        );
-        run.ok();
-        assert_eq!(folder.read("kept"), "d/m-real.md\nd/sub/other.md\n", "{keep}");
-        assert_eq!(folder.read("gone"), "", "{keep}");
-    }
-    let counts = |args: &[&str]| {
-        let summary = folder.run(args).json().pop().unwrap();
-        ["documents", "other_names", "passed_over"].map(|field| summary[field].as_u64().unwrap())
-    };
-    assert_eq!(counts(&["dedup", "--json", "d"]), [2, 5, 3]);
-    assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
-    assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
-    // Named by a shell, in whatever order; by a pattern; and a folder beside a file in it.
-    let named = ["d/a-link.md", "d/gone.md", "d/m-real.md", "d/n-hard.md", "d/sub"];
-    assert_eq!(counts(&[&["dedup", "--json", "--skip-bad"][..], &named].concat())[..2], [2, 3]);
-    assert_eq!(counts(&["dedup", "--json", "d/*.md"]), [1, 3, 3]);
-    assert_eq!(counts(&["dedup", "--json", "d/sub", "d", "d/n-hard.md"]), [2, 6, 3]);
-    assert_eq!(ids(folder.run(&["fingerprint", "d/a-link.md", "d/m-real.md"])), ["d/m-real.md"]);
-    assert_eq!(ids(folder.run(&["fingerprint", "d/a-link.md"])), ["d/a-link.md"]);
-    assert_eq!(counts(&["build", "--json", "built", "d"]), [2, 5, 3]);
-    assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
-    assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
-}
-
-/// Commands end and say what they find, also where it is put on disk or kept in parts, and is added.
-#[test]
-#[cfg(target_os = "linux")]
-fn names_that_are_no_unicode_are_told_apart() {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-
-    let folder = Folder::new();
-    std::fs::create_dir(folder.path("d")).unwrap();
-    for file in [&b"d/\xe8.txt"[..], b"d/\xe9.txt", b"d/a.txt"] {
-        std::fs::write(folder.0.path().join(OsStr::from_bytes(file)), "one text in three files").unwrap();
-    }
-    let common =
-        ["dedup", "-q", "--clusters", "clusters.csv", "--remove-list", "gone", "--keep-list", "kept"];
-    for more in [
-        &["d"][..],
-        &["d/*"],
-        &["d/**/*.txt"],
-        &["d", "--memory", "1K"],
-        &["d", "--resume", "p"],
-        &["d", "--resume", "p"],
-    ] {
-        folder.run(&[&common[..], more].concat()).ok();
-        assert_eq!(folder.read("kept"), "d/a.txt\n", "{more:?}");
-        assert_eq!(folder.read("gone"), "d/\\\\xE8.txt\nd/\\\\xE9.txt\n", "{more:?}");
-        let clusters = folder.read("clusters.csv");
-        assert_eq!(clusters.lines().nth(1), Some("d/a.txt,1,d/a.txt,1"), "{more:?}");
-        assert_eq!(clusters.lines().nth(2), Some("d/\\xE8.txt,1,d/a.txt,1"), "{more:?}");
-    }
-    let mut output = std::ffi::OsString::from("new");
-    output.push(OsStr::from_bytes(b"\xe9.jsonl"));
-    folder.write("a.jsonl", GOOD);
-    for _ in 0..2 {
-        let mut command =
-            folder.command(&["dedup", "--distance", "3", "a.jsonl", "--against", "s", "--add", "-o"]);
-        Run::new(command.arg(&output).output().unwrap()).ok();
-        assert_eq!(std::fs::read_to_string(folder.0.path().join(&output)).unwrap(), GOOD);
-    }
-    folder.run(&["add", "texts", "d"]).ok();
-    assert_eq!(folder.run(&["query", "texts", "--text", "one text in three files"]).ok().lines().count(), 3);
-}
-
-/// Lists hold any name that a file can have, when they are read and when they are written.
-#[test]
-#[cfg(target_os = "linux")]
-fn lists_of_names_that_end_in_zeros() {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-
-    let folder = Folder::new();
-    std::fs::create_dir(folder.path("d")).unwrap();
-    let names = [&b"d/a.txt"[..], b"d/b\nc.txt", b"d/\\x41.txt", b"d/\xe9.txt"];
-    for name in names {
-        std::fs::write(folder.0.path().join(OsStr::from_bytes(name)), "one text in four files").unwrap();
-    }
-    folder.write("d/other.txt", "something else altogether, of other words");
-    let list =
-        |names: &[&[u8]]| names.iter().flat_map(|name| [name, &b"\0"[..]].concat()).collect::<Vec<u8>>();
-    folder.write("list", list(&names));
-    let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
-    let (of_folder, of_list) = ([names[0], names[1], names[3]], &names[1..]);
-    for (input, kept, gone) in [
-        (&["d"][..], &[names[2], b"d/other.txt"][..], &of_folder[..]),
-        (&["d", "--memory", "1K"], &[names[2], b"d/other.txt"], &of_folder),
-        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &of_folder),
-        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &of_folder),
-        (&["--files-from", "list"], &names[..1], of_list),
-        (&["--files-from", "list", "d/other.txt"], &[b"d/other.txt", names[0]], of_list),
-    ] {
-        let args = ["dedup", "-q", "--null", "--keep-list", "kept", "--remove-list", "gone", "-o", "left"];
-        folder.run(&[&args, input].concat()).ok();
-        assert_eq!((bytes("kept"), bytes("left")), (list(kept), list(kept)), "{input:?}");
-        assert_eq!(bytes("gone"), list(gone), "{input:?}");
-    }
-    // From a pipe, and to one.
-    let run = folder.run_with_input(&["fingerprint", "--null", "--files-from", "-"], list(&names[..2]));
-    assert_eq!(run.ok().lines().count(), 2);
-    let lines = folder.run_with_input(&["fingerprint", "--files-from", "-"], "d/a.txt\r\n\nd/other.txt\n");
-    assert_eq!(ids(lines), ["d/a.txt", "d/other.txt"]);
-    let fails = |args: &[&str], code: i32, message: &str| folder.run(args).fails(code, message);
-    fails(
-        &["dedup", "d", "--null", "--keep-list", "x.csv"],
-        2,
-        "x.csv: --null is for lists that are no tables",
-    );
-    fails(&["dedup", "d", "--null", "--remove-list", "x", "--reasons"], 2, "without --reasons");
-    fails(&["dedup", "-", "--files-from", "-"], 2, "standard input (`-`) can be read only once");
-    fails(&["dedup", "--files-from", "none"], 1, "none: cannot read");
-    fails(&["dedup"], 2, "INPUT");
-    // By such a list, documents are deleted from a store.
-    folder.run(&["build", "-q", "store", "d"]).ok();
-    folder.write("ids", "d/a.txt\0d/b\nc.txt\0");
-    folder.run(&["delete", "store", "--null", "--ids", "ids"]).ok();
-    assert!(!folder.run(&["dump", "store"]).ok().contains("a.txt"));
-}
-
-#[test]
-#[cfg(unix)]
-fn one_file_of_fingerprints_is_read_once() {
-    let folder = Folder::new();
-    folder.write("a.hex", "0000000000000001\n00000000ffffffff\n");
-    std::os::unix::fs::symlink("a.hex", folder.path("0.hex")).unwrap();
-    for args in [&["0.hex", "a.hex", "a.hex"][..], &["*.hex", "a.hex"]] {
-        let run = folder.run(&[&["dedup", "--json", "-q"], args].concat()).json();
-        let [summary] = &run[..] else { panic!("clusters: {run:?}") };
-        assert_eq!((&summary["documents"], &summary["other_names"]), (&2.into(), &2.into()));
-        let built = folder.run(&[&["build", "--json", "--force", "store"], args].concat()).json();
-        assert_eq!((&built[0]["ids"], &built[0]["other_names"]), (&2.into(), &2.into()));
-        let added = folder.run(&[&["add", "--json", "--again", "live"], args].concat()).json();
-        assert_eq!((&added[0]["documents"], &added[0]["other_names"]), (&2.into(), &2.into()));
-    }
-}
-
 #[test]
 #[cfg(feature = "parquet")]
 fn parquet_files() {
@@ -381,7 +209,7 @@ fn encodings() {
     assert_ne!(replaced.ok(), expected);
 }
 
-fn zip_of(name: &str, text: &str) -> Vec<u8> {
+pub(crate) fn zip_of(name: &str, text: &str) -> Vec<u8> {
     let packed = text.as_bytes();
     let mut common = [20_u16, 1 << 11, 0, 0, 0x21].map(u16::to_le_bytes).concat();
     common.extend(crc32fast::hash(packed).to_le_bytes());

@@ -19,6 +19,7 @@ mod killed;
 mod live;
 #[cfg(target_os = "linux")]
 mod memory;
+mod names;
 mod outputs;
 mod pipes;
 mod profile;

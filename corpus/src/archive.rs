@@ -132,11 +132,12 @@ impl Archive {
                     };
                     match reader {
                         Ok(reader) => (name, reader),
-                        Err(reason) if is_shown(&name) => {
+                        Err(Unread::NoFile(error)) => return Err(cannot_open(&self.path)(error)),
+                        Err(Unread::Damaged(reason)) if is_shown(&name) => {
                             let path = self.path.join(name);
                             return Err(Error::BadInput { path, line: 0, reason });
                         }
-                        Err(_) => continue,
+                        Err(Unread::Damaged(_)) => continue,
                     }
                 }
                 Form::Ended => return Ok(None),
@@ -348,7 +349,14 @@ fn document_of(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str> {
     is_document.then_some("an OpenDocument file or a book (.odt, .ods, .epub), which is not read: save its text as .txt or .csv")
 }
 
-type ZipFound = (PathBuf, Result<Option<Box<dyn Read + Send>>, String>);
+type ZipFound = (PathBuf, Result<Option<Box<dyn Read + Send>>, Unread>);
+
+/// Why a member has no reader.
+enum Unread {
+    /// The archive cannot be opened once more.
+    NoFile(io::Error),
+    Damaged(String),
+}
 
 /// A member of a zip file, and its reader or why there is none; a link has none, and a folder is `None`.
 fn zip_member(
@@ -358,7 +366,8 @@ fn zip_member(
     memory: Option<u64>,
     progress: &Arc<ReadProgress>,
 ) -> Option<ZipFound> {
-    let damaged = |error: &dyn std::fmt::Display| format!("cannot be found in the archive: {error}");
+    let damaged =
+        |error: &dyn std::fmt::Display| Unread::Damaged(format!("cannot be found in the archive: {error}"));
     let member = match archive.by_index_raw(at) {
         Ok(member) => member,
         Err(error) => return Some((PathBuf::from(format!("member {}", at + 1)), Err(damaged(&error)))),
@@ -372,10 +381,12 @@ fn zip_member(
     }
     let reader = || {
         if member.encrypted() {
-            return Err("is encrypted, and cannot be read: unpack the archive first".to_owned());
+            return Err(Unread::Damaged(
+                "is encrypted, and cannot be read: unpack the archive first".to_owned(),
+            ));
         }
         let start = member.data_start().ok_or_else(|| damaged(&"no place"))?;
-        let mut file = File::open(path).map_err(|error| damaged(&error))?;
+        let mut file = File::open(path).map_err(Unread::NoFile)?;
         file.seek(SeekFrom::Start(start)).map_err(|error| damaged(&error))?;
         let raw = BufReader::new(Counted::new(file, progress).take(member.compressed_size()));
         let reader: Box<dyn Read + Send> = match member.compression() {
@@ -387,7 +398,9 @@ fn zip_member(
                 Compression::Zstd.reader(raw, memory).map_err(|error| damaged(&error))?
             }
             other => {
-                return Err(format!("is compressed by {other}, which is not read: unpack the archive first"));
+                return Err(Unread::Damaged(format!(
+                    "is compressed by {other}, which is not read: unpack the archive first"
+                )));
             }
         };
         let hash = crc32fast::Hasher::new();

@@ -26,7 +26,8 @@ pub fn build<F: Fingerprint>(
         InputKind::Fingerprints => options.profile.clone(),
     };
     let inputs = &inputs.within(options.memory);
-    let (keeps_ids, replaces) = (options.ids, path.exists());
+    let keeps_ids = options.ids;
+    let replaces = path.try_exists().map_err(Error::io(path, "look for"))?;
     let mut builder = Builder::<F>::create(path, BuildOptions { profile: profile_of_store, ..options })?;
     let mut naming = if names { Naming::Names } else { Naming::default() };
     let counts = inputs.visit(profile, watch, |item| {

@@ -70,7 +70,7 @@ impl Iterator for InputFiles {
         let file = self.files.next()?;
         Some(file.and_then(|Found { path, format, compression }| {
             let once = self.files.pipes.is_read_once(&path)?;
-            let bytes = if once { None } else { path.metadata().ok().map(|metadata| metadata.len()) };
+            let bytes = if once { None } else { Some(path.metadata().map_err(cannot_open(&path))?.len()) };
             Ok(InputFile { path, format, compression, bytes })
         }))
     }
@@ -190,9 +190,12 @@ impl Files {
         if kind.is_dir() {
             match (self.named.is_read_here(path, through_link), is_link) {
                 (true, true) => self.walk(path, through_link),
-                (true, false) => {}
-                (false, true) => {}
-                (false, false) => self.walks.iter_mut().for_each(|(walk, _)| walk.skip_current_dir()),
+                (false, false) => {
+                    if let Some((walk, _)) = self.walks.last_mut() {
+                        walk.skip_current_dir();
+                    }
+                }
+                (true, false) | (false, true) => {}
             }
             return Ok(None);
         }

@@ -41,9 +41,8 @@ pub(crate) fn cannot_open(path: &Path) -> impl FnOnce(io::Error) -> Error {
 
 /// Whether an error says nothing about a file, but that this process, or the system, has no room for another.
 pub(crate) fn is_of_process(error: &io::Error) -> bool {
-    // EMFILE and ENFILE, which std has no kinds for.
-    let has_files = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
-    has_files || error.kind() == io::ErrorKind::OutOfMemory
+    // ENOMEM, ENFILE and EMFILE; std has no kinds for the last two.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(12 | 23 | 24))
 }
 
 /// Whether a path is a folder.
@@ -425,7 +424,9 @@ impl Input {
         let bytes = self.from + self.progress.bytes() - self.opened_at;
         match (self.compression, error.kind()) {
             (_, io::ErrorKind::OutOfMemory) => error.to_string(),
+            // What the system says is no fault of the data.
             (Compression::None, _) => format!("cannot read after byte {bytes}: {error}"),
+            _ if error.raw_os_error().is_some() => format!("cannot read after byte {bytes}: {error}"),
             (compression, io::ErrorKind::UnexpectedEof) => {
                 format!(
                     "the {compression} data is cut off: the file ends at byte {bytes} in the middle of it"

@@ -212,8 +212,11 @@ impl Inputs {
     }
 
     /// Whether a path of these inputs, or of a file below them, is that of a file, which can be read again by another call.
-    pub(crate) fn is_file(&self, path: &Path) -> bool {
-        self.given.is_none() && self.pipes.is_read_once(path).is_ok_and(|is_read_once| !is_read_once)
+    ///
+    /// # Errors
+    /// Those of looking at it.
+    pub(crate) fn is_file(&self, path: &Path) -> Result<bool> {
+        Ok(self.given.is_none() && !self.pipes.is_read_once(path)?)
     }
 
     /// What all inputs hold: documents if their format is given; else it is told by their extensions, or where these do not

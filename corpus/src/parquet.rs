@@ -105,7 +105,8 @@ impl Rows {
         let bytes = file.metadata().map_err(cannot_open(path))?.len();
         // The types of Parquet itself; those that Arrow keeps beside them would only be more ways to say the same.
         let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let footer = ArrowReaderMetadata::load(&file, plain.clone()).map_err(|error| damaged(&error))?;
+        let failed = |error: ParquetError| no_more_files(&file, path).unwrap_or_else(|| damaged(&error));
+        let footer = ArrowReaderMetadata::load(&file, plain.clone()).map_err(failed)?;
         let views = Arc::new(Schema::new(with_views(footer.schema().fields())));
         let footer = ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), plain.with_schema(views))
             .map_err(|error| damaged(&error))?;
@@ -179,6 +180,9 @@ impl Rows {
                     self.next = 0;
                 }
                 Err(error) => {
+                    if let Some(error) = no_more_files(&self.file, &self.path) {
+                        return Err(error);
+                    }
                     let (first, last) = (self.row + 1, self.group_end);
                     let (from, to) = (self.before + first, self.before + last);
                     let reason = format!("rows {from} to {to} cannot be read: {error}");
@@ -223,6 +227,11 @@ impl Rows {
         let bytes_to = |row: u64| u128::from(row) * u128::from(self.bytes) / u128::from(self.rows.max(1));
         self.progress.add_bytes((bytes_to(to) - bytes_to(self.row)) as u64);
     }
+}
+
+/// The error of a process that may open no more files, which Parquet does to read: what it cannot read is not damaged then.
+fn no_more_files(file: &File, path: &Path) -> Option<Error> {
+    file.try_clone().err().map(cannot_open(path))
 }
 
 /// The same columns, of which strings and bytes are views: a value that a dictionary has once, and very many rows refer to, is in memory

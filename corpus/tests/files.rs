@@ -1,5 +1,6 @@
 //! Which files are read, and as what.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
@@ -61,58 +62,73 @@ fn links_are_followed() {
     assert_eq!(ids(&[top], &DocumentOptions::default()), ["1", "b", &text]);
 }
 
-/// Whatever links there are between files and folders, each file is read once, by a name without a link if it has one, and all
-/// names are read or counted.
+/// What can be reached below a folder by inode, through links or without them; folders are walked once.
+#[cfg(unix)]
+fn reached(folder: &Path, with_links: bool, walked: &mut BTreeSet<u64>, files: &mut BTreeSet<u64>) {
+    use std::os::unix::fs::MetadataExt;
+
+    if !walked.insert(folder.metadata().unwrap().ino()) {
+        return;
+    }
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = path.metadata().unwrap();
+        if path.is_symlink() && !with_links {
+        } else if metadata.is_dir() {
+            reached(&path, with_links, walked, files);
+        } else {
+            files.insert(metadata.ino());
+        }
+    }
+}
+
+/// Whatever links there are between files and folders, all that can be reached is read once, by a name without a link if it has
+/// one.
 #[test]
 #[cfg(unix)]
 fn links_at_random() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
     let mut random = Random(25);
     for _ in 0..200 {
         let folder = Folder::new();
-        let (mut folders, mut files, mut names) = (vec![PathBuf::from("top")], Vec::new(), 0);
-        folder.file("top/0.txt", "0");
-        files.push(PathBuf::from("top/0.txt"));
+        let here = |path: &Path| folder.0.path().join(path);
+        // `side` is read only where a link leads to it.
+        let mut folders = ["top", "side"].map(PathBuf::from).to_vec();
+        let mut files = vec![PathBuf::from("top/0.txt"), PathBuf::from("side/0.txt")];
+        files.iter().for_each(|file| drop(folder.file(file.to_str().unwrap(), "0")));
         let mut pick = |count: usize| (random.next() % count as u64) as usize;
-        for number in 1..12 {
+        for number in 1..14 {
             let (kind, into) = (pick(5), folders[pick(folders.len())].clone());
             // Links come before and after what they lead to.
-            let name = format!("{}{number}", ["a", "m", "z"][pick(3)]);
-            let here = |path: &Path| folder.0.path().join(path);
+            let name = into.join(format!("{}{number}", ["a", "m", "z"][pick(3)]));
+            let text = name.with_extension("txt");
+            let to_file = here(&files[pick(files.len())]);
             match kind {
                 0 => {
-                    let path = into.join(&name);
-                    std::fs::create_dir(here(&path)).unwrap();
-                    folders.push(path);
+                    std::fs::create_dir(here(&name)).unwrap();
+                    folders.push(name);
                 }
                 1 => {
-                    let path = into.join(format!("{name}.txt"));
-                    folder.file(path.to_str().unwrap(), &name);
-                    files.push(path);
+                    std::fs::write(here(&text), "text").unwrap();
+                    files.push(text);
                 }
-                2 => {
-                    let to = here(&files[pick(files.len())]);
-                    std::os::unix::fs::symlink(to, here(&into.join(format!("{name}.txt")))).unwrap();
-                    names += 1;
-                }
-                3 => {
-                    let to = here(&files[pick(files.len())]);
-                    std::fs::hard_link(to, here(&into.join(format!("{name}.txt")))).unwrap();
-                    names += 1;
-                }
-                _ => {
-                    let to = here(&folders[pick(folders.len())]);
-                    std::os::unix::fs::symlink(to, here(&into.join(&name))).unwrap();
-                    names += 1;
-                }
+                2 => symlink(to_file, here(&text)).unwrap(),
+                3 => std::fs::hard_link(to_file, here(&text)).unwrap(),
+                _ => symlink(here(&folders[pick(folders.len())]), here(&name)).unwrap(),
             }
         }
-        let top = [folder.0.path().join("top")];
-        let mut listed = input_files(&top, &DocumentOptions::default());
-        let paths: Vec<PathBuf> = listed.by_ref().map(|file| file.unwrap().path).collect();
-        assert_eq!((paths.len(), listed.progress().other_names()), (files.len(), names));
+        let top = here(Path::new("top"));
+        let (mut all, mut without_links) = (BTreeSet::new(), BTreeSet::new());
+        reached(&top, true, &mut BTreeSet::new(), &mut all);
+        reached(&top, false, &mut BTreeSet::new(), &mut without_links);
+        let listed = input_files(std::slice::from_ref(&top), &DocumentOptions::default());
+        let paths: Vec<PathBuf> = listed.map(|file| file.unwrap().path).collect();
+        let inodes: BTreeSet<u64> = paths.iter().map(|path| path.metadata().unwrap().ino()).collect();
+        assert_eq!((paths.len(), &inodes), (all.len(), &all));
         for path in &paths {
-            assert_eq!(*path, top[0].canonicalize().unwrap().join(path.strip_prefix(&top[0]).unwrap()));
-            assert!(path.symlink_metadata().unwrap().is_file() && path.canonicalize().unwrap() == *path);
+            let has_such_a_name = without_links.contains(&path.metadata().unwrap().ino());
+            assert!(!has_such_a_name || path.canonicalize().unwrap() == *path, "{path:?}");
         }
     }
 }

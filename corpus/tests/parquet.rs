@@ -282,7 +282,8 @@ fn rows_are_written_with_all_columns() {
     let all = kept(std::slice::from_ref(&path), false, |_| true).unwrap();
     let ids = all.column(0).as_primitive::<UInt64Type>();
     assert!((0..30_000).all(|at| ids.value(at as usize) == at));
-    let annotated = kept(&[path.clone(), path.clone()], true, |_| true).unwrap();
+    let copy = folder.file("b.parquet", large());
+    let annotated = kept(&[path.clone(), copy], true, |_| true).unwrap();
     assert_eq!((annotated.num_columns(), annotated.num_rows()), (3, 60_000));
     let clusters = annotated.column_by_name("cluster").unwrap().as_primitive::<UInt64Type>();
     assert!((0..60_000).all(|at| clusters.is_null(at) == (at % 2 == 1)));

@@ -130,15 +130,15 @@ impl Source {
 }
 
 /// The key under which it is kept how far a file has been read.
-fn key_of(path: &Path, inputs: &Inputs) -> Option<String> {
-    if !inputs.is_file(path) {
-        return None;
+fn key_of(path: &Path, inputs: &Inputs) -> Result<Option<String>> {
+    if !inputs.is_file(path)? {
+        return Ok(None);
     }
-    let path = path.canonicalize().ok()?;
-    Some(match path.to_str() {
+    let path = path.canonicalize().map_err(Error::io(path, "find"))?;
+    Ok(Some(match path.to_str() {
         Some(path) if path.len() <= LONGEST_PATH => format!("add {path}"),
         _ => format!("add #{:032x}", xxh3_128(path.as_os_str().as_encoded_bytes())),
-    })
+    }))
 }
 
 impl Sources {
@@ -181,8 +181,12 @@ impl Sources {
         let compared: Vec<(Source, Option<u64>)> = paths
             .into_par_iter()
             .map(|path| {
-                let source =
-                    Source { key: key_of(&path, inputs), path, start: Point::default(), has_changed: false };
+                // What cannot be looked at is told when it is read.
+                let key = match key_of(&path, inputs) {
+                    Err(Error::BadInput { .. }) => None,
+                    key => key?,
+                };
+                let source = Source { key, path, start: Point::default(), has_changed: false };
                 Ok(match trail_of(&source.key)? {
                     Some(trail) => source.compare::<F>(&trail, inputs, &step)?,
                     None => (source, None),

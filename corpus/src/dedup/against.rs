@@ -5,6 +5,7 @@
 //! run and its files; then the files get their names. A run that finds such a mark gives the files their names that have
 //! none yet, and a run that is the same does nothing again.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,19 @@ impl<F: Fingerprint> Stored<F> {
     }
 }
 
+/// Whether there is a store; a folder that cannot be listed is not taken for none.
+fn has_store(path: &Path) -> Result<bool> {
+    if is_store(path) {
+        return Ok(true);
+    }
+    match path.read_dir() {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(Error::io(path, "list")(error))
+        }
+        _ => Ok(false),
+    }
+}
+
 /// A store that documents are compared with.
 pub(super) struct Against<F: Fingerprint> {
     path: PathBuf,
@@ -71,7 +85,7 @@ pub(super) struct Against<F: Fingerprint> {
 impl<F: Fingerprint> Against<F> {
     /// What comes into it is sorted in a share of the memory.
     pub(super) fn open(path: &Path, add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
-        let exists = is_store(path);
+        let exists = has_store(path)?;
         let store = if add && exists { Some(Store::<F>::open(path, options(budget))?) } else { None };
         if let Some(torn_end) = store.as_ref().and_then(Store::torn_end) {
             watch.notice(&Notice::Warning(&torn_end.to_string()));

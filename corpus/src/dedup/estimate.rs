@@ -10,6 +10,7 @@ use simstore_text::{Profile, SketchSearch};
 use super::options::{Options, Question};
 use super::parts;
 use super::similar::choice::{self, Choice};
+use crate::input::cannot_open;
 use crate::spill::Budget;
 use crate::visit::tell_notes;
 use crate::watch::Step;
@@ -224,12 +225,22 @@ fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn 
     tell_notes(&listed, watch);
     for path in paths {
         step.add(0)?;
-        let Ok(metadata) =
-            path.metadata().map_err(drop).and_then(|it| if it.is_file() { Ok(it) } else { Err(()) })
-        else {
+        let metadata = match path.metadata().map_err(cannot_open(&path)) {
+            Ok(metadata) => metadata,
+            Err(error @ Error::BadInput { .. }) => {
+                watch.notice(&Notice::Malformed(&error));
+                continue;
+            }
+            Err(_) if path.as_os_str() == "-" => {
+                pipes += 1;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if !metadata.is_file() {
             pipes += 1;
             continue;
-        };
+        }
         let is_raw = path.extension().is_some_and(|extension| extension == "u64" || extension == "u128");
         let mut seen = Sample::default();
         for record in inputs.of_files(vec![path]).fingerprints::<F>().take(SAMPLED_DOCUMENTS as usize) {

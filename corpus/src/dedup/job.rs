@@ -1,6 +1,6 @@
 //! One run, from what is read to what is written and added, for fingerprints of one width.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
@@ -375,8 +375,12 @@ fn run_of<F: Fingerprint>(
 
 /// Fails unless the outputs that are asked for are there, from a run that was the same.
 fn check_outputs_of(last: &Run, files: &Files) -> Result<()> {
-    let is_there = |path: &&Path| last.has_written(path) && path.exists();
-    match files.all().find(|path| !is_there(path)) {
+    let mut missing = None;
+    for path in files.all() {
+        let is_there = last.has_written(path) && path.try_exists().map_err(Error::io(path, "look for"))?;
+        missing = missing.or((!is_there).then_some(path));
+    }
+    match missing {
         Some(path) => Err(Error::Refused(format!(
             "the same run has added these documents to the store before, and cannot tell again which were new: {} is not to \
              be had; option `again` compares with the store as it is now",

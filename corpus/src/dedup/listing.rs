@@ -30,13 +30,13 @@ struct State {
 }
 
 impl State {
-    fn of(path: &Path) -> Option<State> {
-        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    fn of(path: &Path) -> Result<State> {
+        let metadata = path.metadata().map_err(Error::io(path, "look at"))?;
         #[cfg(unix)]
         let number = std::os::unix::fs::MetadataExt::ino(&metadata);
         #[cfg(not(unix))]
         let number = 0;
-        Some(State { bytes: metadata.len(), modified: metadata.modified().ok(), number })
+        Ok(State { bytes: metadata.len(), modified: metadata.modified().ok(), number })
     }
 }
 
@@ -46,7 +46,7 @@ impl Listing {
         for file in inputs.files() {
             match file {
                 Ok(file) => files.push(Listed {
-                    state: file.bytes.and_then(|_| State::of(&file.path)),
+                    state: file.bytes.map(|_| State::of(&file.path)).transpose()?,
                     path: file.path,
                     format: file.format,
                 }),

@@ -145,7 +145,7 @@ impl Documents<'_> {
             |record, ()| {
                 let path = record.path();
                 // What is in an archive is known only now.
-                if record.format() != DocumentFormat::Text || !self.inputs.is_file(path) {
+                if record.format() != DocumentFormat::Text || !path.is_file() {
                     return Err(Error::Refused(format!(
                         "{}: a folder is written of text files alone, which this is not: name a file for what is left",
                         path.display()

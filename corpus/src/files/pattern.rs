@@ -101,7 +101,11 @@ impl Matches<'_> {
         match part {
             Part::Name(name) => {
                 let path = folder.join(name);
-                if path.symlink_metadata().is_ok() { self.search(path, at + 1) } else { Ok(()) }
+                match path.symlink_metadata() {
+                    Ok(_) => self.search(path, at + 1),
+                    Err(error) if is_absence(&error) => Ok(()),
+                    Err(error) => Err(cannot_list(&path, error)),
+                }
             }
             Part::Names(pattern) => {
                 let mut names = names_in(&folder)?;
@@ -135,9 +139,22 @@ fn here(folder: &Path) -> &Path {
     if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
+/// Whether there is a folder: none is behind a link that leads nowhere.
+fn is_folder(path: &Path) -> Result<bool> {
+    match here(path).metadata() {
+        Ok(metadata) => Ok(metadata.is_dir()),
+        Err(error) if leads_nowhere(&error) => Ok(false),
+        Err(error) => Err(cannot_list(path, error)),
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// All names in a folder; none in what is no folder.
 fn names_in(folder: &Path) -> Result<Vec<OsString>> {
-    if !here(folder).is_dir() {
+    if !is_folder(folder)? {
         return Ok(Vec::new());
     }
     let listed = here(folder).read_dir();
@@ -149,7 +166,7 @@ fn names_in(folder: &Path) -> Result<Vec<OsString>> {
 /// A folder and all below it that are not hidden, but none behind links.
 fn folders_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
-    if !here(folder).is_dir() {
+    if !is_folder(folder)? {
         return Ok(folders);
     }
     for entry in WalkDir::new(here(folder)).into_iter().filter_entry(is_shown) {

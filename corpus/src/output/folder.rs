@@ -58,10 +58,16 @@ impl OutputFolder {
             return Err(Error::BadArgument(format!("{}: not the name of a folder", path.display())));
         };
         let is_free = match path.symlink_metadata() {
-            Ok(metadata) => {
-                metadata.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
+            Ok(metadata) if metadata.is_dir() => {
+                path.read_dir().map_err(Error::io(path, "list"))?.next().is_none()
             }
-            Err(_) => true,
+            Ok(_) => false,
+            Err(error) => {
+                // A file with a slash behind its name is there, but no folder.
+                let is_file = error.kind() == io::ErrorKind::NotADirectory
+                    && path.components().collect::<PathBuf>().symlink_metadata().is_ok();
+                !is_file
+            }
         };
         if !is_free {
             return Err(Error::Refused(format!(
@@ -69,7 +75,6 @@ impl OutputFolder {
                 path.display()
             )));
         }
-        let failed = Error::io(&hidden, "make");
         let lock = loop {
             match fs::create_dir(&hidden) {
                 Ok(()) => {
@@ -92,7 +97,7 @@ impl OutputFolder {
                         )
                         .map_err(Error::io(&hidden, "remove"))?;
                 }
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(Error::io(&hidden, "make")(error)),
             }
         };
         unfinished.change(|all| all.insert(hidden.clone()));

@@ -260,7 +260,7 @@ impl SetAside {
 
     /// Gives the file its name, if that is still to be done.
     pub(crate) fn publish(&self) -> Result<bool> {
-        if !self.aside.exists() {
+        if !self.aside.try_exists().map_err(Error::io(&self.aside, "look for"))? {
             return Ok(false);
         }
         temporary::rename(&self.aside, &self.path).map_err(Error::io(&self.path, "write"))?;

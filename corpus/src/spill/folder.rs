@@ -53,7 +53,14 @@ impl Temporary {
         unfinished: &Unfinished,
         watch: &dyn Watch,
     ) -> Result<Arc<Temporary>> {
-        if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+        let is_folder = |parent: &Path| match parent.metadata() {
+            Ok(metadata) => Ok(metadata.is_dir()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::io(parent, "look at")(error)),
+        };
+        if let Some(parent) = parent
+            && !is_folder(parent)?
+        {
             return Err(Error::BadArgument(format!(
                 "{}: there is no such folder; option `temporary` names one that is there",
                 parent.display()

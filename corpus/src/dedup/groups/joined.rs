@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use simstore::join::{NearPair, Parts};
-use simstore::{Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::corpus::Corpus;
@@ -53,6 +53,10 @@ struct End {
     end: usize,
 }
 
+fn is_there(path: &Path) -> Result<bool> {
+    path.try_exists().map_err(Error::io(path, "look for"))
+}
+
 impl<'a> Joined<'a> {
     /// Those of a corpus, which is read for its checksum. `count` is the number of fingerprints.
     pub(super) fn new<F: Fingerprint>(
@@ -95,7 +99,7 @@ impl<'a> Joined<'a> {
         let mut parts = least.parts();
         while parts <= most {
             self.header.parts = parts;
-            if self.path(0)?.exists() {
+            if is_there(&self.path(0)?)? {
                 return Ok((self, Parts::with_parts(least.distance(), parts)?));
             }
             parts *= 2;
@@ -121,7 +125,7 @@ impl<'a> Joined<'a> {
         mut visitor: impl FnMut(NearPair<F>) -> Result<()>,
     ) -> Result<Option<std::result::Result<(), String>>> {
         let path = self.path(table)?;
-        if !path.exists() {
+        if !is_there(&path)? {
             return Ok(None);
         }
         let damaged = |reason: String| Ok(Some(Err(format!("{}: {reason}", path.display()))));

@@ -154,7 +154,7 @@ impl Parts<'_> {
 
     /// The part, if it is there, undamaged, and its files hold what they held.
     fn usable<F: Fingerprint>(&self, path: &Path, header: &Header, unit: &Unit) -> Result<Option<Part>> {
-        if !path.exists() {
+        if !path.try_exists().map_err(Error::io(path, "look for"))? {
             return Ok(None);
         }
         let again = |reason: &str| {
@@ -169,7 +169,7 @@ impl Parts<'_> {
             }
         };
         // A copy has another time, and so has what was written to in its middle.
-        if part.modified == unit.modified() {
+        if part.modified == unit.modified()? {
             return Ok(Some(part));
         }
         let remark = format!("{}: of another time than its part: compared", unit.place());
@@ -190,14 +190,20 @@ impl Parts<'_> {
         let end = part.visit::<F>(First::default(), |item| {
             step.add(1)?;
             // After the first difference, the rest of the part is only passed over.
-            is_same = is_same
-                && match (item, records.next()) {
-                    (Some(item), Some(Ok(record))) => {
-                        record.checksum(options) == item.checksum && record.line() == item.line
-                    }
-                    (None, Some(record)) => record.and_then(|record| record.document(options)).is_err(),
-                    _ => false,
-                };
+            if !is_same {
+                return Ok(());
+            }
+            let record = match records.next() {
+                Some(Err(error)) if !matches!(error, Error::BadInput { .. }) => return Err(error),
+                record => record,
+            };
+            is_same = match (item, record) {
+                (Some(item), Some(Ok(record))) => {
+                    record.checksum(options) == item.checksum && record.line() == item.line
+                }
+                (None, Some(record)) => record.and_then(|record| record.document(options)).is_err(),
+                _ => false,
+            };
             Ok(())
         })?;
         Ok(is_same && records.next().is_none() && end == section.as_ref().map(SectionEnd::of))
@@ -213,7 +219,7 @@ impl Parts<'_> {
         lines: Option<u64>,
         visitor: &mut impl FnMut(Item<F>) -> Result<()>,
     ) -> Result<(Counts, Option<SectionEnd>)> {
-        let before = unit.modified();
+        let before = unit.modified()?;
         let mut writer = Writer::create(path, header, &before, self.unfinished)?;
         let (inputs, section) = unit.inputs(self.inputs);
         let (paths, mut file) = (unit.paths(), 0);
@@ -241,7 +247,7 @@ impl Parts<'_> {
         };
         let counts = visited.map_err(|error| placed.in_file(error))?;
         writer.push_bad(counts.read + counts.bad)?;
-        if unit.modified() != before {
+        if unit.modified()? != before {
             return Err(Error::Refused(format!(
                 "{}: changed while it was read, or files of its part did; run this again when they do not change",
                 unit.place()

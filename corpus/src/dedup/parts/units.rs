@@ -73,10 +73,14 @@ impl Unit {
     }
 
     /// When the files were modified last, in nanoseconds since 1970, where that is known.
-    pub(super) fn modified(&self) -> Vec<Option<u64>> {
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a file that cannot be looked at.
+    pub(super) fn modified(&self) -> Result<Vec<Option<u64>>> {
         let modified = |file: &InputFile| {
-            let time = file.path.metadata().ok()?.modified().ok()?;
-            u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+            let metadata = file.path.metadata().map_err(Error::io(&file.path, "look at"))?;
+            let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            Ok(since.and_then(|since| u64::try_from(since.as_nanos()).ok()))
         };
         self.files.iter().map(modified).collect()
     }

@@ -1,0 +1,235 @@
+//! Names of files: links and other names of the same file, names that are no Unicode, lists of names, files that cannot be opened.
+
+use crate::inputs::{GOOD, gzip, ids, zip_of};
+use crate::{Folder, Run};
+
+/// A folder of texts with other names of them, and things that are no files.
+#[cfg(unix)]
+fn linked(folder: &Folder) {
+    use std::os::unix::fs::symlink;
+
+    std::fs::create_dir_all(folder.path("d/sub")).unwrap();
+    folder.write("d/m-real.md", "a text that stands here once and is read once");
+    folder.write("d/sub/other.md", "something else, of other words altogether");
+    symlink("m-real.md", folder.path("d/a-link.md")).unwrap();
+    symlink(folder.path("d/m-real.md"), folder.path("d/z-link.md")).unwrap();
+    symlink("sub", folder.path("d/b-linked")).unwrap();
+    symlink("../../d", folder.path("d/sub/back")).unwrap();
+    std::fs::hard_link(folder.path("d/m-real.md"), folder.path("d/n-hard.md")).unwrap();
+    symlink("nowhere", folder.path("d/gone.md")).unwrap();
+    symlink("itself.md", folder.path("d/itself.md")).unwrap();
+    std::process::Command::new("mkfifo").arg(folder.path("d/pipe.md")).status().unwrap();
+}
+
+/// What is found has no part of a link, whatever is kept.
+#[test]
+#[cfg(unix)]
+fn one_file_is_one_document_whatever_names_it_has() {
+    let folder = Folder::new();
+    linked(&folder);
+    let notes = "5 names passed over, of files and folders that are read under another";
+    for keep in ["first", "none", "longest"] {
+        let args = ["dedup", "d", "--keep", keep, "--keep-list", "kept", "--remove-list", "gone"];
+        let run = folder.run(&args);
+        for said in [notes, "2 links to nothing passed over", "1 pipe or device passed over"] {
+            assert!(run.stderr.contains(said), "{}", run.stderr);
+        }
+        assert!(
+            run.stderr.contains(
+                "\n5 names of what is read under another, passed over\n3 files or links passed over"
+            )
+        );
+        run.ok();
+        assert_eq!(folder.read("kept"), "d/m-real.md\nd/sub/other.md\n", "{keep}");
+        assert_eq!(folder.read("gone"), "", "{keep}");
+    }
+    let counts = |args: &[&str]| {
+        let summary = folder.run(args).json().pop().unwrap();
+        ["documents", "other_names", "passed_over"].map(|field| summary[field].as_u64().unwrap())
+    };
+    assert_eq!(counts(&["dedup", "--json", "d"]), [2, 5, 3]);
+    assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
+    assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
+    // Named by a shell, in whatever order; by a pattern; and a folder beside a file in it.
+    let named = ["d/a-link.md", "d/gone.md", "d/m-real.md", "d/n-hard.md", "d/sub"];
+    // Through a link in `sub`, the folder above it is read, too.
+    assert_eq!(counts(&[&["dedup", "--json", "--skip-bad"][..], &named].concat())[..2], [2, 8]);
+    assert_eq!(counts(&["dedup", "--json", "d/*.md"]), [1, 3, 3]);
+    assert_eq!(counts(&["dedup", "--json", "d/sub", "d", "d/n-hard.md"]), [2, 7, 3]);
+    assert_eq!(ids(folder.run(&["fingerprint", "d/a-link.md", "d/m-real.md"])), ["d/m-real.md"]);
+    assert_eq!(ids(folder.run(&["fingerprint", "d/a-link.md"])), ["d/a-link.md"]);
+    assert_eq!(counts(&["build", "--json", "built", "d"]), [2, 5, 3]);
+    assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
+    assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
+}
+
+/// Commands end and say what they find, also where it is put on disk or kept in parts, and is added.
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_no_unicode_are_told_apart() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("d")).unwrap();
+    for file in [&b"d/\xe8.txt"[..], b"d/\xe9.txt", b"d/a.txt"] {
+        std::fs::write(folder.0.path().join(OsStr::from_bytes(file)), "one text in three files").unwrap();
+    }
+    let common =
+        ["dedup", "-q", "--clusters", "clusters.csv", "--remove-list", "gone", "--keep-list", "kept"];
+    for more in [
+        &["d"][..],
+        &["d/*"],
+        &["d/**/*.txt"],
+        &["d", "--memory", "2K"],
+        &["d", "--resume", "p"],
+        &["d", "--resume", "p"],
+    ] {
+        folder.run(&[&common[..], more].concat()).ok();
+        assert_eq!(folder.read("kept"), "d/a.txt\n", "{more:?}");
+        assert_eq!(folder.read("gone"), "d/\\\\xE8.txt\nd/\\\\xE9.txt\n", "{more:?}");
+        let clusters = folder.read("clusters.csv");
+        assert_eq!(clusters.lines().nth(1), Some("d/a.txt,1,d/a.txt,1"), "{more:?}");
+        assert_eq!(clusters.lines().nth(2), Some("d/\\xE8.txt,1,d/a.txt,1"), "{more:?}");
+    }
+    let mut output = std::ffi::OsString::from("new");
+    output.push(OsStr::from_bytes(b"\xe9.jsonl"));
+    folder.write("a.jsonl", GOOD);
+    for _ in 0..2 {
+        let mut command =
+            folder.command(&["dedup", "--distance", "3", "a.jsonl", "--against", "s", "--add", "-o"]);
+        Run::new(command.arg(&output).output().unwrap()).ok();
+        assert_eq!(std::fs::read_to_string(folder.0.path().join(&output)).unwrap(), GOOD);
+    }
+    folder.run(&["add", "texts", "d"]).ok();
+    assert_eq!(folder.run(&["query", "texts", "--text", "one text in three files"]).ok().lines().count(), 3);
+}
+
+/// Lists hold any name that a file can have, when they are read and when they are written.
+#[test]
+#[cfg(target_os = "linux")]
+fn lists_of_names_that_end_in_zeros() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("d")).unwrap();
+    let names = [&b"d/a.txt"[..], b"d/b\nc.txt", b"d/\\x41.txt", b"d/\xe9.txt"];
+    for name in names {
+        std::fs::write(folder.0.path().join(OsStr::from_bytes(name)), "one text in four files").unwrap();
+    }
+    folder.write("d/other.txt", "something else altogether, of other words");
+    let list =
+        |names: &[&[u8]]| names.iter().flat_map(|name| [name, &b"\0"[..]].concat()).collect::<Vec<u8>>();
+    folder.write("list", list(&names));
+    let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
+    let (of_folder, of_list) = ([names[0], names[1], names[3]], &names[1..]);
+    for (input, kept, gone) in [
+        (&["d"][..], &[names[2], b"d/other.txt"][..], &of_folder[..]),
+        (&["d", "--memory", "2K"], &[names[2], b"d/other.txt"], &of_folder),
+        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &of_folder),
+        (&["d", "--resume", "p"], &[names[2], b"d/other.txt"], &of_folder),
+        (&["--files-from", "list"], &names[..1], of_list),
+        (&["--files-from", "list", "d/other.txt"], &[b"d/other.txt", names[0]], of_list),
+    ] {
+        let args = ["dedup", "-q", "--null", "--keep-list", "kept", "--remove-list", "gone", "-o", "left"];
+        folder.run(&[&args, input].concat()).ok();
+        assert_eq!((bytes("kept"), bytes("left")), (list(kept), list(kept)), "{input:?}");
+        assert_eq!(bytes("gone"), list(gone), "{input:?}");
+    }
+    // From a pipe, and to one.
+    let run = folder.run_with_input(&["fingerprint", "--json", "--null", "--files-from", "-"], list(&names[..2]));
+    assert_eq!(run.ok().lines().count(), 2);
+    let lines = folder.run_with_input(&["fingerprint", "--files-from", "-"], "d/a.txt\r\n\nd/other.txt\n");
+    assert_eq!(ids(lines), ["d/a.txt", "d/other.txt"]);
+    let fails = |args: &[&str], code: i32, message: &str| folder.run(args).fails(code, message);
+    fails(
+        &["dedup", "d", "--null", "--keep-list", "x.csv"],
+        2,
+        "x.csv: --null is for lists that are no tables",
+    );
+    fails(&["dedup", "d", "--null", "--remove-list", "x", "--reasons"], 2, "without --reasons");
+    fails(&["dedup", "-", "--files-from", "-"], 2, "standard input (`-`) can be read only once");
+    fails(&["dedup", "--files-from", "none"], 1, "none: cannot read");
+    fails(&["dedup"], 2, "INPUT");
+    // By such a list, documents are deleted from a store.
+    folder.run(&["build", "-q", "store", "d"]).ok();
+    folder.write("ids", "d/a.txt\0d/b\nc.txt\0");
+    folder.run(&["delete", "store", "--null", "--ids", "ids"]).ok();
+    assert!(!folder.run(&["dump", "store"]).ok().contains("a.txt"));
+}
+
+/// Where a command may open only a few files, it does its work, or says just that: nothing is taken for changed, damaged, malformed
+/// or not there, and nothing is left out.
+#[test]
+#[cfg(target_os = "linux")]
+fn few_files_may_be_open() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path("d/e/f")).unwrap();
+    for (name, text) in [("d/a.md", "one text"), ("d/e/b.md", "one text"), ("d/e/f/c.md", "something else")] {
+        folder.write(name, format!("{text}, of some words that are the same in all"));
+    }
+    folder.write("a.jsonl.gz", gzip(GOOD.as_bytes()));
+    folder.write("a.zip", zip_of("pages.jsonl", GOOD));
+    folder.write("a.hex", "0000000000000001\n");
+    folder.run(&["build", "-q", "--force", "seen", "a.hex"]).ok();
+    folder.run(&["dedup", "-q", "-d", "3", "d", "--resume", "parts"]).ok();
+    // Of another time than their parts, and so compared with them.
+    folder.write("d/a.md", "one text, of some words that are the same in all");
+    let commands = [
+        "dedup d --keep-list -",
+        "dedup d --keep-list - --skip-bad",
+        "dedup 'd/**/*.md' --keep-list -",
+        "dedup d -o -",
+        "dedup d -d 3 --keep-list - --resume parts",
+        "dedup d -d 3 --keep-list - --against seen",
+        "dedup a.jsonl.gz a.zip --skip-bad --keep-list -",
+        "fingerprint d a.zip --skip-bad",
+        "dedup a.hex --keep-list -",
+    ];
+    for line in commands {
+        let limited = |files: u32| {
+            let line = format!("ulimit -n {files}; exec \"$0\" -q {line}");
+            let mut bash = std::process::Command::new("bash");
+            bash.args(["-c", &line, env!("CARGO_BIN_EXE_simstore")]).current_dir(folder.0.path());
+            Run::new(bash.output().unwrap())
+        };
+        let whole = limited(100);
+        assert_eq!(whole.code, Some(0), "{line}: {whole:?}");
+        let mut ended_well = 0;
+        for files in 4..16 {
+            let run = limited(files);
+            if run.code == Some(0) {
+                ended_well += 1;
+                assert_eq!(run.stdout, whole.stdout, "{line}, {files}");
+                continue;
+            }
+            // Whoever loads the program may be the first to say so.
+            assert!(
+                run.stderr.contains("Too many open files") || run.code == Some(127),
+                "{line}, {files}: {run:?}"
+            );
+            let others =
+                ["changed", "damaged", "malformed", "no such", "matches no", "cut off", "run this again"];
+            assert!(!others.iter().any(|other| run.stderr.contains(other)), "{line}, {files}: {run:?}");
+        }
+        assert!(ended_well > 0, "{line}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn one_file_of_fingerprints_is_read_once() {
+    let folder = Folder::new();
+    folder.write("a.hex", "0000000000000001\n00000000ffffffff\n");
+    std::os::unix::fs::symlink("a.hex", folder.path("0.hex")).unwrap();
+    for args in [&["0.hex", "a.hex", "a.hex"][..], &["*.hex", "a.hex"]] {
+        let run = folder.run(&[&["dedup", "--json", "-q"], args].concat()).json();
+        let [summary] = &run[..] else { panic!("clusters: {run:?}") };
+        assert_eq!((&summary["documents"], &summary["other_names"]), (&2.into(), &2.into()));
+        let built = folder.run(&[&["build", "--json", "--force", "store"], args].concat()).json();
+        assert_eq!((&built[0]["ids"], &built[0]["other_names"]), (&2.into(), &2.into()));
+        let added = folder.run(&[&["add", "--json", "--again", "live"], args].concat()).json();
+        assert_eq!((&added[0]["documents"], &added[0]["other_names"]), (&2.into(), &2.into()));
+    }
+}
