@@ -37,7 +37,7 @@ pub(crate) struct DocumentArgs {
     /// a.b is the field b of the object, or of the struct of Parquet, a, unless there is a field of the name a.b. Of a
     /// record of a web archive, fields are its headers: WARC-Target-URI, the default, WARC-Record-ID, WARC-Date,
     /// WARC-Payload-Digest, WARC-IP-Address and what else stands there. The id of a text file is its path, of a member of an
-    /// archive that of the archive and its own: pages.zip/a/b.txt.
+    /// archive that of the archive and its own: pages.zip/a/b.txt. A byte of a name that is no UTF-8 stands as \xHH.
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
     /// The field or column that holds the text; repeatable, fields are joined [default: `text`]

@@ -138,7 +138,8 @@ fn lists_of_names_that_end_in_zeros() {
         assert_eq!(bytes("gone"), list(gone), "{input:?}");
     }
     // From a pipe, and to one.
-    let run = folder.run_with_input(&["fingerprint", "--json", "--null", "--files-from", "-"], list(&names[..2]));
+    let run =
+        folder.run_with_input(&["fingerprint", "--json", "--null", "--files-from", "-"], list(&names[..2]));
     assert_eq!(run.ok().lines().count(), 2);
     let lines = folder.run_with_input(&["fingerprint", "--files-from", "-"], "d/a.txt\r\n\nd/other.txt\n");
     assert_eq!(ids(lines), ["d/a.txt", "d/other.txt"]);

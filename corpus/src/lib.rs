@@ -29,8 +29,11 @@
 //! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each; a `.tsv` file is one of these if its first line is one |
 //! | `.u64`, `.u128` | fingerprints: raw, little-endian |
 //!
-//! Of a folder, the documents of all files below it with one of these extensions are read, by name. Links are
-//! followed; files and folders whose names begin with a dot are left out.
+//! Of a folder, the documents of all files below it with one of these extensions are read, by name; but not JSON without a text
+//! field, which is that of some program. Links are followed; files and folders whose names begin with a dot are left out.
+//!
+//! A file is read once, whatever names and links lead to it: under the first one, or the first that is no link. A byte of a name
+//! that is no UTF-8 stands as `\xHH` in ids and places, and a backslash as two where there is such a byte or sequence.
 //!
 //! All but Parquet and raw fingerprints may be compressed, with gzip, zstd, bzip2 or xz, in several members too:
 //! by `.gz`, `.zst`, `.bz2` or `.xz` after the extension, or by their first bytes. Standard input, and files and pipes
