@@ -45,8 +45,8 @@ Examples:
 /// Build a store from documents or fingerprints
 ///
 /// The first document decides what its id is: if it is a number, all ids must be numbers; if it is text, all
-/// ids are kept as names, beside each document's position from 0 as its id. If anything fails, nothing is
-/// left half-made.
+/// ids are kept as names, and each document's position, from 0, is its id. If anything fails, no half-made
+/// store is left.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct BuildArgs {
@@ -65,14 +65,14 @@ pub(crate) struct BuildArgs {
     /// all-differences (smallest where many are near one another); auto: what serves --for
     #[arg(long, default_value_t = CodecChoice::Named(Codec::FirstDifference))]
     codec: CodecChoice,
-    /// What `--codec auto` is for: size takes the smallest codec, speed the smallest of those that answer about as fast as
-    /// the fastest [default: size]
+    /// The aim of `--codec auto`: size takes the smallest codec, speed the smallest one that is about as fast as the fastest
+    /// [default: size]
     #[arg(long = "for", value_name = "PURPOSE")]
     purpose: Option<Purpose>,
-    /// Which tables are kept: auto, or a name as listed by `simstore plan`
+    /// The plan of tables: auto, or a name that `simstore plan` lists
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
-    /// Give tables prefixes of contiguous bits, not of those that suit a sample of the fingerprints
+    /// Use prefixes of contiguous bits, not of bits chosen by a sample of the fingerprints
     #[arg(long)]
     contiguous: bool,
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
@@ -85,7 +85,7 @@ pub(crate) struct BuildArgs {
     /// Memory to build in, like 512M or 2G [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Replace the store if there is one, but not by an empty one
+    /// Replace an existing store, but not by an empty one
     #[arg(long)]
     force: bool,
     /// Store no ids

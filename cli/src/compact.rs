@@ -16,8 +16,8 @@ use crate::width::{Bits, by_width};
 
 /// Merge a store's segments into one
 ///
-/// Queries then look into one set of tables, and what was deleted takes no space any more. With --distance, the store
-/// answers queries up to a larger distance from then on.
+/// Queries are then faster, and deleted documents take no space any more. With --distance, the store answers queries up to
+/// a larger distance from then on.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 With --json, one object is printed at the end: store, segments, fingerprints, ids, bytes and before
@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct CompactArgs {
     /// The store
     store: PathBuf,
-    /// The largest distance that the store can answer from then on: no smaller than now
+    /// The new largest distance of queries: not smaller than the present one
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
     /// Print a summary as a JSON object
@@ -66,7 +66,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
         Some(distance) if distance < store.snapshot().distance() => {
             let has = store.snapshot().distance();
             return Err(Failure::Usage(format!(
-                "{}: the store is kept for distance {has}; it can be raised, not lowered to {distance}",
+                "{}: the store answers distance {has}, which can be raised, but not lowered to {distance}",
                 args.store.display()
             )));
         }

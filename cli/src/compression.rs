@@ -31,7 +31,7 @@ Examples:
   simstore compression samples/en.jsonl
   simstore compression --bits 128 --json samples/zh.jsonl";
 
-/// Compare what each codec and other methods make of the fingerprints of an input
+/// Compare the sizes that codecs and other methods compress fingerprints to
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct CompressionArgs {

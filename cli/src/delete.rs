@@ -19,10 +19,9 @@ use crate::width::{Bits, by_width};
 use crate::writing;
 
 const EXAMPLES: &str = "\
-With --id and --ids, all pairs of these documents are deleted, whatever their fingerprints are. An id is what `dump` and \
-`query` show: the name where a document has one, else the number. Those that are not in the store are printed to standard \
-output, one a line, and the exit code is 1; all others are deleted. Ids have no index: all of them are read once, \
-however many are asked for.
+--id and --ids delete all fingerprints of these documents. An id is what `dump` and `query` show: the name if a document \
+has one, else the number. Ids that are not in the store are printed to standard output, one a line, and the exit code is \
+1; all others are deleted. Ids have no index: each call reads all of them once.
 
 With --json, one object is printed at the end:
   store, read           the store, and how many documents, fingerprints or ids were read
@@ -40,9 +39,9 @@ Examples:
 
 /// Delete documents or fingerprints from a store
 ///
-/// What is deleted is a fingerprint with an id: a document as it was added, a line HEX<TAB>ID, or all that is stored with
-/// an id. It is not found any more from then on; its space comes back when segments are merged, at the latest by
-/// `simstore compact`.
+/// Deletes fingerprints with their ids: of documents as they were added, of lines HEX<TAB>ID, or of all that is stored with
+/// an id. Queries do not find them any more. Their space is freed when segments are merged, at the latest by `simstore
+/// compact`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct DeleteArgs {
@@ -54,7 +53,7 @@ pub(crate) struct DeleteArgs {
     /// Delete the document with this id or name; repeatable
     #[arg(long, value_name = "ID", conflicts_with_all = ["inputs", "files_from"], allow_hyphen_values = true)]
     id: Vec<String>,
-    /// Delete the documents whose ids or names are the lines of a file (with --null, its entries); `-` is standard input. Empty lines are left out
+    /// Delete the documents whose ids or names are the lines of a file (with --null, its entries); `-` is standard input. Empty lines are ignored
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "files_from"])]
     ids: Option<PathBuf>,
     /// Delete each fingerprint with all of its ids
@@ -95,10 +94,7 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
     let kind = inputs::kind(&inputs)?;
     let mut options = StoreOptions { create: false, ..StoreOptions::default() };
     let profile = match kind {
-        InputKind::Documents => {
-            let stored = Snapshot::<F>::open(&args.store)?;
-            args.documents.profile.profile(Some(stored.profile()))?
-        }
+        InputKind::Documents => args.documents.profile.of_store(&Snapshot::<F>::open(&args.store)?)?,
         InputKind::Fingerprints => Profile::default(),
     };
     if kind == InputKind::Documents {

@@ -14,7 +14,7 @@ use crate::reading;
 use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
-A line is HEX<TAB>ID, or the name where the document has one; HEX alone in a store without ids. Lines are sorted \
+A line is HEX<TAB>ID, with the name instead of the id if the document has one, and HEX alone in a store without ids. Lines are sorted \
 by fingerprint, then by id. In names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
 \\u{..}; --json gives them as they are. With --table, lines are HEX alone, in the order of that table.
 

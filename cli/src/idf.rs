@@ -37,13 +37,13 @@ pub(crate) struct IdfArgs {
     /// Documents: .jsonl files, texts, folders; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Leave out features of fewer documents: most features are rare, and a text can do without a weight of their own
+    /// Leave out features of fewer documents than this: most features are rare, and texts need no weight for them
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     min_documents: u64,
-    /// The memory to take, like 8G [default: what there is]. Counts beyond it go to disk
+    /// Memory limit, like 8G [default: all that is available]. Counts that need more go to disk
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// The folder for what is put on disk meanwhile [default: the system's]
+    /// Folder for temporary files [default: the system's]
     #[arg(long, value_name = "FOLDER")]
     temporary: Option<PathBuf>,
     /// Print one JSON object a line

@@ -48,7 +48,7 @@ const MAX_THREADS: usize = 1024;
 ///
 /// A fingerprint (simhash) is a number of 64 or 128 bits; documents that are nearly the same have fingerprints
 /// that differ in few bits. simstore makes them from documents, keeps them in a compressed store on disk, and
-/// finds every stored one within a distance of another: none is missed.
+/// finds every stored fingerprint within a distance of a query: none is missed.
 #[derive(Debug, Parser)]
 #[command(name = "simstore", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -62,18 +62,18 @@ const EXAMPLES: &str = "\
 Examples:
   simstore dedup samples/en.jsonl                    near-duplicate clusters of a corpus
   simstore build pages.simstore samples/en.jsonl     a store of its fingerprints
-  simstore add --if-new pages.simstore samples/zh.jsonl   more, unless there is one like it
-  simstore query pages.simstore --file page.md       which documents are nearly this one
+  simstore add --if-new pages.simstore samples/zh.jsonl   more documents, without duplicates
+  simstore query pages.simstore --file page.md       stored documents near this page
   simstore inspect pages.simstore                    what is in the store, and how small it is
 
 Exit codes: 0 done, 1 could not be done, 2 bad usage, 130 interrupted.";
 
 #[derive(Debug, Args)]
 struct Common {
-    /// Number of threads; by default one per core
+    /// Number of threads [default: one per core]
     #[arg(long, global = true, value_name = "N", help_heading = "Common options")]
     threads: Option<usize>,
-    /// No progress and no summary on standard error, only warnings and errors
+    /// Print no progress and no summary to standard error, only warnings and errors
     #[arg(long, short, global = true, help_heading = "Common options")]
     quiet: bool,
 }
@@ -108,9 +108,7 @@ fn run(cli: Cli) -> Outcome {
     simstore::threads::start_global_pool(cli.common.threads);
     let threads = rayon::current_num_threads();
     if cli.common.threads.is_some_and(|wanted| threads < wanted) {
-        complain(&format!(
-            "warning: no more than {threads} threads can be used, the system starts no others"
-        ));
+        complain(&format!("warning: no more than {threads} threads are used, the system starts no others"));
     }
     let progress = Progress::new(cli.common.quiet);
     let done = match cli.command {

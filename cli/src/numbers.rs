@@ -1,7 +1,7 @@
 //! Numbers as people write and read them.
 
 use simstore_corpus::numbers::parse_scaled;
-pub(crate) use simstore_corpus::numbers::{bytes, count_of, grouped};
+pub(crate) use simstore_corpus::numbers::{bytes, bytes_apart, count_of, grouped};
 
 /// Parses a count: `8e9`, `100M`, `1_000_000`; K, M, G (or B) and T are powers of a thousand.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {

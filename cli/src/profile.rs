@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use simstore::Fingerprint;
+use simstore::{Fingerprint, Snapshot};
 use simstore_corpus::dedup::profile_with;
 use simstore_text::{Preset, Profile, Resource, Resources};
 
@@ -43,6 +43,18 @@ impl ProfileArgs {
     /// whose profile is empty, leaves the choice.
     pub(crate) fn profile(&self, stored: Option<&str>) -> Outcome<Profile> {
         profile_with(self.name(), &self.resources.read()?, stored).map_err(Failure::usage)
+    }
+
+    /// The profile of documents of a store that is there. Texts of another become other fingerprints: nothing would be found, or
+    /// something else, and so it is not guessed.
+    pub(crate) fn of_store<F: Fingerprint>(&self, store: &Snapshot<F>) -> Outcome<Profile> {
+        if store.profile().is_empty() && !self.is_given() {
+            return Err(Failure::Usage(format!(
+                "{}: the store does not know the profile of its texts: say --profile NAME",
+                store.path().display()
+            )));
+        }
+        self.profile(Some(store.profile()))
     }
 
     /// The name that is asked for, and the files that it refers to.

@@ -18,7 +18,7 @@ Examples:
   simstore fingerprint samples/en.jsonl --profile chars-4,strip-markup,weights=none
   simstore build --force en.simstore samples/en.jsonl --preset pypi-simhash";
 
-/// Say what each part of a profile's name means
+/// Explain each part of a profile's name
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ProfilesArgs {

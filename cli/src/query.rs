@@ -30,8 +30,8 @@ more than one query (several arguments, a file, or `-`), the queried fingerprint
 separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
 \\u{..}.
 
-In a store of similar documents, a line of the answer to --text or --file is: similarity, its standard error (0 if it is \
-exact), id or name; the most similar first. The similarity is estimated by a sample of the texts.
+In a store of similar documents, --text and --file print lines of: similarity, its standard error (0 if it is exact), id \
+or name; the most similar first. The similarity is estimated from samples of the texts.
 
 With --json, a line is an object, of a text in a store of similar documents with similarity, error, id, name; else:
   query        the queried fingerprint, hexadecimal
@@ -46,9 +46,9 @@ Examples:
   simstore fingerprint samples/en.jsonl | simstore query en.simstore - --json
   simstore fingerprint samples/en.jsonl | simstore query en.simstore --batch -";
 
-/// Find the stored fingerprints within a distance of others
+/// Find stored fingerprints near others, or documents similar to a text
 ///
-/// The answer is exact: none is missed. Finding nothing is no error.
+/// Every stored fingerprint within the distance is found. Finding nothing is no error.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueryArgs {
@@ -58,23 +58,23 @@ pub(crate) struct QueryArgs {
     /// `-` is standard input
     #[arg(value_name = "FINGERPRINT|FILE", required_unless_present_any = ["text", "file"])]
     queries: Vec<String>,
-    /// Ask for a text, fingerprinted as the documents of the store were; it may begin with a hyphen
+    /// A text to search for, with the profile of the store; it may begin with a hyphen
     #[arg(long, allow_hyphen_values = true)]
     text: Option<String>,
-    /// Ask for the text of a file; `-` is standard input
+    /// A file whose text to search for; `-` is standard input
     #[arg(long)]
     file: Option<PathBuf>,
     #[command(flatten)]
     profile: ProfileArgs,
-    /// Report stored fingerprints within this distance [default: what the store was built for]
+    /// Find stored fingerprints within this distance [default: that of the store]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
-    /// Answer all queries at once: the quickest way for many. Needs some 50 bytes of memory for each, and room
-    /// for all matches
+    /// Answer all queries at once: the fastest way for many. Takes about 50 bytes of memory for each query, and room for
+    /// all matches
     #[arg(long)]
     batch: bool,
-    /// How a batch is answered: by reading the whole store once (stream), by asking each query by itself
-    /// (look-up), or by what should take less time (auto)
+    /// How to answer a batch: read the whole store once (stream), look up each query (look-up), or take the faster of
+    /// the two (auto)
     #[arg(long, value_name = "NAME", default_value_t, requires = "batch")]
     method: BatchMethod,
     /// Print one JSON object a line
@@ -115,6 +115,13 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
         |query: &str| matches!(query.len(), 16 | 32) && query.bytes().all(|b| b.is_ascii_hexdigit());
     let texts = usize::from(args.text.is_some()) + usize::from(args.file.is_some());
     let several = args.queries.len() + texts > 1 || args.queries.iter().any(|query| !is_fingerprint(query));
+    let settings = SimilarSettings::of_store(&store)?;
+    if settings.is_some() && !args.queries.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{}: a store of similar documents has sketches of documents, not their fingerprints: ask for a text, by --text or --file",
+            args.store.display()
+        )));
+    }
     let mut answers = Answers {
         distance: args.distance.unwrap_or(store.distance()),
         named: store.stats().names > 0,
@@ -154,9 +161,9 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
     }
     if texts > 0 {
         let profile = profile_of(args, &store)?;
-        let settings = SimilarSettings::of_store(&store)?;
         if settings.is_some() && (args.distance.is_some() || args.batch) {
-            let message = "a store of similar documents is asked for texts by similarity: leave out --distance and --batch";
+            let message =
+                "a store of similar documents compares texts by similarity: leave out --distance and --batch";
             return Err(Failure::Usage(message.to_owned()));
         }
         let texts = args.text.iter().map(|text| Ok(text.clone()));
@@ -191,8 +198,7 @@ fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<
     if store.profile().is_empty() && !args.profile.is_given() {
         let profile = Profile::default();
         complain(&format!(
-            "warning: the store does not say how its texts were fingerprinted: `{profile}` is assumed; choose another \
-             by --profile"
+            "warning: the store has no text profile: `{profile}` is assumed; --profile names another"
         ));
         return Ok(profile);
     }
@@ -203,7 +209,7 @@ fn profile_of<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> Outcome<
 
 fn fingerprint_text<F: Fingerprint>(profile: &Profile, text: &str) -> Outcome<F> {
     let Some(simhash) = profile.fingerprint::<F>(text) else {
-        return Err(Failure::Failed("the text has no letter and no digit: it has no fingerprint".to_owned()));
+        return Err(Failure::Failed("the text has no letter and no digit, and so no fingerprint".to_owned()));
     };
     if simhash.is_short() {
         complain("warning: the text is so short that its fingerprint is unreliable");

@@ -15,11 +15,11 @@ use crate::progress::Progress;
 use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
-A line is something that is wrong: FILE, the offset in it where there is one, `lost` or `note`, and what it is. A note
-is damage that cost nothing: what was there could be had from elsewhere.
+Each line is a damage: FILE, the offset in it if there is one, `lost` or `note`, and a description. A note is damage
+without loss: the content was found elsewhere.
 
 With --json, a line is an object: one for each of these
-  file, offset, lost, what    where, and null where it is no matter of a place; whether something is lost; what
+  file, offset, lost, what    the place, null if there is none; whether something is lost; the description
 and at the end
   store, new                  the damaged store and the new one
   whole                       whether all was rescued
@@ -35,27 +35,27 @@ Examples:
   simstore salvage pages.simstore rescued.simstore
   simstore salvage --json pages.simstore again.simstore";
 
-/// Make another store of what is intact of a damaged one
+/// Copy the intact part of a damaged store into a new store
 ///
-/// A fingerprint is rescued if any table of its segment has it; its ids, if their part of the id file is sound. Of logs all
-/// sound records count, also those after damage. Nothing is written to the damaged store, and nobody may write to it
+/// A fingerprint is rescued if any table of its segment has it; ids are rescued if their part of the id file is intact. From
+/// logs, all intact records are taken, also those after damage. The damaged store is not changed; nobody may write to it
 /// meanwhile.
 ///
-/// Without a sound manifest, segments and logs are those of the folder, in the order of their numbers, and settings are
-/// those of the tables: the text profile is not known then, the distance is what the tables can answer, and what was
-/// deleted may be back if segments had been merged.
+/// Without an intact manifest, segments and logs are those of the folder, in the order of their numbers, and settings are
+/// those of the tables: the text profile is unknown then, the distance is what the tables can answer, and deleted
+/// documents may come back if segments had been merged.
 ///
-/// How far `simstore add` has read its inputs is kept only if nothing is lost: otherwise it reads them again, from their
-/// beginning.
+/// The new store knows how far `simstore add` has read its inputs only if nothing is lost: otherwise `add` reads them again
+/// from the beginning.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SalvageArgs {
     /// The damaged store
     store: PathBuf,
-    /// The new store: a folder that is not there yet
+    /// The new store: a folder that does not exist yet
     new: PathBuf,
-    /// Keep fingerprints whose ids are lost, with new ids after the highest one, also those that had been deleted since;
-    /// they are left out otherwise
+    /// Keep fingerprints whose ids are lost, also deleted ones, with new ids after the highest one; without it, they are
+    /// left out
     #[arg(long)]
     keep_without_ids: bool,
     /// The largest distance that the new store can answer [default: as the damaged one]
@@ -144,7 +144,7 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
         return Ok(());
     }
     let (store, new) = (args.store.display(), args.new.display());
-    Err(Failure::Failed(format!("{store}: not all could be rescued; what could is in {new}")))
+    Err(Failure::Failed(format!("{store}: not everything could be rescued; {new} has the rest")))
 }
 
 fn print(output: &mut Output, finding: &Finding, json: bool) -> Outcome {

@@ -44,7 +44,7 @@ pub(crate) struct SynthArgs {
     /// Number of fingerprints, like 1000000, 100M or 8e9
     #[arg(long, value_name = "N", value_parser = parse_count, required_unless_present = "documents")]
     count: Option<u64>,
-    /// Which random numbers
+    /// The seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// The largest distance that the store can answer: at most 16
@@ -53,7 +53,7 @@ pub(crate) struct SynthArgs {
     /// How fingerprints are compressed: first-difference, gap, elias-fano or all-differences, as of `simstore build`
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
-    /// Which tables are kept: auto, or a name as listed by `simstore plan`
+    /// The plan of tables: auto, or a name that `simstore plan` lists
     #[arg(long, value_name = "NAME", default_value = "probe-1")]
     plan: PlanChoice,
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]

@@ -14,19 +14,18 @@ use crate::output::Output;
 use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
-Bytes at the end of a log that are no record are what a crash leaves of what was never acknowledged as durable. Where the log \
-was closed, or the store written to since, they are told as a note, and the store is intact without them. At the end of \
-the newest log, after a crash, damage to what was written last looks the same: that is a problem, until the store is \
-written to again.
+A crash may leave an incomplete record at the end of a log: a write that was never acknowledged as durable. If the log \
+was closed, or the store was written to since, this is a note, and the store is intact. At the end of the newest log after \
+a crash, damage to the last write looks the same: this is a problem until the store is written to again.
 
 With --json, a line is an object: one for each problem or note, then a summary.
-  problem, note what is wrong, or what is worth knowing
-  file, offset  where; null where it is no matter of a place in a file
+  problem, note the description
+  file, offset  the place; null if there is none
 and in the summary
   ok            true or false
   problems      their number
-  fingerprints, ids           what segments and logs hold, at the most: what was deleted counts until
-                              it is merged away; null where it cannot be opened
+  fingerprints, ids           an upper bound of those in segments and logs: deleted ones count until
+                              segments are merged; null if the store cannot be opened
   tables, logs                their numbers; null likewise
 
 Example:
@@ -34,8 +33,8 @@ Example:
 
 /// Read a whole store and check that it is intact
 ///
-/// Manifest, logs and segments: every checksum, every order, every table against the others, ids and names. The exit code
-/// is 1 if anything is damaged; `simstore salvage` then makes another store of what is intact.
+/// Checks every checksum and the order of manifest, logs, segments, ids and names, and each table against the others. The
+/// exit code is 1 if anything is damaged; `simstore salvage` then copies the intact part into a new store.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {

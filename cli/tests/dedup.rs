@@ -60,6 +60,7 @@ fn clusters_pairs_and_what_is_kept() {
             "bad",
             "clustered",
             "clusters",
+            "distance",
             "documents",
             "duplicates",
             "empty",

@@ -116,8 +116,8 @@ fn what_was_added_is_not_added_again_nor_its_output_emptied() {
     let summary = &run(&["--output", "new.tsv", "--json"], NEW).json()[0];
     assert_eq!((&summary["added"], &summary["added_before"]), (&0.into(), &2.into()));
     // What that run did not write cannot be had.
-    run(&["--output", "-"], NEW).fails(1, "standard output is not to be had");
-    run(&["--output", "new.tsv", "--pairs", "pairs"], NEW).fails(1, "pairs is not to be had");
+    run(&["--output", "-"], NEW).fails(1, "standard output is missing");
+    run(&["--output", "new.tsv", "--pairs", "pairs"], NEW).fails(1, "pairs is missing");
     run(&["--output", "other.tsv", "--again"], NEW).ok();
     assert_eq!(folder.read("other.tsv"), "");
     // Other documents are another run.

@@ -43,7 +43,7 @@ fn chains_and_stars() {
     let table = folder.run(&["dedup", "a.tsv", "-q", "--cluster-by", "stars", "--clusters", "-"]).ok();
     assert_eq!(table, "a\t1\ta\t0\nb\t1\ta\t3\nc\t2\tc\t0\nd\t2\tc\t3\n");
     let said = folder.run(&["dedup", "a.tsv", "-d", "3"]).stderr;
-    assert!(said.contains("a cluster of 4 documents: the farthest two 9 bits apart"), "{said}");
+    assert!(said.contains("cluster of 4: its fingerprints differ in at most 9 bits"), "{said}");
 }
 
 /// Stars by their definition: in order of preference, whoever is in none takes all near ones that are in none.
@@ -154,7 +154,7 @@ fn texts_decide_what_is_alike() {
     let pairs = ["dedup", "a.jsonl", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
     let run = folder.run(&pairs[..2].iter().chain(&pairs[3..]).copied().collect::<Vec<_>>());
     // Each pair once, also where texts were compared before to make clusters.
-    assert!(run.stderr.contains("3 pairs of texts compared, 2 not alike"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 pairs of texts compared, 2 not similar enough"), "{}", run.stderr);
     assert_eq!(run.ok(), "a\tc\t0\t1\n");
     let piped = ["dedup", "-", "-q", "--profile", "words-1", "--verify-text", "0.5", "--pairs", "-"];
     assert_eq!(folder.run_with_input(&piped, folder.read("a.jsonl")).ok(), "a\tc\t0\t1\n");
@@ -287,6 +287,8 @@ fn a_store_remembers_from_run_to_run() {
         let run = folder.run(&[
             "dedup",
             "part.jsonl",
+            "-d",
+            "3",
             "--against",
             "seen",
             "--add",

@@ -101,7 +101,11 @@ fn tables_clusters_and_the_summary_tell_the_similarity() {
     );
     assert!(folder.read("p.jsonl").starts_with("{\"a\":0,\"b\":1,\"similarity\":1.0}\n"));
     let human = folder.run(&["dedup", "a.jsonl"]);
-    assert!(human.stderr.contains("all 0.831 similar or more to what is kept"), "{}", human.stderr);
+    assert!(
+        human.stderr.contains("cluster of 4: every duplicate is at least 0.831 similar to the kept document"),
+        "{}",
+        human.stderr
+    );
     assert_eq!(human.ok(), "cluster 1: 4 documents\n      1  0\n      1  1\n  0.921  2\n  0.831  3\n");
     // By distance, with texts, both are told.
     let both =

@@ -91,7 +91,7 @@ fn nothing_is_kept_of_what_has_a_near_duplicate() {
     folder.run(&["add", "-q", "--similar", "0.8", "pages", "a.jsonl"]).ok();
     folder
         .run(&["dedup", "a.jsonl", "--against", "pages", "--keep", "none"])
-        .fails(2, "take out what has duplicates first, with --output");
+        .fails(2, "first remove what has near-duplicates, with --keep none and --output");
 }
 
 #[test]
@@ -139,7 +139,9 @@ fn similar_documents_are_those_of_the_most_similar_in_any_store() {
     let expected = [("x", "near", "near"), ("y", "far", "far")];
     assert_eq!(told, expected.map(|(id, of, store)| (id.to_owned(), of.to_owned(), store.to_owned())));
     // Asked for what all of them find.
-    folder.run(&[&args[..], &["--similar", "0.75"]].concat()).fails(2, "0.8 similar or more");
+    folder
+        .run(&[&args[..], &["--similar", "0.75"]].concat())
+        .fails(2, "only documents of similarity 0.8 or more");
     folder.write("a.hex", "0000000000000001\n");
     folder.run(&["build", "plain", "a.hex"]).ok();
     folder

@@ -70,6 +70,27 @@ fn run_as_they_stand() {
     }
 }
 
+/// The first example of the README answers what it says it does.
+#[cfg(unix)]
+#[test]
+fn the_front_page_runs_as_it_stands() {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
+    let block = |kind: &str| {
+        let (_, after) = readme.split_once(&format!("```{kind}\n")).unwrap();
+        after.split_once("```").unwrap().0.to_owned()
+    };
+    let folder = with_samples();
+    let binary = Path::new(env!("CARGO_BIN_EXE_simstore")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", &block("console")]).current_dir(folder.path("")).env("PATH", &path);
+    let run = Run::new(shell.output().unwrap());
+    assert!(run.stderr.contains("70 left") && !run.stderr.contains("unreliable"), "{}", run.stderr);
+    let told = run.ok();
+    let (_, last) = told.rsplit_once("cluster 1").unwrap();
+    assert_eq!(format!("cluster 1{last}"), block("text"));
+}
+
 #[test]
 fn help_explains_json() {
     let folder = Folder::new();

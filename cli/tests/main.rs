@@ -24,6 +24,7 @@ mod outputs;
 mod pipes;
 mod profile;
 mod query;
+mod questions;
 mod runs;
 mod salvage;
 mod similar;

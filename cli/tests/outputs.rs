@@ -116,7 +116,7 @@ fn one_file_is_not_two_outputs_nor_a_harmed_input() {
     refused(&["-o", "./z", "--pairs", "z"], "z: named for two outputs");
     refused(&["-o", "sub/../z", "--pairs", folder.path("z").to_str().unwrap()], "named for two outputs");
     refused(&["--pairs", "./a.jsonl"], "is an input");
-    refused(&["-o", "a.jsonl", "--against", "s", "--add", "--force"], "is an input");
+    refused(&["-o", "a.jsonl", "-d", "3", "--against", "s", "--add", "--force"], "is an input");
     refused(&["-o", "a.jsonl"], "a.jsonl: is an input: --force puts what is written in its place");
     refused(&["--annotated", "sub/../a.jsonl"], "is an input: --force");
     #[cfg(unix)]

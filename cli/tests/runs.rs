@@ -232,10 +232,7 @@ fn a_dry_run_reads_and_writes_nothing_much() {
     assert_eq!((&object["spills"], &object["disk_of_temporary"]), (&json!(false), &json!(0)));
     let little = ["dedup", &sample("en.jsonl"), "-d", "3", "--dry-run", "--memory", "1K"];
     let said = folder.run(&little).ok();
-    assert!(
-        said.contains("--memory allows 1.0 KiB, too little: documents are put on disk, with about"),
-        "{said}"
-    );
+    assert!(said.contains("too little: documents are put on disk, with about"), "{said}");
     folder.write("a.u64", vec![7; 8 << 10]);
     folder.write("a.tsv", "00000000000000ff\tname\n".repeat(100));
     let object =
@@ -332,8 +329,7 @@ fn what_is_too_much_for_the_memory_goes_to_disk() {
     for (memory, is_too_much) in [("4M", true), ("64M", false)] {
         folder.write("kept", "as before");
         let run = folder.run(&[&args[..], &["--memory", memory, "--temporary", "."]].concat());
-        let said =
-            "documents take more memory to compare than the 4.0 MiB of --memory: they are put on disk, in";
+        let said = "documents takes more than the 4.0 MiB of --memory: they are put on disk, in";
         assert_eq!(run.stderr.contains(said), is_too_much, "{}", run.stderr);
         assert_eq!(run.stderr.contains("written to temporary files"), is_too_much, "{}", run.stderr);
         run.ok();

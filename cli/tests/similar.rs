@@ -108,8 +108,12 @@ fn what_a_store_of_similar_documents_cannot_do_is_said() {
         (&["add", "--same-id", "replace", "pages", "one.jsonl"], 2, "delete the document first"),
         (&["delete", "pages", "a.hex"], 2, "several fingerprints each"),
         (&["dedup", "one.jsonl", "--against", "pages", "--add"], 2, "--output"),
-        (&["dedup", "one.jsonl", "--against", "pages", "--pairs", "-"], 2, "clusters say"),
-        (&["dedup", "one.jsonl", "--against", "pages", "-s", "0.7"], 2, "0.8 similar or more"),
+        (&["dedup", "one.jsonl", "--against", "pages", "--pairs", "-"], 2, "--clusters lists what each"),
+        (
+            &["dedup", "one.jsonl", "--against", "pages", "-s", "0.7"],
+            2,
+            "only documents of similarity 0.8 or more",
+        ),
         (&["dedup", "one.jsonl", "--against", "pages", "-d", "3"], 2, "in its own way"),
         (&["dedup", "a.hex", "--against", "pages"], 2, "in its own way"),
         (&["dedup", "one.jsonl", "--against", "plain", "-s", "0.8"], 2, "--similar compares texts"),
@@ -148,11 +152,13 @@ fn new_documents_are_compared_with_a_store_by_samples_and_with_one_another_by_te
         "--clusters",
         "clusters.tsv",
     ]);
-    assert!(run.stderr.contains("3 documents near what was in the store"), "{}", run.stderr);
     assert!(
-        run.stderr.contains(
-            "1 document of these by an estimate of the similarity, with a standard error of at most 0.0"
-        ),
+        run.stderr.contains("3 documents are near-duplicates of something in the store"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("1 of them by an estimated similarity, with a standard error of at most 0.0"),
         "{}",
         run.stderr
     );

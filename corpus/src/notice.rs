@@ -88,25 +88,30 @@ impl fmt::Display for Notice<'_> {
             Notice::Read(note, count) => fmt_note(note, count, f),
             Notice::Published(path) => write!(
                 f,
-                "{}: written by a run that was cut off before it could be given its name",
+                "{}: has its name now; an interrupted run had written it under another",
                 path.display()
             ),
-            Notice::Parts { found, made } => write!(f, "{} were there, {made} made", count_of(found, "part")),
+            Notice::Parts { found, made } => {
+                let were = if found == 1 { "was" } else { "were" };
+                write!(f, "{} {were} there, {made} made", count_of(found, "part"))
+            }
             Notice::Bad(count, what) => {
                 let files = if count == 1 { "file" } else { "files" };
                 write!(f, "{} or {files} malformed, skipped", count_of(count, what))
             }
             Notice::Nothing => f.write_str("there is nothing in the inputs that could be read"),
             Notice::Empty(count) => {
-                write!(f, "{} without text, which match nothing", count_of(count, "document"))
+                let match_nothing = if count == 1 { "it matches nothing" } else { "they match nothing" };
+                write!(f, "{} without text: {match_nothing}", count_of(count, "document"))
             }
             Notice::Short(count) => {
                 write!(f, "{} so short that the fingerprints are unreliable", count_of(count, "document"))
             }
             Notice::Replaced(count) => write!(
                 f,
-                "{} not in the encoding of the input, replaced by U+FFFD; option `encoding` names another",
-                count_of(count, "character")
+                "{} {} not in the encoding of the input, and replaced by U+FFFD; option `encoding` names another",
+                count_of(count, "character"),
+                if count == 1 { "was" } else { "were" }
             ),
             Notice::SameId(count) => write!(
                 f,
@@ -188,8 +193,8 @@ mod tests {
             ),
             (Notice::Bad(1, "document"), "1 document or file malformed, skipped", true),
             (Notice::Bad(2000, "line"), "2,000 lines or files malformed, skipped", true),
-            (Notice::Empty(1), "1 document without text, which match nothing", false),
-            (Notice::Parts { found: 1, made: 2 }, "1 part were there, 2 made", false),
+            (Notice::Empty(1), "1 document without text: it matches nothing", false),
+            (Notice::Parts { found: 1, made: 2 }, "1 part was there, 2 made", false),
             (Notice::Remark("a word"), "a word", false),
         ] {
             assert_eq!((&*notice.to_string(), notice.is_warning()), (said, is_warning));

@@ -25,6 +25,32 @@ pub fn bytes(count: u64) -> String {
     if unit == "bytes" { format!("{count} bytes") } else { format!("{value:.1} {unit}") }
 }
 
+/// Two numbers of bytes, of which one is greater: in one unit, with as many decimals as tell them apart.
+pub fn bytes_apart(a: u64, b: u64) -> [String; 2] {
+    let (mut divisor, mut unit) = (1.0, "bytes");
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if (a.max(b) as f64) < divisor * 1024.0 {
+            break;
+        }
+        (divisor, unit) = (divisor * 1024.0, larger);
+    }
+    let shown = |decimals: usize| [a, b].map(|count| format!("{:.decimals$} {unit}", count as f64 / divisor));
+    let differ = (1..=3).map(shown).find(|[a, b]| a != b).filter(|_| unit != "bytes");
+    differ.unwrap_or_else(|| [a, b].map(|count| format!("{} bytes", grouped(count))))
+}
+
+/// A number of bytes that is enough for another, as options take it: `2663K`, rounded up to two digits or more.
+pub fn enough_bytes(count: u64) -> String {
+    let (mut divisor, mut unit) = (1, "");
+    for larger in ["K", "M", "G", "T"] {
+        if count / divisor < 10 * 1024 {
+            break;
+        }
+        (divisor, unit) = (divisor * 1024, larger);
+    }
+    format!("{}{unit}", count.div_ceil(divisor))
+}
+
 /// A count and what is counted: `1 line`, `2 lines`.
 pub fn count_of(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
@@ -76,6 +102,9 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(123_456), "123,456");
         assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!([0, 10_239, 2_726_298, 5 << 40].map(enough_bytes), ["0", "10239", "2663K", "5120G"]);
+        assert_eq!(bytes_apart(1_960_000, 1_950_000), ["1.87 MiB", "1.86 MiB"]);
+        assert_eq!(bytes_apart(1 << 20, (1 << 20) - 1), ["1,048,576 bytes", "1,048,575 bytes"]);
         assert_eq!(bytes(1023), "1023 bytes");
         assert_eq!(bytes(3 << 29), "1.5 GiB");
         assert_eq!(count_of(1, "line"), "1 line");

@@ -283,7 +283,8 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
         fs::create_dir_all(&out).unwrap();
         let options = options(&out);
         if options.add {
-            let add = Options { against: options.against, add: true, ..Options::default() };
+            let distance = options.distance;
+            let add = Options { against: options.against, add: true, distance, ..Options::default() };
             found(dedup::find(inputs(&first).into(), &add, Files::default(), &())).finish(&()).unwrap();
         }
         out
@@ -323,7 +324,12 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
 
 #[test]
 fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
-    let options = |out: &Path| Options { against: vec![out.join("store")], add: true, ..Options::default() };
+    let options = |out: &Path| Options {
+        against: vec![out.join("store")],
+        add: true,
+        distance: Some(3),
+        ..Options::default()
+    };
     stop_everywhere(options, 8);
 }
 
@@ -350,7 +356,8 @@ fn the_same_run_adds_once() {
     let folder = Folder::new();
     let input = folder.file("a.jsonl", documents());
     let out = folder.0.path();
-    let options = Options { against: vec![out.join("store")], add: true, ..Options::default() };
+    let options =
+        Options { against: vec![out.join("store")], add: true, distance: Some(3), ..Options::default() };
     run(&input, out, &options, &()).unwrap();
     let before = (stored(&out.join("store")), fs::read(out.join("keep")).unwrap());
     let files = Files { keep_list: Some(out.join("keep")), ..Files::default() };

@@ -8,6 +8,7 @@ mod build;
 mod dedup;
 mod documents;
 mod encodings;
+mod estimate;
 mod files;
 mod fingerprints;
 mod idf;

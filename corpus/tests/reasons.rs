@@ -35,10 +35,12 @@ fn reasons(source: Source<'_>, options: &Options, how: &str) -> (Vec<usize>, Rea
     }
     let mut visited = Reasons::new();
     let visit = &mut |removed: &Removed<'_>| {
-        let near = removed.distance.map(f64::from);
         // As it is written.
-        let how = near.unwrap_or_else(|| removed.similarity.unwrap().to_string().parse().unwrap());
-        visited.insert(removed.document, (removed.duplicate_of.unwrap(), how));
+        let near = match how {
+            "distance" => removed.distance.unwrap().into(),
+            _ => removed.similarity.unwrap().to_string().parse().unwrap(),
+        };
+        visited.insert(removed.document, (removed.duplicate_of.unwrap(), near));
         Ok(())
     };
     found.visit_removed(visit).unwrap();
@@ -67,22 +69,22 @@ fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
     first
 }
 
-/// What is to be told if none is kept: what stands for each, and of that the nearest other, the first of several. `how` is less for
-/// what is nearer.
-fn of_none(count: usize, pairs: &[(usize, usize, f64)], how: impl Fn(usize, usize) -> f64) -> Reasons {
-    let first = firsts(count, pairs);
-    let is_near = |document: usize| pairs.iter().any(|&(a, b, _)| a == document || b == document);
+/// What is to be told: of each document that is not kept the nearest of those that are; or of all others, if none is kept. Of several the
+/// first. `pairs` are near, with a number that is less for what is nearer.
+fn nearest(count: usize, pairs: &[(usize, usize, f64)], kept: &[usize]) -> Reasons {
     let reason = |document: usize| {
-        let others = (0..count).filter(|&other| first[other] == first[document] && other != document);
-        let of = match first[document] {
-            stands if stands == document => {
-                others.min_by(|&a, &b| how(document, a).total_cmp(&how(document, b))).unwrap()
-            }
-            stands => stands,
-        };
-        (document, (of, how(document, of)))
+        let others = pairs.iter().filter_map(|&(a, b, how)| match (a == document, b == document) {
+            (true, _) => Some((b, how)),
+            (_, true) => Some((a, how)),
+            _ => None,
+        });
+        let mut others: Vec<(usize, f64)> = others.collect();
+        let is_removed = !kept.is_empty() && !kept.contains(&document);
+        others.retain(|(other, _)| kept.is_empty() || is_removed && kept.contains(other));
+        let nearest = others.into_iter().min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+        Some((document, nearest?))
     };
-    (0..count).filter(|&document| is_near(document)).map(reason).collect()
+    (0..count).filter_map(reason).collect()
 }
 
 fn pairs_of(count: usize, near: impl Fn(usize, usize) -> Option<f64>) -> Vec<(usize, usize, f64)> {
@@ -91,8 +93,9 @@ fn pairs_of(count: usize, near: impl Fn(usize, usize) -> Option<f64>) -> Vec<(us
 }
 
 #[test]
-fn by_distance_all_that_has_a_near_duplicate_goes() {
+fn by_distance_what_is_told_is_the_nearest() {
     let mut random = Random(3);
+    let mut others = 0;
     for _ in 0..5 {
         let values: Vec<u64> = (0..200)
             .map(|_| {
@@ -109,11 +112,14 @@ fn by_distance_all_that_has_a_near_duplicate_goes() {
         };
         let options = Options { keep: Keep::None, ..Options::default() };
         let (kept, told) = reasons(given(), &options, "distance");
-        let expected = of_none(values.len(), &pairs, distance);
+        let expected = nearest(values.len(), &pairs, &[]);
         assert_eq!(told, expected);
         assert!(told.len() > 50 && kept.len() > 20);
         assert!(kept.iter().all(|document| !told.contains_key(document)));
         assert_eq!(kept.len() + told.len(), values.len());
+        // With all pairs at hand it is the same.
+        let with_pairs = Options { pairs: true, ..options };
+        assert_eq!(reasons(given(), &with_pairs, "distance"), (kept, expected));
         // If one is kept, the others are told with it.
         let (kept, told) = reasons(given(), &Options::default(), "distance");
         let first = firsts(values.len(), &pairs);
@@ -125,17 +131,21 @@ fn by_distance_all_that_has_a_near_duplicate_goes() {
         assert!(kept.into_iter().all(|document| first[document] == document));
         // In stars what is told is near.
         let stars = Options { cluster_by: Some(ClusterBy::Stars), ..Options::default() };
-        let (_, told) = reasons(given(), &stars, "distance");
-        assert!(told.values().all(|&(_, bits)| bits <= f64::from(DISTANCE)));
+        let (kept, told) = reasons(given(), &stars, "distance");
+        assert_eq!(told, nearest(values.len(), &pairs, &kept));
         assert!(told.len() > 30, "{}", told.len());
+        // Not always what stands for the cluster.
+        let clusters = cluster_of(dedup::find(given(), &stars, Files::default(), &()).unwrap());
+        others += told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     }
+    assert!(others > 5, "{others}");
 }
 
 #[test]
 fn by_similarity_all_that_has_a_similar_one_goes() {
     let mut random = Random(5);
     // Small ones, of which none is missed.
-    let texts: Vec<String> = (0..120)
+    let mut texts: Vec<String> = (0..120)
         .map(|_| {
             let topic = random.below(40);
             let word = |i: u64| match random.below(40) {
@@ -145,6 +155,18 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
             (0..24).map(word).collect::<Vec<_>>().join(" ")
         })
         .collect();
+    // Of three, the second one goes for the first, and is more similar to the third, which is not similar to the first.
+    for topic in 0..4 {
+        let ends = [("a", "a"), ("a", "b"), ("b", "b")];
+        texts.extend(ends.map(|(start, end)| {
+            let word = |i: usize| match i {
+                0 | 1 => format!("{start}{topic}x{i}"),
+                21.. => format!("{end}{topic}x{i}"),
+                _ => format!("same{topic}x{i}"),
+            };
+            (0..24).map(word).collect::<Vec<_>>().join(" ")
+        }));
+    }
     let shingles = Profile::shingles();
     let sets: Vec<Vec<u64>> = texts.iter().map(|text| shingles.feature_set(text)).collect();
     let similarity = |a: usize, b: usize| jaccard(&sets[a], &sets[b]) as f32;
@@ -154,16 +176,57 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let similar = Options { similar: Some(0.7), ..Options::default() };
     let options = Options { keep: Keep::None, ..similar.clone() };
     let (kept, told) = reasons(given(), &options, "similarity");
-    let told: Reasons = told.into_iter().map(|(document, (of, how))| (document, (of, -how))).collect();
-    let minus = |a, b| -similarity(a, b).to_string().parse::<f64>().unwrap();
-    assert_eq!(told, of_none(texts.len(), &pairs, minus));
-    assert!(told.len() > 30 && kept.len() + told.len() == texts.len(), "{} {}", told.len(), kept.len());
-    // If one is kept, what goes is as similar to it as was asked for.
+    let minus = |told: Reasons| -> Reasons {
+        told.into_iter().map(|(document, (of, how))| (document, (of, -how))).collect()
+    };
+    let shown = |(a, b, similarity): &(usize, usize, f64)| {
+        (*a, *b, -(*similarity as f32).to_string().parse::<f64>().unwrap())
+    };
+    let pairs: Vec<(usize, usize, f64)> = pairs.iter().map(shown).collect();
+    let expected = nearest(texts.len(), &pairs, &[]);
+    assert_eq!(minus(told), expected);
+    assert!(expected.len() > 30 && kept.len() + expected.len() == texts.len(), "{}", expected.len());
+    // If one is kept, what goes is told with the most similar of all that are kept; with all pairs at hand, too.
     let (kept, told) = reasons(given(), &similar, "similarity");
-    for (document, (of, how)) in &told {
-        assert!(*how >= 0.7 && kept.contains(of) && *how == -minus(*document, *of));
-    }
+    assert_eq!(minus(told.clone()), nearest(texts.len(), &pairs, &kept));
     assert_eq!(kept.len() + told.len(), texts.len());
+    let with_pairs = Options { pairs: true, ..similar.clone() };
+    assert_eq!(reasons(given(), &with_pairs, "similarity"), (kept, told.clone()));
+    // Where fingerprints are near, and texts decide, it is the most similar text.
+    let profile = Profile::default();
+    let fingerprints: Vec<u64> =
+        texts.iter().map(|text| profile.fingerprint::<u64>(text).unwrap().fingerprint).collect();
+    let are_near = |a: usize, b: usize| (fingerprints[a] ^ fingerprints[b]).count_ones() <= 16;
+    let both: Vec<(usize, usize, f64)> = pairs.iter().copied().filter(|&(a, b, _)| are_near(a, b)).collect();
+    for (keep, cluster_by) in [(Keep::First, ClusterBy::Stars), (Keep::None, ClusterBy::Components)] {
+        let is_none = keep == Keep::None;
+        let by_both = Options {
+            distance: Some(16),
+            verify_text: Some(0.7),
+            keep,
+            cluster_by: Some(cluster_by),
+            ..Options::default()
+        };
+        let (kept, told) = reasons(given(), &by_both, "similarity");
+        let kept = if is_none { &[] } else { &kept[..] };
+        assert_eq!(minus(told), nearest(texts.len(), &both, kept));
+        assert!(both.len() > 30);
+    }
+    // Not always what stands for the cluster.
+    let clusters = cluster_of(dedup::find(given(), &similar, Files::default(), &()).unwrap());
+    let others = told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
+    assert!(others > 2, "{others}");
+}
+
+/// What stands for the cluster of each document that is in one.
+fn cluster_of(answer: Answer) -> BTreeMap<usize, usize> {
+    let Answer::Found(found) = answer else { panic!("nothing is added") };
+    let clusters: Vec<_> = found.clusters().map(Result::unwrap).collect();
+    let of_cluster = |cluster: &dedup::Cluster<'_>| {
+        let stands = cluster.document.unwrap();
+        cluster.members.iter().map(move |member| (member.document, stands)).collect::<Vec<_>>()
+    };
+    clusters.iter().flat_map(of_cluster).collect()
 }
 
 #[test]

@@ -22,45 +22,46 @@ use crate::results::{Results, RowNumbers};
 use crate::source::{FieldNames, Given, text_at};
 use crate::summary::Summary;
 
-/// The near-duplicates of a corpus, and what is left without them.
+/// Finds near-duplicate documents, and writes the corpus without them.
 ///
 /// Parameters
 /// ----------
 /// source : path, list of paths, frame, Arrow table or stream, iterable of dicts, or array
-///     What is deduplicated: files, folders, archives and patterns such as ``"crawl/*.warc.gz"``, as the command line reads them;
-///     a pandas or Polars frame, or whatever gives itself as an Arrow stream, batch by batch; an iterable of dicts; an array or
-///     series of texts; or an array of fingerprints (numpy uint64, Arrow uint64 or fixed_size_binary[16], a list of ints).
+///     The documents: files, folders, archives and patterns such as ``"crawl/*.warc.gz"``, as the command line reads them; a
+///     pandas or Polars frame, or any Arrow stream, batch by batch; an iterable of dicts; an array or series of texts. Or an
+///     array of fingerprints (numpy uint64, Arrow uint64 or fixed_size_binary[16], a list of ints).
 /// similar : float, optional
-///     Texts are near that are at least so similar, above 0, up to 1: by the share of their shingles that both have. 0.8 if
-///     nothing asks for a distance.
+///     Find texts that are at least this similar, above 0, up to 1: the share of all shingles of two texts that both have. 0.8 by
+///     default.
 /// recall : float, optional
-///     The least probability that two texts of just that similarity are found, 0.95 by default.
+///     Find pairs of exactly that similarity with at least this probability, 0.95 by default; more similar ones more often.
 /// distance : int, optional
-///     Compare fingerprints instead: near are those that differ in at most so many bits. By default 3 for fingerprints, and with
-///     ``profile``, ``bits`` or ``verify_text``; for a store, its own.
+///     Compare fingerprints instead: find those that differ in at most so many bits. For fingerprints 3 by default, or that of the
+///     store; for documents 3 with ``profile``, ``bits`` or ``verify_text``, and a warning says so.
 /// bits : {64, 128}, optional
 ///     Width of fingerprints: 64, or that of the store or of the profile.
 /// profile : Profile or str, optional
 ///     How texts become fingerprints.
 /// verify_text : float, optional
-///     With fingerprints: near ones count only if their texts are at least so similar.
+///     With ``distance``, count only pairs whose texts are at least this similar.
 /// verify_profile : Profile or str, optional
-///     What texts are compared by, instead of shingles.
+///     The profile by which texts are compared, instead of shingles.
 /// cluster_by : {"stars", "components"}, optional
-///     Each is near what is kept, or what chains connect. Stars by default for texts, components for fingerprints.
+///     Stars, where every duplicate is near the kept document, or components, which are chains of near documents. Stars by
+///     default for texts, components for fingerprints.
 /// keep : str
-///     What is kept of a cluster: "first", "longest", "smallest-id", "newest:FIELD" or "none".
+///     Which document of a cluster to keep: "first", "longest", "smallest-id", "newest:FIELD" or "none".
 /// against : path or list of paths, optional
-///     Stores: what is near something in them is not kept.
+///     Stores: also remove near-duplicates of their documents. A store of fingerprints needs ``distance`` for documents.
 /// add, again : bool
-///     Whether what is kept is added to the (first) store, which is made if there is none; and also if the same run has done so
-///     before. Store and files change together.
+///     Whether to add the kept documents to the (first) store, which is made if it is missing; and also if the same run has done
+///     so before. Store and files change together.
 /// resume : path, optional
-///     A folder for what was made of finished files: a run that was cut off carries on.
+///     A folder for the work on finished files: an interrupted run carries on.
 /// shard : str, optional
-///     Only make this share of the parts in that folder, as "1/4": what is found is told when all are joined, without ``shard``.
+///     Only make this share of the parts in that folder, as "1/4"; a run without ``shard`` joins all of them.
 /// memory : int or str, optional
-///     The memory to take, in bytes, or as "8G"; what is more goes to disk, in the folder ``temporary``.
+///     Memory limit, in bytes, or as "8G"; documents that need more are compared on disk, in the folder ``temporary``.
 /// temporary : path, optional
 ///     That folder, instead of the system's.
 /// text : str or list of str
@@ -70,12 +71,13 @@ use crate::summary::Summary;
 /// format, delimiter, encoding, max_document : optional
 ///     How files are read, as the command line does: "jsonl", ";", "gb18030", "1G".
 /// skip_bad : bool
-///     Whether what is malformed is told as a warning, counted and skipped, instead of ending the call.
+///     Whether malformed documents are skipped and counted, with a warning each, instead of ending the call.
 /// output, annotated : path, optional
-///     Files to be written: the input without its duplicates, byte for byte, and the whole input with the number of the cluster
-///     in the field ``cluster_field``. Of files alone.
+///     Files to write, if the source is files: the input without duplicates, byte for byte, and the whole input with the cluster
+///     number of each document in the field ``cluster_field``.
 /// clusters, keep_list, remove_list : path, optional
-///     Tables to be written, in the format of the file's name; with ``reasons`` the last one tells what each is a duplicate of.
+///     Tables to write, in the format of the file's name. With ``reasons`` the last one lists each duplicate with the kept document
+///     that is most similar to it (with keep="none", the most similar of all).
 /// pairs : bool or path
 ///     Whether all pairs are kept for the result; or the table of them to be written.
 /// force : bool
@@ -267,7 +269,7 @@ fn run(
         Answer::AddedBefore(before) => {
             let values = json!({"documents": before.counts.read, "added": 0, "added_before": before.added});
             let said = format!(
-                "the same run has added {} before: store and outputs stay as they are",
+                "the same run has added {} before: store and outputs are unchanged",
                 count_of(before.added, "document")
             );
             let why = "the same run has added its documents to the store before, and cannot tell again which were new: \

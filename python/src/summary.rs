@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 /// says.
 ///
 /// Keys are ``documents``, ``fingerprints`` (distinct ones; of texts, distinct texts), ``clusters``, ``clustered``,
-/// ``duplicates``, ``kept``, ``largest``, ``seconds`` and others; ``dict(summary)`` has all of them.
+/// ``duplicates``, ``kept``, ``largest``, ``seconds``, ``similar`` or ``distance`` (the question) and others; ``dict(summary)`` has
+/// all of them.
 #[pyclass(frozen, mapping, module = "simstore")]
 #[derive(Debug)]
 pub(crate) struct Summary {

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -163,12 +164,13 @@ def test_where_warnings_are_errors_no_file_is_left(tmp_path):
 
 def test_a_store_is_compared_with_and_added_to(tmp_path):
     store = tmp_path / "seen.simstore"
-    first = simstore.dedup(SAMPLES / "en.jsonl", against=store, add=True, keep_list=tmp_path / "kept.txt")
+    by_distance = partial(simstore.dedup, distance=3)
+    first = by_distance(SAMPLES / "en.jsonl", against=store, add=True, keep_list=tmp_path / "kept.txt")
     assert first.summary["added"] == first.summary["kept"] and store.is_dir()
-    again = simstore.dedup(SAMPLES / "en.jsonl", against=[store], add=True, keep_list=tmp_path / "kept.txt")
+    again = by_distance(SAMPLES / "en.jsonl", against=[store], add=True, keep_list=tmp_path / "kept.txt")
     assert again.summary["added_before"] == first.summary["added"]
     assert not hasattr(again, "clusters") and "has added" in repr(again)
-    compared = simstore.dedup(rows_of("en.jsonl"), against=store, pairs=True)
+    compared = by_distance(rows_of("en.jsonl"), against=store, pairs=True)
     assert not compared.is_kept.any() and compared.summary["kept"] == 0
     removed = compared.removed.to_pylist()
     assert all(row["stored"] and row["duplicate_of_document"] is None for row in removed)
@@ -271,6 +273,23 @@ def test_html_is_escaped():
 def test_what_makes_no_sense_is_refused(options, said):
     with pytest.raises((ValueError, simstore.Error), match=said):
         simstore.dedup([ROW, ROW], **options)
+
+
+def test_what_changes_the_question_is_told(tmp_path):
+    # Texts are compared by their similarity; an option about fingerprints changes that, and says so.
+    for options in [{"profile": "words-2"}, {"bits": 64}, {"verify_text": 0.5}]:
+        with pytest.warns(simstore.SimstoreWarning, match=f"option `{next(iter(options))}` compares fingerprints"):
+            result = simstore.dedup([ROW, ROW], **options)
+        assert result.summary["distance"] == 3 and "similar" not in result.summary
+    assert simstore.dedup([ROW, ROW]).summary["similar"] == 0.8
+    assert simstore.dedup(np.array([0, 7], np.uint64)).summary["distance"] == 3
+    with simstore.Store(tmp_path / "store", distance=6, profile=simstore.Profile()):
+        pass
+    for against, add in [("store", False), ("store", True), ("new", True)]:
+        with pytest.raises(ValueError, match="give option `distance`"):
+            simstore.dedup([ROW, ROW], against=tmp_path / against, add=add)
+    assert simstore.dedup([ROW], against=tmp_path / "store", distance=6).summary["distance"] == 6
+    assert sorted(os.listdir(tmp_path)) == ["store"]
 
 
 def test_a_missing_file_is_that_of_python(tmp_path):

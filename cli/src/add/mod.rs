@@ -13,7 +13,7 @@ use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar};
 use self::report::Report;
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, DocumentArgs, INPUTS_HELP};
+use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::parse_bytes;
 use crate::profile::check_bits;
 use crate::progress::Progress;
@@ -22,9 +22,9 @@ use crate::width::{Bits, by_width};
 mod report;
 
 const EXAMPLES: &str = "\
-With --if-new, a line of output is a document that was not added: ID<TAB>EARLIER<TAB>DISTANCE, the nearest earlier
+With --if-new, each line of output is a document that was not added: ID<TAB>EARLIER<TAB>DISTANCE, the nearest earlier
 one first; in a store of similar documents ID<TAB>EARLIER<TAB>SIMILARITY<TAB>ERROR, where ERROR is the standard error of
-the similarity, 0 if that is exact. With --json, a line is an object: for each such document
+the similarity, 0 if it is exact. With --json, a line is an object: for each such document
   id, duplicate_of      the document, and what it is a duplicate of: id, name, distance, or similarity and error
 and at the end
   store, documents      what was read
@@ -66,28 +66,28 @@ enum SameId {
 
 /// Add documents or fingerprints to a store
 ///
-/// The store is made if there is none. A run that was cut off, by Ctrl-C, a crash or a loss of power, carries on where it
-/// was when it is started again with the same inputs. For each file, also of a folder or a pattern, the store keeps how
-/// many documents were read and a checksum of them. As long as these stand there, only what comes after them is added, so
-/// that a file that has grown gives what is new. If the last of them is another now, such as a line that was not yet
-/// complete, that is read again, and what it was as a fragment stays; if others are, all of the file is. A document with the id and the fingerprint of one
-/// that is stored changes nothing; for one with the id and another fingerprint see --same-id.
+/// The store is made if it is missing. After Ctrl-C, a crash or a power loss, run the same command again: it carries on where
+/// it was. For each file, also of a folder or a pattern, the store remembers how many documents it has read, with a
+/// checksum. Run again, `add` reads only documents that were appended. If the last document has changed, such as a line
+/// that was incomplete, it is read again, and its earlier version stays; if others have changed, the whole file is read
+/// again. A document with the id and the fingerprint of a stored one changes nothing; for one with the same id and another
+/// fingerprint see --same-id.
 ///
-/// Ids are numbers or names, as in the store; a new store decides by the first document. Names, and fingerprints
-/// without an id, are numbered after the highest id that there ever was.
+/// Ids are numbers or names, as in the store; in a new store, the first document decides. Names, and fingerprints without
+/// an id, get numbers after the highest id that the store ever had.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{INPUTS_HELP}\n\n{EXAMPLES}"))]
 pub(crate) struct AddArgs {
-    /// The store: a folder; made if there is none
+    /// The store: a folder; made if it is missing
     store: PathBuf,
     /// Documents or fingerprints; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Add only what is within no stored fingerprint's distance or, in a store of similar documents, similar to none, and
-    /// print what is
+    /// Add only documents that are not near (in a store of similar documents: similar to) a stored one, and print the
+    /// others
     #[arg(long)]
     if_new: bool,
-    /// What becomes of a document whose id is stored with another fingerprint. All but `both` read the ids of the
+    /// What to do with a document whose id is stored with another fingerprint. All rules but `both` read the ids of the
     /// store once for every 131,072 documents
     #[arg(long, value_enum, value_name = "RULE", default_value = "both", conflicts_with = "if_new")]
     same_id: SameId,
@@ -97,10 +97,10 @@ pub(crate) struct AddArgs {
     /// Read files from their beginning, also if they have been read before
     #[arg(long)]
     again: bool,
-    /// Make a store of similar documents: texts are found that are so similar, 0 to 1. A store that is one stays so
+    /// Make a store of similar documents, which finds texts of at least this similarity, 0 to 1. It is remembered
     #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits"])]
     similar: Option<f64>,
-    /// The probability that texts of just that similarity are found [default: 0.95]
+    /// Find texts of exactly that similarity with at least this probability [default: 0.95]
     #[arg(long, value_name = "R", requires = "similar")]
     recall: Option<f64>,
     /// The largest distance that the store can answer [default: 3 for a new store]
@@ -115,7 +115,7 @@ pub(crate) struct AddArgs {
     /// Which tables segments get [default: auto for a new store]
     #[arg(long, value_name = "NAME")]
     plan: Option<PlanChoice>,
-    /// Memory for what is not in segments yet, like 64M
+    /// Memory for documents that are not in segments yet, like 64M
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memtable: Option<u64>,
     /// Take every id as a name, also numbers
@@ -178,7 +178,11 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let added =
         add::add(&store, &inputs, &profile, &options, &mut report, progress).map_err(Failure::usage)?;
     warn(&added.counts, kind, progress);
-    report.finish(&added, progress)
+    let near = match SimilarSettings::of_store(&store.snapshot())? {
+        Some(settings) => format!("similarity {} or more", settings.similar()),
+        None => format!("within {}", count_of(store.snapshot().distance().into(), "bit")),
+    };
+    report.finish(&added, &near, progress)
 }
 
 /// The settings that are asked for.
@@ -207,12 +211,5 @@ fn profile_of<F: Fingerprint>(args: &AddArgs, kind: InputKind, exists: bool) -> 
         let default = || if args.similar.is_some() { Profile::shingles() } else { Profile::default() };
         return Ok(Some(profile.given()?.unwrap_or_else(default)));
     }
-    let stored = Snapshot::<F>::open(&args.store)?;
-    if stored.profile().is_empty() && !profile.is_given() {
-        return Err(Failure::Usage(format!(
-            "{}: the store does not tell how its texts were fingerprinted: say --profile NAME as it was",
-            args.store.display()
-        )));
-    }
-    profile.profile(Some(stored.profile())).map(Some)
+    profile.of_store(&Snapshot::<F>::open(&args.store)?).map(Some)
 }

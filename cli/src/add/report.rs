@@ -144,12 +144,13 @@ impl<'a> Report<'a> {
         }
     }
 
-    pub(super) fn finish(mut self, added: &Added, progress: &Progress) -> Outcome {
+    /// `near` tells what a duplicate is.
+    pub(super) fn finish(mut self, added: &Added, near: &str, progress: &Progress) -> Outcome {
         let Added { counts, added, duplicates, replaced, known, carried_on, changed } = *added;
         if !self.args.json {
             let mut line = format!("{}: {} added", self.args.store.display(), count_of(added, "document"));
             if self.args.if_new {
-                line += &format!(", {} not", count_of(duplicates, "duplicate"));
+                line += &format!(", {} not added ({near})", count_of(duplicates, "duplicate"));
             }
             if replaced > 0 {
                 line += &format!(", {} replaced", count_of(replaced, "other"));

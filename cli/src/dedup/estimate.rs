@@ -1,10 +1,10 @@
 //! What a run would read, and how much memory and disk it would take.
 
-use simstore_corpus::dedup::{Estimate, Search};
+use simstore_corpus::dedup::{Estimate, Question, Search};
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
-use crate::numbers::{bytes, grouped};
+use crate::numbers::{bytes, bytes_apart, grouped};
 use crate::output::Output;
 
 pub(super) fn print(estimate: &Estimate, memory_is_given: bool, json: bool) -> Outcome {
@@ -31,45 +31,44 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
     }
     let documents = grouped(estimate.documents);
     if estimate.text_bytes == 0 {
-        output.line(format_args!("about {documents} fingerprints; more, where files are compressed"))?;
+        output.line(format_args!("about {documents} fingerprints, more if files are compressed"))?;
     } else {
         output.line(format_args!(
-            "about {documents} documents, {} of text, by the first documents of at most {} files",
+            "about {documents} documents, {} of text, judged by the first documents of up to {} files",
             bytes(estimate.text_bytes),
             Estimate::SAMPLED_FILES
         ))?;
     }
     output.line(format_args!(
-        "memory: about {}; {} for fingerprints and ids, if all are there; more with --pairs, or where much is near something",
+        "memory: about {}; more with --pairs, or with many near-duplicates",
         bytes(estimate.memory),
-        bytes(estimate.memory_of_documents)
     ))?;
-    if let Some(budget) = estimate.budget {
+    if let (Some(of), Some(left)) = (estimate.budget, estimate.budget_of_documents) {
         let given = if memory_is_given { "--memory allows" } else { "there are" };
-        let spills = match (estimate.spills, estimate.search.is_some()) {
-            (true, is_similarity) => format!(
-                "too little: documents are put on disk, with about {} of temporary files (--temporary){}",
-                bytes(estimate.disk_of_temporary),
-                if is_similarity { ", and more for those of fewer than 32 shingles" } else { "" }
-            ),
-            (false, _) => "documents stay in memory".to_owned(),
-        };
-        output.line(format_args!("        {given} {}, {spills}", bytes(budget)))?;
+        let [taken, left] = bytes_apart(estimate.memory_of_documents, left);
+        output.line(format_args!(
+            "        {given} {}, {left} of it for documents, which take {taken}",
+            bytes(of)
+        ))?;
+        output.line(format_args!(
+            "        {}",
+            match (estimate.spills, estimate.search.is_some()) {
+                (true, is_similarity) => format!(
+                    "too little: documents are put on disk, with about {} of temporary files (--temporary){}",
+                    bytes(estimate.disk_of_temporary),
+                    if is_similarity { ", and more for those of fewer than 32 shingles" } else { "" }
+                ),
+                (false, _) => "documents stay in memory".to_owned(),
+            }
+        ))?;
     }
-    if let Some(search) = &estimate.search {
-        let Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
-        output.line(format_args!(
-            "search: {joined} of {sketches} sketches joined within {distance} bits, all within {total}: finds {:.1}% of the pairs \
-             of similarity {similar}, {:.2}% of {}",
-            recall * 100.0,
-            recall_of_closer * 100.0,
-            (1.0 + similar) / 2.0
-        ))?;
-        output.line(format_args!(
-            "        some {} pairs of unrelated documents looked at, {:.1} s on one core besides reading",
-            grouped(search.unrelated_pairs as u64),
-            search.seconds
-        ))?;
+    match (estimate.question, &estimate.search) {
+        (_, Some(search)) => print_search(output, search, estimate.documents)?,
+        (Question::Distance(distance), None) => {
+            let bits = count_of(distance.into(), "bit");
+            output.line(format_args!("search: fingerprints within {bits} of each other, all of them"))?;
+        }
+        (Question::Similarity(_), None) => {}
     }
     output.line(format_args!(
         "disk: up to {} for --output or --annotated, uncompressed; about {} for the {} of --resume",
@@ -77,4 +76,44 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
         bytes(estimate.disk_of_parts),
         count_of(estimate.parts as u64, "part")
     ))
+}
+
+fn print_search(output: &mut Output, search: &Search, documents: u64) -> Outcome {
+    let &Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
+    output.line(format_args!(
+        "search: {joined} of {sketches} sketches joined within {distance} bits, all within {total}: finds {:.1}% of the pairs \
+         of similarity {similar}, {:.2}% of {}",
+        recall * 100.0,
+        recall_of_closer * 100.0,
+        (1.0 + similar) / 2.0
+    ))?;
+    output.line(format_args!(
+        "        about {} candidates, {} on one core besides reading, as in a sample of {}",
+        rough(search.candidates),
+        seconds(search.seconds),
+        count_of(search.sampled, "document")
+    ))?;
+    if search.candidates > MANY_CANDIDATES * documents as f64 {
+        output.line(format_args!(
+            "        many documents are just less similar than {similar} to one another: each pair of them is compared"
+        ))?;
+    }
+    Ok(())
+}
+
+/// Candidates of a document from which on there are crowds of them.
+const MANY_CANDIDATES: f64 = 100.0;
+
+/// A number that is known by its order of magnitude.
+fn rough(number: f64) -> String {
+    let unit = 10_f64.powf((number.max(1.0).log10().floor() - 1.0).max(0.0));
+    grouped(((number / unit).round() * unit) as u64)
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds >= 7200.0 => format!("{:.0} hours", seconds / 3600.0),
+        seconds if seconds >= 120.0 => format!("{:.0} minutes", seconds / 60.0),
+        seconds => format!("{seconds:.1} s"),
+    }
 }

@@ -13,28 +13,28 @@ use crate::output::{StdoutThatMayClose, UNFINISHED};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output files (`-` is standard output; each appears when it is complete)")]
 pub(super) struct FileArgs {
-    /// The input without its duplicates, in its own format, byte for byte; of texts their paths, or with FOLDER/ their copies
+    /// The input without duplicates, in its own format, byte for byte; of texts their paths, or with FOLDER/ their copies
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The whole input, each document with the number of its cluster, in a field or column
+    /// The whole input, with the cluster number of each document in a field or column
     #[arg(long, value_name = "FILE")]
     annotated: Option<PathBuf>,
     /// The name of that field or column
     #[arg(long, value_name = "NAME", default_value = "cluster", requires = "annotated")]
     cluster_field: String,
-    /// A table of the documents in clusters: id, cluster, representative, similarity (to it) or distance
+    /// A table of the documents in clusters: id, cluster, representative, and similarity or distance to that
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
     /// A table of all pairs of near documents: a, b, similarity or distance
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
-    /// The ids of what is kept
+    /// The ids of kept documents
     #[arg(long, value_name = "FILE")]
     keep_list: Option<PathBuf>,
     /// The ids of the duplicates
     #[arg(long, value_name = "FILE")]
     remove_list: Option<PathBuf>,
-    /// There also what each is a duplicate of, and its similarity or distance to that
+    /// List each duplicate with the most similar kept document (with --keep none, of all documents) and the similarity
     #[arg(long, requires = "remove_list")]
     reasons: bool,
     /// Write --output or --annotated even in the place of an input

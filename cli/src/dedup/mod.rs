@@ -32,7 +32,7 @@ Examples:
   simstore dedup samples/zh.jsonl --output unique.jsonl --pairs pairs.csv
   simstore dedup --similar 0.9 --keep longest --remove-list remove.txt samples/en.jsonl
   simstore dedup --distance 6 --verify-text 0.8 --cluster-by stars samples/en.jsonl
-  simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
+  simstore dedup --distance 3 --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
 /// How documents come together in clusters
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,54 +58,54 @@ struct AlreadyAdded {
     added_before: u64,
 }
 
-/// Find the near-duplicates of a corpus, and what is left without them
+/// Find near-duplicate documents, and write the corpus without them
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, mut_args(brief))]
 pub(crate) struct DedupArgs {
     /// Documents or fingerprints: files, folders, archives, patterns like 'crawl/*.warc.gz'; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Texts are near that are at least so similar, above 0, up to 1: by the share of their shingles (three successive words;
-    /// a character of a script without spaces is a word) that both have [default: 0.8]
+    /// Find texts that are at least this similar, above 0, up to 1. Similarity is the share of all shingles of two texts that both
+    /// have: three successive words, or characters of a script without spaces [default: 0.8]
     #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
     similar: Option<f64>,
-    /// The least probability that two texts of just that similarity are found [default: 0.95]
+    /// Find pairs of exactly that similarity with at least this probability; more similar ones are found more often [default:
+    /// 0.95]
     #[arg(long, value_name = "R", value_parser = parse_share)]
     recall: Option<f64>,
-    /// Compare fingerprints instead: near are those that differ in at most K bits [default for fingerprints, and with
-    /// --profile, --bits or --verify-text: 3; for a store, its own]
+    /// Compare fingerprints instead: find those that differ in at most K bits [default for fingerprints: 3, or that of the store;
+    /// for documents with --profile, --bits or --verify-text: 3]
     #[arg(long, short, value_name = "K", conflicts_with_all = ["similar", "recall"])]
     distance: Option<u32>,
     /// Width of fingerprints: 64 or 128 [default: 64, or that of the store]
     #[arg(long, value_enum)]
     bits: Option<Bits>,
-    /// With fingerprints: near ones count only if their texts are at least so similar
+    /// With --distance, count only pairs whose texts are at least this similar
     #[arg(long, value_name = "SIMILARITY", value_parser = parse_share)]
     verify_text: Option<f64>,
-    /// What texts are compared by: a profile [default: words-3,strip-markup,simplified,weights=none]
+    /// The profile by which texts are compared [default: words-3,strip-markup,simplified,weights=none]
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
-    /// How clusters are made: stars, each is near what is kept; components, what chains connect [default: stars; of
-    /// fingerprints, and to keep none, components]
+    /// Clusters are stars (every duplicate is near the kept document) or components (chains of near documents) [default: stars;
+    /// for fingerprints and --keep none, components]
     #[arg(long, value_enum, value_name = "SHAPE")]
     cluster_by: Option<Shape>,
-    /// What is kept of a cluster: first, longest, smallest-id, newest:FIELD (the greatest value of a field), or none
+    /// Which document of a cluster to keep: first, longest, smallest-id, newest:FIELD (the greatest value of a field), or none
     #[arg(long, value_name = "RULE", default_value = "first")]
     keep: Keep,
-    /// Find what is near documents of this store too; several may be given. What is, is not kept
+    /// Also remove near-duplicates of documents in STORE; repeatable. A store of fingerprints needs --distance for documents
     #[arg(long, value_name = "STORE")]
     against: Vec<PathBuf>,
-    /// Add what is kept to the (first) store, which is made if there is none; store and output files change together
+    /// Add the kept documents to the (first) store, which is made if it is missing; store and output files change together
     #[arg(long, requires = "against")]
     add: bool,
     /// Add even if the same run has added its documents before
     #[arg(long, requires = "add")]
     again: bool,
-    /// Keep what was made of finished files, and of parts of large ones, in this folder, and take what is there: a run that was
-    /// cut off carries on
+    /// Keep the work on finished files, and parts of large ones, in this folder, and reuse it: an interrupted run carries on
     #[arg(long, value_name = "FOLDER")]
     resume: Option<PathBuf>,
-    /// Only make this share of the parts in that folder: shard I of N. A run without it joins all of them
+    /// Only make shard I of N of the parts in that folder. A run without --shard joins all of them
     #[arg(
         long,
         value_name = "I/N",
@@ -115,13 +115,13 @@ pub(crate) struct DedupArgs {
         ]
     )]
     shard: Option<Shard>,
-    /// The memory to take, like 8G [default: what there is]. What is more goes to disk
+    /// Memory limit, like 8G [default: all that is available]. Documents that need more are compared on disk
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// The folder for what is put on disk meanwhile [default: the system's]
+    /// Folder for temporary files [default: the system's]
     #[arg(long, value_name = "FOLDER")]
     temporary: Option<PathBuf>,
-    /// Only tell what would be read, how it would be searched, and what that would take
+    /// Only say what would be read, how it would be searched, and how much time, memory and disk that would take
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -183,7 +183,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
         print_all(&found, output, &summary, args.json)?;
     }
     if is_cut_off.load(Ordering::Relaxed) {
-        let rest = if args.add { "all of it is added to the store" } else { "the other files are whole" };
+        let rest = if args.add { "the store has everything" } else { "the other files are complete" };
         complain(&format!("warning: standard output was closed before all was written to it; {rest}"));
     }
     found.finish(progress).map_err(Failure::usage)?;
@@ -239,7 +239,7 @@ fn say_added_before(before: &AddedBefore, json: bool, progress: &Progress) -> Ou
         output.finish()?;
     }
     progress.say(&format!(
-        "the same run has added {} before: store and outputs stay as they are",
+        "the same run has added {} before: store and outputs are unchanged",
         count_of(before.added, "document")
     ));
     Ok(())

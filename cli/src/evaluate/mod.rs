@@ -178,10 +178,14 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
         };
         report::print(&evaluation, format)?;
     }
+    let positives = if evaluation.positives == evaluation.pairs {
+        "all positive: no label tells others".to_owned()
+    } else {
+        format!("{} of them positive", grouped(evaluation.positives))
+    };
     progress.say(&format!(
-        "{}, {} of them positive, {} in {:.1} s",
+        "{}, {positives}, {} in {:.1} s",
         count_of(evaluation.pairs, "pair"),
-        grouped(evaluation.positives),
         count_of(evaluation.profiles.len() as u64, "profile"),
         progress.seconds()
     ));

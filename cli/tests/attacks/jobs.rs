@@ -81,7 +81,7 @@ pub(crate) const JOBS: &[Job] = &[
     Job {
         name: "dedup --against --add",
         before: "$simstore -q build s docs/a.jsonl $words; $simstore -q add s docs/b.jsonl; $simstore -q delete s docs/a.jsonl",
-        line: "$simstore -q dedup docs $words --against s --add --output o.jsonl",
+        line: "$simstore -q dedup docs $words -d 3 --against s --add --output o.jsonl",
         after: store!("cat o.jsonl"),
     },
 ];

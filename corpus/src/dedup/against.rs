@@ -84,7 +84,7 @@ pub(super) struct Against<F: Fingerprint> {
 
 impl<F: Fingerprint> Against<F> {
     /// What comes into it is sorted in a share of the memory.
-    pub(super) fn open(path: &Path, add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
+    fn open(path: &Path, add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
         let exists = has_store(path)?;
         let store = if add && exists { Some(Store::<F>::open(path, options(budget))?) } else { None };
         if let Some(torn_end) = store.as_ref().and_then(Store::torn_end) {
@@ -239,6 +239,17 @@ fn options(budget: Budget) -> StoreOptions {
     StoreOptions { memory, ..StoreOptions::default() }
 }
 
+/// Opens stores; the first of them to `add` to, if so.
+pub(super) fn open_all<F: Fingerprint>(
+    paths: &[PathBuf],
+    add: bool,
+    budget: Budget,
+    watch: &dyn Watch,
+) -> Result<Vec<Against<F>>> {
+    let stores = paths.iter().enumerate();
+    stores.map(|(at, path)| Against::open(path, add && at == 0, budget, watch)).collect()
+}
+
 /// The profile that all stores have, but those whose fingerprints may be of any.
 pub(super) fn profile_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Option<&str>> {
     let profiles = stores.iter().filter_map(|store| Some((store, store.snapshot()?.profile())));
@@ -246,8 +257,7 @@ pub(super) fn profile_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Option
     let Some((first, profile)) = profiles.next() else { return Ok(None) };
     match profiles.find(|(_, other)| *other != profile) {
         Some((store, other)) => Err(Error::Refused(format!(
-            "{}: has profile {other}, {} has {profile}: texts and those of both cannot be compared by one; compare with \
-             stores of one profile at a time",
+            "{}: has profile {other}, but {} has {profile}: compare with stores of one profile at a time",
             store.path.display(),
             first.path.display()
         ))),

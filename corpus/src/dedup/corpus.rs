@@ -134,10 +134,10 @@ impl<F: Fingerprint> Corpus<F> {
             }
             Place::Memory if is_too_much => {
                 watch.notice(&Notice::Remark(&format!(
-                    "{} take more memory to compare than the {} {}: they are put on disk, in {}",
+                    "comparing {} takes more than the {} {}: they are put on disk, in {}",
                     count_of(self.len() as u64, "document"),
                     bytes(budget.of),
-                    if budget.is_given { "of option `memory`" } else { "that there are" },
+                    if budget.is_given { "of option `memory`" } else { "of memory available" },
                     room.temporary.folder()?.display()
                 )));
                 self.place = Place::Spilling(Box::new(self.spill(most, &room.temporary)?));
@@ -207,16 +207,14 @@ impl<F: Fingerprint> Corpus<F> {
         let needed = documents.len() as u64 * of_each;
         if needed > room.budget.bytes {
             return Err(Error::Refused(format!(
-                "{} are near others, which takes about {}, more than {}: give option `memory` {} or more",
+                "{} are near others, and need {}",
                 count_of(documents.len() as u64, "document"),
-                bytes(needed),
-                bytes(room.budget.of),
-                bytes(room.budget.of + needed - room.budget.bytes)
+                room.budget.too_little_for(needed)
             )));
         }
         let mut stretch = self.stretch.like();
         let mut wanted = documents.iter().copied().peekable();
-        let step = Step::new(watch, "documents taken from disk");
+        let step = Step::new(watch, "documents read back from disk");
         for read in on_disk.stretches()? {
             let (first, read) = read?;
             while let Some(document) = wanted.next_if(|&document| document < first + read.len()) {

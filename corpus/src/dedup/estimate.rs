@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::{Profile, SketchSearch};
+use simstore_text::{Profile, SketchSearch, Sketcher};
 
-use super::options::{Options, Question};
+use super::against;
+use super::foretold::{Foretold, foretell};
+use super::options::{Options, profile_with};
 use super::parts;
-use super::similar::choice::{self, Choice};
+use super::question::Question;
+use super::similar::choice::{self, Choice, SKETCHES};
 use crate::input::cannot_open;
 use crate::spill::Budget;
 use crate::visit::tell_notes;
@@ -58,11 +61,16 @@ pub struct Estimate {
     pub memory: u64,
     /// Of that, for fingerprints and ids.
     pub memory_of_documents: u64,
+    /// What would be asked.
+    #[serde(flatten)]
+    pub question: Question,
     /// How similar texts would be found, where these are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
     /// The memory that the run may take: [`Options::memory`], or what there is; `None` where the system does not tell.
     pub budget: Option<u64>,
+    /// What that leaves for documents.
+    pub budget_of_documents: Option<u64>,
     /// Whether documents are put on disk, for that is less than they take.
     pub spills: bool,
     /// Bytes of temporary files at most, if they are. The texts that are compared are put aside besides.
@@ -93,14 +101,18 @@ pub struct Search {
     pub distance: u32,
     /// All sketches together within so many bits.
     pub total: u32,
-    /// Pairs of unrelated documents whose sketches are looked at. What is related comes on top.
+    /// Pairs of unrelated documents whose sketches are looked at.
     pub unrelated_pairs: f64,
-    /// Seconds that it takes on one core besides reading.
+    /// Documents that were searched to foretell the rest.
+    pub sampled: u64,
+    /// Pairs of documents whose texts are compared: of crowds that are just less similar than was asked for, nearly all.
+    pub candidates: f64,
+    /// Seconds that all of it takes on one core, besides reading.
     pub seconds: f64,
 }
 
 impl Search {
-    fn new(least: f64, options: &Options, documents: usize) -> Result<Search> {
+    fn new(least: f64, options: &Options, documents: usize, foretold: Foretold) -> Result<Search> {
         let Choice { search, unrelated, seconds } = choice::choose(least, options.recall(), documents)?;
         let SketchSearch { sketches, joined, distance, total } = search;
         Ok(Search {
@@ -112,7 +124,9 @@ impl Search {
             distance,
             total,
             unrelated_pairs: unrelated,
-            seconds,
+            sampled: foretold.sampled,
+            candidates: foretold.candidates,
+            seconds: seconds + foretold.seconds,
         })
     }
 }
@@ -157,7 +171,10 @@ impl Sample {
                     self.id_bytes += name.len() as f64 + MEMORY_OF_AN_ID;
                 }
             }
-            if seen == SAMPLED_DOCUMENTS {
+            // Of a small file all is there already, however much is in it.
+            let is_much =
+                progress.bytes() < file.bytes.unwrap_or_default() || seen == 100 * SAMPLED_DOCUMENTS;
+            if seen >= SAMPLED_DOCUMENTS && is_much {
                 is_whole = false;
                 break;
             }
@@ -217,7 +234,8 @@ pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result
 
 /// The same for files of fingerprints: of raw ones the lengths tell how many they hold, of lines the first ones.
 fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
-    let step = Step::new(watch, "fingerprints looked at");
+    let (question, _) = asked::<F>(options, InputKind::Fingerprints, watch)?;
+    let step = Step::new(watch, "fingerprints sampled");
     let (mut formats, mut pipes, mut all): (BTreeMap<String, FilesOfFormat>, _, _) =
         (BTreeMap::new(), 0, Sample::default());
     let listed = Arc::default();
@@ -272,8 +290,10 @@ fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn 
         text_bytes: 0,
         memory: spilled.memory + peak_memory().unwrap_or(MEMORY_OF_READING),
         memory_of_documents,
+        question,
         search: None,
         budget: spilled.budget,
+        budget_of_documents: spilled.budget_of_documents,
         spills: spilled.spills,
         disk_of_temporary: spilled.disk,
         parts: 0,
@@ -285,6 +305,7 @@ fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn 
 /// What goes to disk.
 struct Spilled {
     budget: Option<u64>,
+    budget_of_documents: Option<u64>,
     spills: bool,
     /// What documents take in memory then, and on disk.
     memory: u64,
@@ -299,6 +320,7 @@ impl Spilled {
         let on_disk = all.documents * of_one + all.id_bytes;
         Spilled {
             budget: (budget.of < u64::MAX).then_some(budget.of),
+            budget_of_documents: (budget.of < u64::MAX).then_some(budget.bytes),
             spills,
             memory: if spills { budget.bytes } else { memory },
             disk: if spills { on_disk as u64 } else { 0 },
@@ -306,13 +328,27 @@ impl Spilled {
     }
 }
 
-fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
-    let question = options.question(InputKind::Documents);
-    let profile = match question {
-        Question::Similarity(_) => options.profile_of_texts()?,
-        Question::Distance(_) => options.profile_with(None)?,
+/// The question that a run would ask, and how texts would become features.
+fn asked<F: Fingerprint>(
+    options: &Options,
+    kind: InputKind,
+    watch: &dyn Watch,
+) -> Result<(Question, Profile)> {
+    let stores = against::open_all::<F>(&options.against, false, Budget::new(options.memory), watch)?;
+    let (stored, settings) = (against::profile_of(&stores)?, against::settings_of(&stores)?);
+    let question = options.ask(kind, &stores, &settings)?.told(watch);
+    let profile = match (kind, question) {
+        (InputKind::Fingerprints, _) => Profile::default(),
+        (_, Question::Similarity(_)) if settings.is_empty() => options.profile_of_texts()?,
+        (_, Question::Similarity(_)) => profile_with(None, &options.resources, stored)?,
+        (_, Question::Distance(_)) => options.profile_with(stored)?,
     };
-    let step = Step::new(watch, "documents looked at");
+    Ok((question, profile))
+}
+
+fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
+    let (question, profile) = asked::<F>(options, InputKind::Documents, watch)?;
+    let step = Step::new(watch, "documents sampled");
     step.add(0)?;
     let mut files: Vec<InputFile> = Vec::new();
     let mut listed = inputs.files();
@@ -340,9 +376,14 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;
+    // Before more is done: what has been taken so far tells it.
+    let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, &profile, &step)?;
+    drop(step);
     let (search, memory_of_one) = match question {
         Question::Similarity(least) => {
-            (Some(Search::new(least, options, count as usize)?), MEMORY_OF_SKETCHES)
+            let sketcher = Sketcher::new(profile, SKETCHES, u32::MAX);
+            let foretold = foretell(least, &sketcher, &sized, inputs, count, options, watch)?;
+            (Some(Search::new(least, options, count as usize, foretold)?), MEMORY_OF_SKETCHES)
         }
         Question::Distance(_) => (None, F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT),
     };
@@ -354,7 +395,6 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     };
     let all = Sample { documents: count, id_bytes: sample.id_bytes * scale, ..Sample::default() };
     let spilled = Spilled::new(of_one, &all, memory_of_documents, options);
-    let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, &profile, &step)?;
     Ok(Estimate {
         files: files.len(),
         bytes: total,
@@ -364,8 +404,10 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
         text_bytes: (sample.text_bytes * scale) as u64,
         memory: spilled.memory + memory_of_reading,
         memory_of_documents,
+        question,
         search,
         budget: spilled.budget,
+        budget_of_documents: spilled.budget_of_documents,
         spills: spilled.spills,
         disk_of_temporary: spilled.disk,
         parts,

@@ -36,8 +36,8 @@ pub struct Files {
     pub keep_list: Option<PathBuf>,
     /// The ids of the duplicates.
     pub remove_list: Option<PathBuf>,
-    /// Whether that list also tells of each what it is a duplicate of, and how near it is to that: what stands for its cluster; of a
-    /// document that does, and is not kept either, the nearest other one.
+    /// Whether that list also tells of each what it is a duplicate of, as [`Removed`](super::Removed) has it, and how near it is to
+    /// that.
     pub reasons: bool,
     /// Whether ids in lists, and the paths of text files that are left, end in a zero byte instead of a line feed, and stand as they
     /// are: names of files may hold all other bytes.
@@ -82,7 +82,7 @@ impl Files {
         for folder in folders {
             for output in self.all().filter(|output| place_of(output).starts_with(&folder)) {
                 watch.notice(&Notice::Warning(&format!(
-                    "{}: is in a folder that is read, the next run reads it too; write it elsewhere",
+                    "{}: is in a folder that is read, so the next run reads it too: write it elsewhere",
                     output.display()
                 )));
             }
@@ -228,7 +228,7 @@ pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
         (_, Some(Some(format))) => format!("{format}, as the inputs are"),
     };
     Err(Error::BadArgument(format!(
-        "{}: what is written there is {said}: give it a name that says so, or that says nothing",
+        "{}: what is written there is {said}: give it a name that says so, or one without an extension",
         path.display()
     )))
 }

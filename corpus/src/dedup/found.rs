@@ -8,7 +8,7 @@ use simstore::{Fingerprint, Result};
 use super::clusters;
 use super::job::Job;
 use super::nearness::How;
-use super::options::Question;
+use super::question::Question;
 use super::rows::{Near, Other, Reason};
 use super::totals::Totals;
 use super::written::Clustered;
@@ -137,8 +137,9 @@ pub struct Removed<'a> {
     pub id: IdRef<'a>,
     /// Where it stands, `FILE:LINE`, if there are ids that repeat.
     pub place: Option<String>,
-    /// The document that it is a duplicate of: the one that stands for its cluster, or the nearest other one of a document that
-    /// does and is not kept either. `None` for something stored.
+    /// The document that it is a duplicate of: the kept one that is most similar to it, of those that are as similar as was asked
+    /// for; the one that stands for its cluster, if chains alone connect it with what is kept; the most similar of all others, if
+    /// none is kept. `None` for something stored.
     pub duplicate_of: Option<usize>,
     /// What that is called.
     pub duplicate_of_id: DocumentId,
@@ -212,7 +213,7 @@ impl Found {
     pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
         of_any!(&self.0, job => {
             let results = job.results();
-            results.removed().try_for_each(|reason| {
+            results.removed(&())?.try_for_each(|reason| {
                 let Reason { document, of, of_id, of_place, store, how } = reason?;
                 visitor(&Removed {
                     document,

@@ -14,10 +14,10 @@ use super::files::{Files, Outputs};
 use super::found::AddedBefore;
 use super::listing::Listing;
 use super::nearness::Nearness;
-use super::options::{Options, Question, check_distance};
+use super::options::Options;
+use super::question::Question;
 use super::reading::{Read, Reading};
 use super::rows::Results;
-use super::similar::choice;
 use super::sketches::Sketches;
 use super::source::Source;
 use super::written::Documents;
@@ -73,16 +73,18 @@ pub(super) fn find<F: Fingerprint>(
     };
     source.check(options, &files)?;
     let budget = Budget::new(options.memory);
-    let stores = options.against.iter().enumerate();
-    let against: Vec<Against<F>> = stores
-        .map(|(at, store)| Against::open(store, options.add && at == 0, budget, watch))
-        .collect::<Result<_>>()?;
+    let against = against::open_all(&options.against, options.add, budget, watch)?;
     let stored = against::profile_of(&against)?;
     let settings = against::settings_of(&against)?;
-    let asked = options.question_with(&settings, kind)?;
+    if options.profile.is_some() && settings.is_empty() && kind == InputKind::Documents {
+        // Whatever is asked, texts of another profile cannot be compared with what is stored.
+        options.profile_with(stored)?;
+    }
+    let asked = options.ask(kind, &against, &settings)?;
     if !settings.is_empty() && (options.pairs || files.write_pairs()) {
         return Err(Error::BadArgument(
-            "option `pairs`: with a store of similar documents, clusters say what is similar to what"
+            "option `pairs` cannot be used with a store of similar documents: option `clusters` lists what each document is \
+             similar to"
                 .to_owned(),
         ));
     }
@@ -93,20 +95,7 @@ pub(super) fn find<F: Fingerprint>(
         _ => Vec::new(),
     };
     finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
-    let question = match asked.unwrap_or(options.question(kind)) {
-        Question::Distance(distance) => {
-            // Within the least distance all stores can be asked.
-            let distances = against.iter().filter_map(|store| Some(store.snapshot()?.distance()));
-            let distance = options.distance.or(distances.min()).unwrap_or(distance);
-            check_distance::<F>(distance)?;
-            Question::Distance(distance)
-        }
-        Question::Similarity(least) => {
-            // Refused before anything is read.
-            choice::choose(least, options.recall(), 0)?;
-            Question::Similarity(least)
-        }
-    };
+    let question = asked.told(watch);
     let listing = source.listing()?;
     check_files(&source, listing.as_ref(), &files, options.add, watch)?;
     let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
@@ -160,7 +149,7 @@ pub(super) fn find<F: Fingerprint>(
     }
     if let Some(path) = outputs.files().all().find(|path| finished.contains(&place_of(path))) {
         return Err(Error::Refused(format!(
-            "{}: holds what another run has found, which was cut off; take it away, and run this again",
+            "{}: holds what another run has found, which was interrupted: move it away, then run this again",
             path.display()
         )));
     }
@@ -335,7 +324,7 @@ fn check_field<F: Fingerprint>(
     }
     if missing < corpus.len() {
         watch.notice(&Notice::Warning(&format!(
-            "{} without `{field}`: kept only where none of a cluster has it",
+            "{} without `{field}`: such a document is kept only if its whole cluster has none",
             count_of(missing as u64, "document")
         )));
         return Ok(());
@@ -382,8 +371,8 @@ fn check_outputs_of(last: &Run, files: &Files) -> Result<()> {
     }
     match missing {
         Some(path) => Err(Error::Refused(format!(
-            "the same run has added these documents to the store before, and cannot tell again which were new: {} is not to \
-             be had; option `again` compares with the store as it is now",
+            "the same run has added these documents to the store before, and cannot list again which were new: {} is missing. \
+             Option `again` compares with the store as it is now",
             if path.as_os_str() == "-" { "standard output".into() } else { path.to_string_lossy() }
         ))),
         None => Ok(()),

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use simstore::store::{is_store, stored_bits};
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 use simstore_text::{Profile, Resources, SimilarSettings, Sketcher};
 
 use super::preference::Keep;
+use super::question::Question;
 use super::similar::choice::SKETCHES;
 use super::similar::small;
 use crate::InputKind;
@@ -77,40 +78,15 @@ pub struct Options {
     pub temporary: Option<PathBuf>,
 }
 
-/// What near means.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Question {
-    /// Texts of at least this similarity, from 0 to 1.
-    Similarity(f64),
-    /// Fingerprints that differ in at most so many bits.
-    Distance(u32),
-}
-
-/// What is asked where nothing says what.
-const SIMILARITY: f64 = 0.8;
-const DISTANCE: u32 = 3;
+/// What is found of texts of just the similarity that is asked for, where nothing says how much.
 const RECALL: f64 = 0.95;
 
 impl Options {
-    /// The question that is asked of inputs of a kind; a distance of 3 may be that of a store instead.
-    pub(super) fn question(&self, kind: InputKind) -> Question {
-        let asks_distance = self.distance.is_some()
-            || self.bits.is_some()
-            || self.profile.is_some()
-            || self.verify_text.is_some()
-            || self.has_resources() && self.verify_profile.is_none()
-            || !self.against.is_empty()
-            || kind == InputKind::Fingerprints;
-        match self.similar {
-            Some(similar) => Question::Similarity(similar),
-            None if asks_distance => Question::Distance(self.distance.unwrap_or(DISTANCE)),
-            None => Question::Similarity(SIMILARITY),
-        }
-    }
-
-    fn has_resources(&self) -> bool {
+    /// The options of files that profiles refer to, of those that are given.
+    pub(super) fn given_resources(&self) -> impl Iterator<Item = &'static str> + use<> {
         let Resources { dictionary, stop_words, idf } = &self.resources;
-        dictionary.is_some() || stop_words.is_some() || idf.is_some()
+        let all = [("dictionary", dictionary), ("stop_words", stop_words), ("idf", idf)];
+        all.map(|(option, resource)| resource.is_some().then_some(option)).into_iter().flatten()
     }
 
     pub(super) fn recall(&self) -> f64 {
@@ -190,9 +166,9 @@ impl Options {
     pub(super) fn check(&self) -> Result<()> {
         if !self.against.is_empty() && self.verify_text.is_some() {
             return Err(Error::BadArgument(
-                "a store holds fingerprints and no texts, so option `verify_text` cannot tell whether a document is like one \
-                 that is stored: take out duplicates among the documents first, with option `verify_text` and option \
-                 `output`, and compare what is left with the store"
+                "option `verify_text` cannot be used with option `against`: a store holds fingerprints and no texts. Remove \
+                 duplicates among the documents first, with option `verify_text` and option `output`, then compare that \
+                 output with the store"
                     .to_owned(),
             ));
         }
@@ -219,8 +195,8 @@ impl Options {
         }
         if self.keep == Keep::None && self.cluster_by == Some(ClusterBy::Stars) {
             return bad(
-                "option `keep` none: all that has a near duplicate goes, and in stars some of it would be alone: leave out \
-                        option `cluster_by`",
+                "option `keep` none removes every document that has a near-duplicate, but stars separate some of these: leave \
+                 out option `cluster_by`",
             );
         }
         if let Some(store) = self.named_twice() {
@@ -240,73 +216,25 @@ impl Options {
         self.against.iter().find(|store| !seen.insert(place(store)))
     }
 
-    /// The question that is asked of documents and stores, if these are of similar documents: their own, or that of a greater
-    /// similarity.
-    pub(super) fn question_with(
-        &self,
-        settings: &[SimilarSettings],
-        kind: InputKind,
-    ) -> Result<Option<Question>> {
-        let bad = |reason: String| Err(Error::BadArgument(reason));
-        let Some(stored) = settings.iter().map(SimilarSettings::similar).max_by(f64::total_cmp) else {
-            return match (self.similar, self.against.first()) {
-                (Some(_), Some(_)) => bad(
-                    "option `similar` compares texts: a store of fingerprints, option `against`, has none; one that was made with \
-                     option `similar` has samples of them"
-                        .to_owned(),
-                ),
-                _ => Ok(None),
-            };
-        };
-        let of_distance = [
-            (kind == InputKind::Fingerprints, "fingerprints in the input"),
-            (self.distance.is_some(), "option `distance`"),
-            (self.bits.is_some(), "option `bits`"),
-            (self.profile.is_some(), "option `profile`"),
-            (self.verify_profile.is_some(), "option `verify_profile`"),
-        ];
-        if let Some((_, what)) = of_distance.iter().find(|(is_set, _)| *is_set) {
-            return bad(format!("{what}: the store compares texts by their similarity, in its own way"));
-        }
-        if self.add {
-            return bad(
-                "option `add`: to a store of similar documents what is left is added by itself; write it by option `output`, and \
-                 add that to the store"
-                    .to_owned(),
-            );
-        }
-        if self.keep == Keep::None {
-            return bad(
-                "option `keep` none: with a store of similar documents, what is similar to one that is stored is not compared with \
-                 the others: take out what has duplicates first, with option `output`, and compare what is left with the store"
-                    .to_owned(),
-            );
-        }
-        let least = self.similar.unwrap_or(stored);
-        if least < stored {
-            return bad(format!(
-                "option `similar` is {least}: the store finds only what is {stored} similar or more"
-            ));
-        }
-        Ok(Some(Question::Similarity(least)))
-    }
-
     /// Refuses what does not go with what the inputs hold.
     pub(super) fn check_with(&self, kind: InputKind) -> Result<()> {
         if kind == InputKind::Documents {
             return Ok(());
         }
         let of_documents = [
-            (self.similar.is_some(), "option `similar`"),
-            (self.verify_text.is_some(), "option `verify_text`"),
-            (self.resume.is_some(), "option `resume`"),
-            (
-                self.keep == Keep::Longest || self.keep.field().is_some(),
-                "option `keep` by what is in documents",
-            ),
+            (self.similar.is_some(), "similar"),
+            (self.recall.is_some(), "recall"),
+            (self.profile.is_some(), "profile"),
+            (self.verify_text.is_some(), "verify_text"),
+            (self.verify_profile.is_some(), "verify_profile"),
+            (self.resume.is_some(), "resume"),
+            (self.keep == Keep::Longest || self.keep.field().is_some(), "keep"),
         ];
-        match of_documents.iter().find(|(is_set, _)| *is_set) {
-            Some((_, option)) => Err(for_documents(option)),
+        let resources = self.given_resources().map(|option| (true, option));
+        match of_documents.into_iter().chain(resources).find(|(is_set, _)| *is_set) {
+            Some((_, option)) => Err(Error::BadArgument(format!(
+                "option `{option}` is for documents: the inputs hold fingerprints"
+            ))),
             None => Ok(()),
         }
     }
@@ -334,26 +262,8 @@ pub fn profile_with(name: Option<&str>, resources: &Resources, stored: Option<&s
     })?;
     match stored {
         Some(stored) if stored != profile.to_string() => Err(Error::Refused(format!(
-            "the store has profile {stored}, not {profile}: its texts and others can only be compared by one; leave out \
-             option `profile`, or make another store"
+            "the store has profile {stored}, not {profile}: leave out option `profile`, or make another store"
         ))),
         _ => Ok(profile),
     }
-}
-
-/// The error of an option that is for documents.
-pub(super) fn for_documents(option: &str) -> Error {
-    Error::BadArgument(format!("{option} is for documents: the inputs hold fingerprints"))
-}
-
-/// Refuses a distance that no plan can be made for.
-pub(super) fn check_distance<F: Fingerprint>(distance: u32) -> Result<()> {
-    if distance <= F::MAX_DISTANCE {
-        return Ok(());
-    }
-    Err(Error::BadArgument(format!(
-        "distance {distance} is too large: at most {} for {}-bit fingerprints",
-        F::MAX_DISTANCE,
-        F::BITS
-    )))
 }

@@ -9,6 +9,7 @@ use super::against::{Against, Stored};
 use super::clusters::{Cluster, Representative};
 use super::corpus::Corpus;
 use super::nearness::{How, Nearness};
+use super::reasons::Reasons;
 use super::written::Clustered;
 use crate::output::{Complete, Output};
 use crate::rows::{Cell, Column, Kind, Rows};
@@ -277,8 +278,11 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [columns, self.stored_columns(), self.place_columns(&["place", "duplicate_of_place"])].concat()
     }
 
-    /// What is not kept, in order of input, with what it is a duplicate of.
-    pub(super) fn removed(&self) -> impl Iterator<Item = Result<Reason>> + use<'a, '_, F> {
+    /// What is not kept, in order of input, with what it is a duplicate of: see [`Reasons`].
+    pub(super) fn removed(
+        &self,
+        watch: &dyn Watch,
+    ) -> Result<impl Iterator<Item = Result<Reason>> + use<'a, '_, F>> {
         let of_cluster = |cluster: &'a Cluster<F>| {
             let members = cluster.members.iter().enumerate();
             let removed = members.filter(|&(_, &member)| !cluster.keeps(member));
@@ -287,27 +291,27 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         let mut removed: Vec<(usize, &Cluster<F>, usize)> =
             self.clusters.iter().flat_map(of_cluster).collect();
         removed.sort_unstable_by_key(|&(member, ..)| member);
-        removed.into_iter().filter_map(|(document, cluster, at)| {
-            if cluster.is_representative(document) {
-                let nearest = self.nearest_member(cluster, at)?;
-                let (of, how) = (cluster.members[nearest], self.how(cluster, nearest));
-                let (of_id, of_place) = (self.corpus.id(of).into(), self.place(of));
-                return Some(Ok(Reason { document, of: Some(of), of_id, of_place, store: None, how }));
-            }
-            let of = match cluster.representative {
-                Representative::Document(of) => Some(of),
-                Representative::Stored(_) => None,
-            };
-            Some(self.representative(cluster).map(|(of_id, store)| {
-                let of_place = self.place_of_representative(cluster);
-                Reason { document, of, of_id, of_place, store, how: self.how(cluster, at) }
-            }))
-        })
+        let reasons = Reasons::new(self, watch)?;
+        Ok(removed.into_iter().map(move |(document, cluster, at)| {
+            let nearest = reasons.of(document)?;
+            let (of, how) =
+                nearest.unwrap_or_else(|| (cluster.representative.clone(), self.how(cluster, at)));
+            Ok(match of {
+                Representative::Document(of) => {
+                    let (of_id, of_place) = (self.corpus.id(of).into(), self.place(of));
+                    Reason { document, of: Some(of), of_id, of_place, store: None, how }
+                }
+                Representative::Stored(stored) => {
+                    let of_id = self.stored_id(&stored)?;
+                    Reason { document, of: None, of_id, of_place: None, store: Some(stored.store), how }
+                }
+            })
+        }))
     }
 
     /// Writes what is not kept, in order of input, with what it is a duplicate of.
     pub(super) fn write_reasons(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
-        each(watch, "rows written", self.removed(), |removed| {
+        each(watch, "rows written", self.removed(watch)?, |removed| {
             let Reason { document, of_id, of_place, store, how, .. } = removed?;
             let (place, path) = (self.place(document), self.path_of(store));
             let mut cells = vec![Cell::Id(self.corpus.id(document)), Cell::Id((&of_id).into())];
@@ -317,16 +321,6 @@ impl<'a, F: Fingerprint> Results<'a, F> {
                 cells.extend([Cell::Text(place), Cell::Text(of_place.as_deref().unwrap_or_default())]);
             }
             rows.push(&cells)
-        })
-    }
-
-    /// The member that is nearest to the one that stands for a cluster, the first of several.
-    fn nearest_member(&self, cluster: &Cluster<F>, representative: usize) -> Option<usize> {
-        let others = (0..cluster.members.len()).filter(|&at| at != representative);
-        others.min_by(|&a, &b| {
-            let (a, b) = (self.how(cluster, a), self.how(cluster, b));
-            let similarity = |how: How| how.similarity.unwrap_or_default();
-            similarity(b).total_cmp(&similarity(a)).then(a.distance.cmp(&b.distance))
         })
     }
 

@@ -47,6 +47,11 @@ impl Texts {
         Ok(jaccard(&last.1, &self.sets.get(b)?))
     }
 
+    /// The similarity of two texts that is not counted as one more comparison, if it is as great as asked for.
+    pub(super) fn similar(&self, a: usize, b: usize) -> Result<Option<f64>> {
+        Ok(Some(self.similarity(a, b)?).filter(|&similarity| similarity >= self.least))
+    }
+
     /// The similarity of two texts, if it is as great as asked for.
     pub(super) fn alike(&self, a: usize, b: usize) -> Result<Option<f64>> {
         let similarity = self.similarity(a, b)?;

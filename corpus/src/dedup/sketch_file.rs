@@ -114,7 +114,7 @@ impl SketchWriter {
             }
             self.len = self.len.checked_add(1).ok_or_else(|| {
                 Error::Refused(
-                    "by similarity, at most 4,294,967,295 documents can be compared: compare fingerprints, option `distance`"
+                    "by similarity, at most 4,294,967,295 documents can be compared: option `distance` compares fingerprints"
                         .to_owned(),
                 )
             })?;

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::options::{Options, Question};
+use super::options::Options;
 use super::preference::Keep;
+use super::question::Question;
 use super::totals::{Largest, Spilled, Totals};
 use crate::numbers::{bytes, count_of, grouped, share};
 
@@ -18,8 +19,9 @@ pub struct Summary {
     pub totals: Totals,
     /// Seconds that the run took, to three decimals.
     pub seconds: f64,
-    #[serde(skip)]
-    question: Question,
+    /// What was asked.
+    #[serde(flatten)]
+    pub question: Question,
     /// The store that is added to, if there are several.
     #[serde(skip)]
     first_of_stores: Option<String>,
@@ -92,13 +94,14 @@ impl fmt::Display for Summary {
         }
         if let Some(stored) = totals.stored {
             let stores = if self.first_of_stores.is_some() { "stores" } else { "store" };
-            write!(f, "\n{} near what was in the {stores}", count_of(stored as u64, "document"))?;
+            let are = if stored == 1 { "is a near-duplicate" } else { "are near-duplicates" };
+            write!(f, "\n{} {are} of something in the {stores}", count_of(stored as u64, "document"))?;
         }
         if let (Some(estimated @ 1..), Some(standard_error)) = (totals.estimated, totals.standard_error) {
             write!(
                 f,
-                "\n{} of these by an estimate of the similarity, with a standard error of at most {standard_error:.3}",
-                count_of(estimated, "document")
+                "\n{} of them by an estimated similarity, with a standard error of at most {standard_error:.3}",
+                grouped(estimated)
             )?;
         }
         if let Some(added) = totals.added {
@@ -106,29 +109,37 @@ impl fmt::Display for Summary {
             write!(f, "\n{} added to {store}", count_of(added, "document"))?;
         }
         if let (Some(compared), Some(unlike)) = (totals.compared, totals.unlike) {
-            write!(f, "\n{} of texts compared, {} not alike", count_of(compared, "pair"), grouped(unlike))?;
+            write!(
+                f,
+                "\n{} of texts compared, {} not similar enough",
+                count_of(compared, "pair"),
+                grouped(unlike)
+            )?;
         }
         if let Some(Spilled { written, most }) = totals.spilled {
             write!(
                 f,
-                "\ntoo much for the memory: {} written to temporary files, at most {} at a time",
+                "\ncompared on disk: {} written to temporary files, at most {} at a time",
                 bytes(written),
                 bytes(most)
             )?;
         }
         for Largest { size, farthest, least_similar } in &totals.largest {
-            write!(f, "\na cluster of {}: ", count_of(*size as u64, "document"))?;
+            write!(f, "\ncluster of {}: ", grouped(*size as u64))?;
             match (least_similar, farthest) {
                 (Some(similarity), _) => {
-                    write!(f, "all {} similar or more to what is kept", share(*similarity))?;
+                    let one = if self.keeps_some { "the kept document" } else { "the first document" };
+                    write!(f, "every duplicate is at least {} similar to {one}", share(*similarity))?;
                 }
-                (None, Some(bits)) => write!(f, "the farthest two {bits} bits apart")?,
-                (None, None) => f.write_str("too many different fingerprints to compare all")?,
+                (None, Some(bits)) => {
+                    write!(f, "its fingerprints differ in at most {}", count_of((*bits).into(), "bit"))?;
+                }
+                (None, None) => f.write_str("it has too many fingerprints to compare all of them")?,
             }
         }
         if self.keeps_some && self.has_chains() {
             f.write_str(
-                "\nchains connect documents that are not alike: option `cluster_by` stars keeps them apart",
+                "\nchains of near documents connect some that are not near each other: option `cluster_by` stars keeps them apart",
             )?;
         }
         Ok(())

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::numbers::{bytes, bytes_apart, enough_bytes};
+
 /// Of what was asked for, and of what the machine has, this share is left to the program itself and to what it reads at a time,
 /// up to so much.
 const LEFT_OF_GIVEN: u64 = 4;
@@ -40,6 +42,18 @@ impl Budget {
     /// What reading must not go beyond: see [`DocumentOptions::memory`](crate::DocumentOptions::memory).
     pub(crate) fn of_reading(self) -> Option<u64> {
         (self.of < u64::MAX).then_some(self.of)
+    }
+
+    /// Says that documents need more than there is, and what would be enough.
+    pub(crate) fn too_little_for(&self, needed: u64) -> String {
+        let [shown, left] = bytes_apart(needed, self.bytes);
+        let enough = (needed + MOST_LEFT_OF_GIVEN)
+            .min(needed.saturating_mul(LEFT_OF_GIVEN).div_ceil(LEFT_OF_GIVEN - 1));
+        format!(
+            "about {shown} of memory, more than the {left} of {} that documents may take: set option `memory` to {} or more",
+            bytes(self.of),
+            enough_bytes(enough)
+        )
     }
 }
 
@@ -114,6 +128,24 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn what_is_too_little_is_told_apart_from_what_is_needed_and_what_is_enough_is() {
+        let mut state = 1;
+        for i in 0..2000 {
+            let of = crate::random::random(&mut state) >> (20 + i % 40);
+            let budget = Budget::new(Some(of.max(100)));
+            let needed = budget.bytes + 1 + (crate::random::random(&mut state) >> (24 + i % 40));
+            let said = budget.too_little_for(needed);
+            let words: Vec<&str> = said.split(' ').collect();
+            let number = |at: usize| words[at].replace(',', "").parse::<f64>().unwrap();
+            // "about N UNIT of memory, more than the N UNIT of N UNIT that documents may take: set option `memory` to N or more"
+            assert!(number(1) > number(8) && words[2] == words[9], "{said}");
+            let (_, enough) = said.rsplit_once(" to ").unwrap();
+            let enough = crate::numbers::parse_bytes(enough.strip_suffix(" or more").unwrap());
+            assert!(Budget::new(enough).bytes >= needed, "{said}");
+        }
+    }
 
     const MEMINFO: (&str, &str) =
         ("/proc/meminfo", "MemTotal:       32000 kB\nMemFree: 10 kB\nMemAvailable:   16000 kB\n");

@@ -183,7 +183,7 @@ impl Temporary {
             (true, false) => format!(": {} were there, and it takes more", bytes(held)),
         };
         Error::Refused(format!(
-            "{}: cannot put there what is too much for the memory: {error}{what}; make room, or name another folder with option \
+            "{}: cannot write temporary files there: {error}{what}; make room, or name another folder with option \
              `temporary`",
             self.parent.display()
         ))
@@ -237,7 +237,7 @@ fn remove_left(parent: &Path, watch: &dyn Watch) {
         };
         if is_removed {
             watch.notice(&Notice::Remark(&format!(
-                "{}: left by a run that was killed, removed",
+                "{}: removed; a run that was killed had left it",
                 entry.path().display()
             )));
         }
@@ -316,7 +316,7 @@ mod tests {
         let mut told = told.0.into_inner().unwrap();
         told.sort();
         assert_eq!(told.len(), 2);
-        assert!(told[0].ends_with("simstore-a.tmp: left by a run that was killed, removed"), "{told:?}");
+        assert!(told[0].ends_with("simstore-a.tmp: removed; a run that was killed had left it"), "{told:?}");
     }
 
     #[test]

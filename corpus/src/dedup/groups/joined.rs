@@ -207,7 +207,7 @@ impl<'a> Joined<'a> {
             return if end == number {
                 Ok(None)
             } else {
-                Err(format!("the end of {end} pairs after {number}"))
+                Err(format!("expected {end} pairs, found {number}"))
             };
         }
         let (a, b, distance) = match serde_json::from_slice(line) {

@@ -1,10 +1,12 @@
 //! The fingerprints of a corpus: equal ones grouped, near groups joined.
 
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use bitvec::vec::BitVec;
 use rayon::prelude::*;
-use simstore::join::Pair;
+use simstore::join::{self, Pair};
 use simstore::{Error, Fingerprint, Result};
 
 use super::against::{Against, Stored};
@@ -65,6 +67,9 @@ pub(super) struct Groups<F> {
     stored: Vec<(usize, Stored<F>)>,
     /// Number of distinct fingerprints.
     distinct: usize,
+    /// The distance within which groups are near.
+    distance: u32,
+    has_pairs: bool,
 }
 
 impl<F: Fingerprint> Groups<F> {
@@ -90,7 +95,7 @@ impl<F: Fingerprint> Groups<F> {
         let mut told = documents.clone();
         told.par_sort_unstable();
         corpus.recall(told, watch)?;
-        Ok(Groups { documents, starts, firsts, pairs, stored, distinct })
+        Ok(Groups { documents, starts, firsts, pairs, stored, distinct, distance, has_pairs: with_pairs })
     }
 
     /// Number of distinct fingerprints.
@@ -127,6 +132,40 @@ impl<F: Fingerprint> Groups<F> {
             .collect();
         documents.par_sort_unstable();
         documents
+    }
+
+    /// Whether near groups were asked for.
+    pub(super) fn has_pairs(&self) -> bool {
+        self.has_pairs
+    }
+
+    /// Of each group itself and the one that is nearest to it, of several the one with the first document: `(group, near, distance)`,
+    /// sorted. The groups are joined for that, without keeping all pairs.
+    pub(super) fn nearest(&self, corpus: &Corpus<F>, step: &Step<'_>) -> Result<Vec<(usize, usize, u32)>> {
+        let values: Vec<F> =
+            (0..self.len()).map(|group| corpus.fingerprint(self.members(group)[0])).collect();
+        let nearest: Mutex<Vec<Option<(u32, usize, usize)>>> = Mutex::new(vec![None; values.len()]);
+        join::visit_pairs(&values, self.distance, |batch| {
+            // A thread that has panicked while it held the lock ends the command anyway.
+            let mut nearest = nearest.lock().unwrap_or_else(PoisonError::into_inner);
+            for &Pair { a, b, distance } in batch {
+                for (group, other) in [(a, b), (b, a)] {
+                    let found = (distance, self.members(other)[0], other);
+                    nearest[group] = Some(nearest[group].map_or(found, |nearest| nearest.min(found)));
+                }
+            }
+            if step.add(batch.len() as u64).is_ok() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        let nearest = nearest.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().enumerate();
+        let of_group = |(group, nearest): (usize, Option<(u32, usize, usize)>)| {
+            let other = nearest.map(|(distance, _, other)| (group, other, distance));
+            std::iter::once((group, group, 0)).chain(other)
+        };
+        Ok(nearest.flat_map(of_group).collect())
     }
 
     /// All pairs of near groups in both directions, each group with itself too, sorted: `(group, near, distance)`.

@@ -12,7 +12,7 @@ use super::super::corpus::{Corpus, Room};
 use super::joined::Joined;
 use super::stored::NearStored;
 use super::{LookedFor, Near, Resume, stored};
-use crate::numbers::{bytes, count_of};
+use crate::numbers::{bytes, bytes_apart, count_of};
 use crate::watch::Step;
 use crate::{Notice, Watch};
 
@@ -228,9 +228,10 @@ fn check(memory: u64, room: &Room) -> Result<()> {
     if memory <= most {
         return Ok(());
     }
+    let [memory, most] = bytes_apart(memory, most);
     Err(Error::Refused(format!(
-        "what is near takes {} so far, more than a half of {}: give a greater option `memory`, or a smaller option `distance`",
-        bytes(memory),
+        "near fingerprints take {memory} so far, more than {most}, half of what {} leave for documents: give a greater option \
+         `memory`, or a smaller option `distance`",
         bytes(room.budget.of)
     )))
 }

@@ -91,7 +91,7 @@ impl Documents {
         }
         if let Ok(End { end, lines, rest }) = serde_json::from_slice(line) {
             if end != number {
-                return Err(format!("the end of {end} documents after {number}"));
+                return Err(format!("expected {end} documents, found {number}"));
             }
             return match (lines, rest) {
                 (Some(lines), Some(is_rest))

@@ -9,6 +9,7 @@ use simstore_text::jaccard;
 
 use super::super::feature_sets::FeatureSets;
 use super::super::sketches::Sketches;
+use super::candidates;
 use super::marks::Marks;
 use super::partners::Partner;
 use super::sets::Sets;
@@ -50,6 +51,12 @@ impl Compared<'_> {
         self.compared.fetch_add(1, Ordering::Relaxed);
         self.unlike.fetch_add(u64::from(similarity < self.least), Ordering::Relaxed);
         (similarity >= self.least).then_some(similarity as f32)
+    }
+
+    /// Whether two sets can have a similarity, by their sizes.
+    pub(super) fn may_be_similar(&self, a: u32, b: u32, similarity: f32) -> bool {
+        let features = |set: u32| self.sketches.features(self.sets.best(set as usize));
+        candidates::may_be_similar(features(a), features(b), similarity.into())
     }
 
     /// The similarity of two sets.

@@ -20,7 +20,7 @@ use super::choice::{self, SMALL};
 use super::likely_small;
 use super::marks::Marks;
 use crate::Watch;
-use crate::numbers::{bytes, count_of};
+use crate::numbers::count_of;
 use crate::spill::{Sorter, SpillFile, SpillWriter};
 use crate::watch::Step;
 
@@ -75,11 +75,9 @@ impl Likely {
         let needed = likely.count() as u64 * BYTES_OF_A_LIKELY_ONE;
         if needed > memory {
             return Err(Error::Refused(format!(
-                "{} may be similar to others, which takes about {}, more than {}: give option `memory` {} or more",
+                "{} may be similar to others, and need {}",
                 count_of(likely.count() as u64, "document"),
-                bytes(needed),
-                bytes(room.budget.of),
-                bytes(room.budget.of + needed - memory)
+                room.budget.too_little_for(needed + (room.budget.bytes - memory))
             )));
         }
         Ok(Likely { documents: likely.marked(), distinct })
@@ -112,11 +110,11 @@ pub(super) fn parts_for(whole: u64, memory: u64, room: &Room) -> Result<u64> {
     // The buffers of the files take some too.
     let parts = whole.div_ceil(memory.max(1)).max(1).next_power_of_two();
     if parts > MOST_PARTS {
-        let more = whole.div_ceil(MOST_PARTS).saturating_sub(memory);
+        // Some callers have half of the budget.
+        let least = room.budget.bytes + 2 * whole.div_ceil(MOST_PARTS).saturating_sub(memory);
         return Err(Error::Refused(format!(
-            "to join what there is of the documents takes {} in {MOST_PARTS} parts, more than option `memory` leaves: give {} or more",
-            bytes(whole.div_ceil(MOST_PARTS)),
-            bytes(room.budget.of + more * 2)
+            "joining the documents, in {MOST_PARTS} parts, needs {}",
+            room.budget.too_little_for(least)
         )));
     }
     Ok(parts)

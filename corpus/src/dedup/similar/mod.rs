@@ -5,7 +5,8 @@
 //! features themselves. So what is reported is similar, and how much is found follows from a formula
 //! ([`SketchSearch::recall`](simstore_text::SketchSearch::recall)) or, of small sets, is all.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::join::Components;
@@ -35,7 +36,7 @@ mod compared;
 mod likely;
 mod likely_small;
 mod marks;
-mod partners;
+pub(super) mod partners;
 mod pieces;
 mod sets;
 pub(super) mod small;
@@ -54,6 +55,13 @@ pub(super) struct Wanted {
     pub(super) pairs: bool,
 }
 
+impl Wanted {
+    /// Whether all pairs are looked for, and not only what stands for each.
+    pub(super) fn wants_all(&self) -> bool {
+        self.pairs || self.cluster_by == ClusterBy::Components
+    }
+}
+
 /// Which documents are similar.
 #[derive(Debug)]
 pub(super) struct Similar {
@@ -64,11 +72,15 @@ pub(super) struct Similar {
     pub(super) estimated: Option<(u64, f64)>,
     /// All pairs of similar sets, if they were asked for.
     pairs: Vec<(u32, u32, f32)>,
+    /// What sets that another stands for are more similar to than to that, of what is kept.
+    nearest: Vec<Led>,
     /// The documents that the sets are of, if these are numbered by themselves.
     documents: Option<Vec<usize>>,
     /// Pairs of sets that were compared by their features, and those of them that were not similar enough.
     pub(super) compared: u64,
     pub(super) unlike: u64,
+    /// Pairs of small sets that were compared before, for they have a rare feature in common, and those of them that are similar.
+    pub(super) small: (u64, u64),
 }
 
 impl Similar {
@@ -93,10 +105,10 @@ impl Similar {
             None => Sets::new(sketches, &HashSet::new(), preference).len(),
         };
         let search = choice::choose(wanted.least, wanted.recall, distinct)?.search;
-        let all = wanted.pairs || wanted.cluster_by == ClusterBy::Components;
+        let all = wanted.wants_all();
         let partners = Partners::new(all, sets.len());
         let rule = Rule { sets: &sets, sketches, search, least: wanted.least };
-        small::join(&sets, sketches, wanted.least, &partners, &step)?;
+        let small = small::join(&sets, sketches, wanted.least, &partners, &step)?;
         candidates::join(&rule, &partners, &step)?;
         let (candidates, crowded, paired) = partners.finish();
         drop(step);
@@ -121,10 +133,29 @@ impl Similar {
         } else {
             (Vec::new(), stars::stars(&candidates, &crowded, &rule, &compared, &step)?)
         };
+        let nearest = match wanted.cluster_by {
+            ClusterBy::Stars if all => stars::nearest(&pairs, &led, &sets),
+            ClusterBy::Stars => {
+                let similar = stars::similar_to_others(&candidates, &led, &compared, &step)?;
+                stars::nearest(&similar, &led, &sets)
+            }
+            // One of a component is kept.
+            ClusterBy::Components => Vec::new(),
+        };
         let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
         let clusters = clusters_of(led, &sets);
         let [compared, unlike] = counts;
-        let similar = Similar { sets, distinct, estimated: None, pairs, documents: None, compared, unlike };
+        let similar = Similar {
+            sets,
+            distinct,
+            estimated: None,
+            pairs,
+            nearest,
+            documents: None,
+            compared,
+            unlike,
+            small,
+        };
         Ok((similar, clusters))
     }
 
@@ -162,6 +193,49 @@ impl Similar {
             members.extend(self.sets.documents(set).iter().map(|&document| document as usize));
         };
         visit_in_order(&documents, &near, members, visitor)
+    }
+}
+
+impl Similar {
+    /// Documents, ascending, with what each is most similar to, of what is kept, where that is not what stands for its cluster; or
+    /// of all other documents, if none is kept.
+    pub(super) fn nearest(&self, is_dropped: bool) -> Vec<(usize, usize, f32)> {
+        let of = |at: u32| self.documents.as_ref().map_or(at as usize, |documents| documents[at as usize]);
+        let documents = |set: u32| self.sets.documents(set as usize);
+        let mut nearest: Vec<(usize, usize, f32)> = Vec::new();
+        if !is_dropped {
+            for &(set, other, similarity) in &self.nearest {
+                let best = self.sets.best(other as usize) as u32;
+                nearest.extend(documents(set).iter().map(|&document| (of(document), of(best), similarity)));
+            }
+            nearest.sort_unstable_by_key(|&(document, ..)| document);
+            return nearest;
+        }
+        // Of each set the most similar one, with its first document.
+        let mut similar: HashMap<u32, (f32, Reverse<u32>)> = HashMap::new();
+        for &(a, b, similarity) in &self.pairs {
+            for (set, other) in [(a, b), (b, a)] {
+                let found = (similarity, Reverse(self.sets.first(other)));
+                let best = similar.entry(set).or_insert(found);
+                *best = if found > *best { found } else { *best };
+            }
+        }
+        for set in 0..self.sets.len() as u32 {
+            // Nothing is as similar as those of the same set: the first of them, and of that one the second.
+            let mut firsts: Vec<u32> = documents(set).to_vec();
+            firsts.sort_unstable();
+            for &document in documents(set) {
+                let same = firsts.iter().take(2).find(|&&other| other != document);
+                let best = match (same, similar.get(&set)) {
+                    (Some(&same), _) => (same, 1.0),
+                    (None, Some(&(similarity, Reverse(other)))) => (other, similarity),
+                    (None, None) => continue,
+                };
+                nearest.push((of(document), of(best.0), best.1));
+            }
+        }
+        nearest.sort_unstable_by_key(|&(document, ..)| document);
+        nearest
     }
 }
 

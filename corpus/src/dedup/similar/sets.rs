@@ -62,6 +62,12 @@ impl Sets {
         &self.documents[self.starts[set] as usize..self.starts[set + 1] as usize]
     }
 
+    /// The first document of a set, in order of input.
+    pub(super) fn first(&self, set: u32) -> u32 {
+        // A set has a document.
+        self.documents(set as usize).iter().copied().min().unwrap_or(u32::MAX)
+    }
+
     /// The most preferred document of a set.
     #[inline]
     pub(in super::super) fn best(&self, set: usize) -> usize {

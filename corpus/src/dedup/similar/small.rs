@@ -5,6 +5,8 @@
 //! Chaudhuri, V. Ganti, R. Kaushik, "A primitive operator for similarity joins in data cleaning", ICDE 2006; R. Bayardo, Y. Ma,
 //! R. Srikant, "Scaling up all pairs similarity search", WWW 2007). The order begins with the rarest, which bring the fewest together.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rayon::prelude::*;
 use simstore::{Error, Result};
 use simstore_text::jaccard;
@@ -106,14 +108,15 @@ pub(super) fn are_similar(x: &[u64], y: &[u64], least: f64) -> bool {
     one.min(two) < SMALL && may_be_similar(one, two, least) && jaccard(x, y) >= least
 }
 
-/// Finds the pairs of sets that are at least `least` similar and of which one is small.
+/// Finds the pairs of sets that are at least `least` similar and of which one is small. Returns how many were compared for that, and how
+/// many of them are similar.
 pub(super) fn join(
     sets: &Sets,
     sketches: &Sketches,
     least: f64,
     partners: &Partners,
     step: &Step<'_>,
-) -> Result<()> {
+) -> Result<(u64, u64)> {
     let members_of = |set: u32| sketches.members(sets.best(set as usize)).unwrap_or_default();
     let few: Vec<u32> =
         (0..sets.len() as u32).into_par_iter().filter(|&set| !members_of(set).is_empty()).collect();
@@ -129,23 +132,29 @@ pub(super) fn join(
     step.add(0)?;
     let shared: Vec<&[(u64, u32)]> =
         firsts.chunk_by(|a, b| a.0 == b.0).filter(|some| some.len() > 1).collect();
+    let (compared, similar) = (AtomicU64::new(0), AtomicU64::new(0));
     shared.into_par_iter().try_for_each(|some| {
         let same: Vec<u32> = some.iter().map(|&(_, set)| set).collect();
         let mut found: Vec<Partner> = Vec::new();
         for &set in &same {
             let x = members_of(set);
-            for &other in partners.wanted(set, &same).0 {
+            let wanted = partners.wanted(set, &same).0;
+            for &other in wanted {
                 if are_similar(x, members_of(other), least) {
                     found.push((set, other));
                 }
             }
-            step.add(0)?;
+            compared.fetch_add(wanted.len() as u64, Ordering::Relaxed);
+            step.add(wanted.len() as u64)?;
             if found.len() >= MUCH {
                 partners.extend(&found);
+                similar.fetch_add(found.len() as u64, Ordering::Relaxed);
                 found.clear();
             }
         }
         partners.extend(&found);
-        step.add(found.len() as u64)
-    })
+        similar.fetch_add(found.len() as u64, Ordering::Relaxed);
+        Ok::<(), Error>(())
+    })?;
+    Ok((compared.into_inner(), similar.into_inner()))
 }

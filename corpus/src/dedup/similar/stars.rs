@@ -1,6 +1,7 @@
 //! Which set stands for which: each is similar enough to the one that does.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use simstore::Result;
@@ -8,6 +9,7 @@ use simstore::Result;
 use super::candidates::Rule;
 use super::compared::{Compared, TOGETHER};
 use super::partners::Partner;
+use super::sets::Sets;
 use crate::watch::Step;
 
 /// Sets that are looked at together.
@@ -58,6 +60,64 @@ pub(super) fn stars(
         }
     }
     Ok(led)
+}
+
+/// What each set that another stands for is most similar to, of all that stand for themselves, where that is not the one that
+/// stands for it; ascending. Of several, it is the one with the first document. `pairs` are similar.
+pub(super) fn nearest(pairs: &[Led], led: &[Led], sets: &Sets) -> Vec<Led> {
+    let leaders = Leaders::new(led);
+    let mut nearest: BTreeMap<u32, Led> = BTreeMap::new();
+    for &(worse, better, similarity) in pairs {
+        let Some((set, other)) = leaders.set_and_other((worse, better)) else { continue };
+        let (_, best, greatest) = nearest.get(&set).copied().unwrap_or(leaders.0[&set]);
+        let key = |similarity: f32, other: u32| (similarity, Reverse(sets.first(other)));
+        if key(similarity, other) > key(greatest, best) {
+            nearest.insert(set, (set, other, similarity));
+        }
+    }
+    nearest.into_values().collect()
+}
+
+/// Compares sets that another stands for with others that stand for themselves and may be more similar. Returns those that are as
+/// similar as is asked for.
+pub(super) fn similar_to_others(
+    pairs: &[Partner],
+    led: &[Led],
+    compared: &Compared<'_>,
+    step: &Step<'_>,
+) -> Result<Vec<Led>> {
+    let leaders = Leaders::new(led);
+    let may_be_nearer = |&(set, other): &Partner| {
+        let (_, leader, similarity) = leaders.0[&set];
+        other != leader && compared.may_be_similar(set, other, similarity)
+    };
+    let likely = pairs.iter().filter_map(|&pair| leaders.set_and_other(pair)).filter(may_be_nearer);
+    let likely: Vec<Partner> = likely.collect();
+    let mut similar = Vec::new();
+    for some in likely.chunks(TOGETHER) {
+        step.add(some.len() as u64)?;
+        let found = some.iter().zip(compared.alike_each(some)?);
+        similar.extend(found.filter_map(|(&(set, other), similarity)| Some((set, other, similarity?))));
+    }
+    Ok(similar)
+}
+
+/// The sets that another stands for.
+struct Leaders(HashMap<u32, Led>);
+
+impl Leaders {
+    fn new(led: &[Led]) -> Leaders {
+        Leaders(led.iter().map(|&led| (led.0, led)).collect())
+    }
+
+    /// A set that another stands for and one that stands for itself, if a pair is of such.
+    fn set_and_other(&self, (a, b): Partner) -> Option<Partner> {
+        match (self.0.contains_key(&a), self.0.contains_key(&b)) {
+            (true, false) => Some((a, b)),
+            (false, true) => Some((b, a)),
+            _ => None,
+        }
+    }
 }
 
 impl Stars<'_> {

@@ -10,7 +10,8 @@ use simstore_text::{SimilarDocument, SimilarSettings, Sketched, Sketcher};
 
 use super::super::against::{self, Against};
 use super::super::comparing::{looked_up, most_similar};
-use super::super::options::{Options, Question};
+use super::super::options::Options;
+use super::super::question::Question;
 use super::super::sketches::Sketches;
 use crate::InputKind;
 use crate::spill::Budget;
@@ -39,11 +40,10 @@ impl SimilarStores {
         let options = Options { similar, against: paths.to_vec(), ..Options::default() };
         options.check()?;
         options.width()?;
-        let open = |path: &PathBuf| Against::open(path, false, Budget::new(None), &());
-        let stores: Vec<Against<u64>> = paths.iter().map(open).collect::<Result<_>>()?;
+        let stores = against::open_all(paths, false, Budget::new(None), &())?;
         let settings = against::settings_of(&stores)?;
-        let question = options.question_with(&settings, InputKind::Documents)?;
-        let Some(question @ Question::Similarity(least)) = question else {
+        let asked = options.ask(InputKind::Documents, &stores, &settings)?;
+        let question @ Question::Similarity(least) = asked.question else {
             return Err(Error::BadArgument("option `against`: no store of similar documents".to_owned()));
         };
         let profile = against::profile_of(&stores)?.unwrap_or_default();

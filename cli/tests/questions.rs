@@ -1,0 +1,145 @@
+//! Which question a command answers: what changes it from the one that is asked by default is told, or refused.
+
+use crate::Folder;
+
+/// What becomes of an option or input that is about fingerprints where texts are compared, or the other way round.
+enum Then {
+    /// The summary says what was asked, and nothing else is to be said: the user has asked for it, or there is nothing else to ask.
+    Asked(&'static str),
+    /// The summary says what was asked, and a warning which option has changed it, or is not used.
+    Warned(&'static str, &'static str),
+    /// Exit code 2, and what to do instead.
+    Refused(&'static str),
+}
+
+use Then::{Asked, Refused, Warned};
+
+const BITS: &str = "within 3 bits";
+const SIMILAR: &str = "similarity 0.8";
+const GIVE_DISTANCE: &str = "give --distance";
+const OF_DOCUMENTS: &str = "is for documents: the inputs hold fingerprints";
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let words = |from: usize| (from..from + 60).map(|i| format!("word{i}")).collect::<Vec<_>>().join(" ");
+    let document = |id: usize, from| format!("{{\"id\": {id}, \"text\": \"{}\"}}\n", words(from));
+    folder.write("a.jsonl", [document(1, 0), document(2, 1), document(3, 1000)].concat());
+    folder.write("a.hex", "0000000000000000\t1\n0000000000000007\t2\n");
+    folder.write("words.txt", "a\nthe\n");
+    folder.run(&["build", "store", "a.jsonl", "-d", "6"]).ok();
+    folder.run(&["build", "plain", "a.hex"]).ok();
+    folder.run(&["add", "-q", "pairs", "a.hex"]).ok();
+    folder.run(&["add", "-q", "--similar", "0.9", "pages", "a.jsonl"]).ok();
+    folder
+}
+
+#[test]
+fn dedup_tells_what_changes_its_question() {
+    let by = |option| format!("{option} compares fingerprints, here within 3 bits: --distance sets how many");
+    let [profile, bits, verify] = ["--profile", "--bits", "--verify-text"].map(by);
+    let [profile, bits, verify]: [&'static str; 3] = [profile.leak(), bits.leak(), verify.leak()];
+    let table: &[(&[&str], Then)] = &[
+        (&["a.jsonl"], Asked(SIMILAR)),
+        (&["a.jsonl", "-s", "0.9"], Asked("similarity 0.9")),
+        (&["a.jsonl", "-d", "4"], Asked("within 4 bits")),
+        (&["a.jsonl", "-d", "3", "--profile", "words-2"], Asked(BITS)),
+        (&["a.jsonl", "-d", "3", "--bits", "128"], Asked(BITS)),
+        (&["a.jsonl", "-d", "3", "--verify-text", "0.5"], Asked(BITS)),
+        (&["a.jsonl", "--verify-profile", "words-2"], Asked(SIMILAR)),
+        (&["a.jsonl", "--profile", "words-2"], Warned(BITS, profile)),
+        (&["a.jsonl", "--preset", "pypi-simhash"], Warned(BITS, profile)),
+        (&["a.jsonl", "--bits", "64"], Warned(BITS, bits)),
+        (&["a.jsonl", "--verify-text", "0.5"], Warned(BITS, verify)),
+        (
+            &["a.jsonl", "-d", "3", "--verify-profile", "words-2"],
+            Warned(BITS, "--verify-profile is not used"),
+        ),
+        (&["a.jsonl", "-d", "3", "--recall", "0.9"], Refused("cannot be used with")),
+        (&["a.jsonl", "--profile", "words-2", "--recall", "0.9"], Refused("--recall is about texts")),
+        // Nothing but a distance can be asked of fingerprints.
+        (&["a.hex"], Asked(BITS)),
+        (&["a.hex", "-d", "2"], Asked("within 2 bits")),
+        (&["a.hex", "-s", "0.8"], Refused(OF_DOCUMENTS)),
+        (&["a.hex", "--recall", "0.9"], Refused(OF_DOCUMENTS)),
+        (&["a.hex", "--profile", "words-2"], Refused(OF_DOCUMENTS)),
+        (&["a.hex", "--stop-words", "words.txt"], Refused(OF_DOCUMENTS)),
+        (&["a.hex", "--verify-text", "0.8"], Refused(OF_DOCUMENTS)),
+        (&["a.hex", "--verify-profile", "words-2"], Refused(OF_DOCUMENTS)),
+        (&["a.hex", "--against", "plain"], Asked(BITS)),
+        (&["a.hex", "--against", "pages"], Refused("in its own way")),
+        // A store of fingerprints cannot tell how similar texts are.
+        (&["a.jsonl", "--against", "store"], Refused(GIVE_DISTANCE)),
+        (&["a.jsonl", "--against", "store", "--add"], Refused(GIVE_DISTANCE)),
+        (&["a.jsonl", "--against", "new", "--add"], Refused(GIVE_DISTANCE)),
+        (&["a.jsonl", "--against", "store", "--bits", "64"], Refused(GIVE_DISTANCE)),
+        (&["a.jsonl", "--against", "store", "-s", "0.8"], Refused("holds only fingerprints")),
+        (&["a.jsonl", "--against", "store", "-d", "6"], Asked("within 6 bits")),
+        // One of similar documents has a similarity of its own.
+        (&["a.jsonl", "--against", "pages"], Asked("similarity 0.9")),
+        (&["a.jsonl", "--against", "pages", "-s", "0.95"], Asked("similarity 0.95")),
+        (&["a.jsonl", "--against", "pages", "-s", "0.8"], Refused("the store finds only")),
+        (&["a.jsonl", "--against", "pages", "--recall", "0.99"], Refused("with a probability of 0.95")),
+        (&["a.jsonl", "--against", "pages", "-d", "3"], Refused("in its own way")),
+    ];
+    let folder = folder();
+    let names = folder.names();
+    for (args, then) in table {
+        let run = folder.run(&[&["dedup"], *args].concat());
+        let dry = folder.run(&[&["dedup", "--dry-run", "--json"], *args].concat());
+        match then {
+            Asked(asked) | Warned(asked, _) => {
+                assert!(run.code == Some(0) && run.stderr.contains(asked), "{args:?}: {}", run.stderr);
+                let warned = run.stderr.contains("warning: --");
+                assert_eq!(warned, matches!(then, Warned(..)), "{args:?}: {}", run.stderr);
+                // The same is foretold, and both are told to machines.
+                let expected = asked.split(' ').find_map(|word| word.parse::<f64>().ok()).unwrap();
+                let field = if asked.starts_with("within") { "distance" } else { "similar" };
+                for objects in [dry.json(), folder.run(&[&["dedup", "--json"], *args].concat()).json()] {
+                    let asked = objects.last().unwrap();
+                    assert_eq!(asked[field].as_f64(), Some(expected), "{args:?}: {asked}");
+                }
+                if let Warned(_, warning) = then {
+                    assert!(run.stderr.contains(warning), "{args:?}: {}", run.stderr);
+                    let quiet = folder.run(&[&["dedup", "-q"], *args].concat()).stderr;
+                    assert!(quiet.contains(warning), "{args:?}: {quiet}");
+                }
+            }
+            Refused(said) => [run, dry].into_iter().for_each(|run| run.fails(2, said)),
+        }
+    }
+    assert_eq!(folder.names(), names);
+}
+
+#[test]
+fn other_commands_tell_what_changes_theirs() {
+    let folder = folder();
+    let hex = "0000000000000000";
+    // Of what a store holds, another question cannot be asked.
+    folder.run(&["query", "pages", hex]).fails(2, "ask for a text, by --text or --file");
+    folder.run(&["query", "pages", "a.hex"]).fails(2, "ask for a text");
+    folder.run(&["query", "pages", "--text", "a", "-d", "3"]).fails(2, "leave out --distance");
+    folder.run(&["query", "store", hex, "-d", "7"]).fails(1, "compact --distance 7");
+    folder.run(&["add", "pages", "a.hex"]).fails(2, "takes texts");
+    folder.run(&["add", "--similar", "0.8", "store", "a.jsonl"]).fails(1, "settings for fingerprints");
+    // Texts become other fingerprints by another profile, so it is not guessed; a query says what it takes.
+    for command in ["add", "delete"] {
+        folder.run(&[command, "pairs", "a.jsonl"]).fails(2, "say --profile NAME");
+    }
+    let query = folder.run(&["query", "pairs", "--text", "some words of a text"]);
+    assert!(query.stderr.contains("is assumed"), "{}", query.stderr);
+    // What counts as new is told.
+    let add = |args: &[&str]| folder.run(&[&["add", "--if-new", "--again"], args].concat()).stderr;
+    let said = add(&["store", "a.jsonl"]);
+    assert!(said.contains("duplicates not added (within 6 bits)"), "{said}");
+    let said = add(&["pages", "a.jsonl"]);
+    assert!(said.contains("duplicates not added (similarity 0.9 or more)"), "{said}");
+    // Pairs without labels.
+    folder.write(
+        "pairs.jsonl",
+        "{\"text_a\": \"one two three\", \"text_b\": \"one two three\"}\n".to_owned()
+            + "{\"text_a\": \"four five six\", \"text_b\": \"four five seven\"}\n",
+    );
+    let said = folder.run(&["evaluate", "pairs.jsonl"]).stderr;
+    assert!(said.contains("2 pairs, all positive: no label tells others"), "{said}");
+    folder.run(&["evaluate", "pairs.jsonl", "--positive-from", "0.5"]).fails(1, "no label field `label`");
+}
