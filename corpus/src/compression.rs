@@ -9,8 +9,8 @@ use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{self, CONCATENATED, Stream};
 
+use crate::limit::MORE_MEMORY;
 use crate::numbers::bytes;
-use crate::options::MORE_MEMORY;
 
 /// Bytes that tell how a file is compressed.
 pub(crate) const MAGIC_BYTES: usize = 10;

@@ -10,8 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::encoding::{self, Decoded, Encoding};
 use crate::fields::{Fields, MAX_COLUMNS, Parsed, is_taken, listed};
 use crate::input::Input;
+use crate::limit::Longest;
 use crate::numbers::grouped;
-use crate::options::Longest;
 use crate::{DocumentId, DocumentOptions, ReadNote};
 use simstore::Result;
 

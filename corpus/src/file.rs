@@ -7,8 +7,8 @@ use crate::archive::{Archive, Member};
 use crate::csv;
 use crate::format::{self, Format};
 use crate::input::Input;
+use crate::limit::Longest;
 use crate::objects::Objects;
-use crate::options::Longest;
 #[cfg(feature = "parquet")]
 use crate::parquet;
 use crate::pipes::Pipes;

@@ -13,7 +13,7 @@ use crate::format::{self, Format};
 use crate::given::GivenFingerprints;
 use crate::id::MAX_NAME_BYTES;
 use crate::input::Input;
-use crate::options::Longest;
+use crate::limit::Longest;
 use crate::pipes::Pipes;
 use crate::{DocumentFormat, DocumentId, ReadProgress};
 use simstore::{Error, Fingerprint, Result};

@@ -13,7 +13,7 @@ use encoding_rs::UTF_8;
 use self::of_section::SectionRead;
 use crate::compression::Compression;
 use crate::encoding::{self, Encoding};
-use crate::options::Longest;
+use crate::limit::Longest;
 use crate::pipes::Pipes;
 use crate::progress::{Counted, ReadNote, ReadProgress};
 use crate::section;

@@ -100,6 +100,7 @@ mod input;
 mod inputs;
 mod item;
 mod json;
+mod limit;
 mod naming;
 mod notice;
 pub mod numbers;

@@ -7,7 +7,7 @@ use crate::encoding;
 use crate::fields::{Parsed, listed};
 use crate::http::{self, Response};
 use crate::input::Input;
-use crate::options::Longest;
+use crate::limit::Longest;
 use crate::{DocumentId, DocumentOptions, ReadNote};
 use simstore::{Error, Result};
 

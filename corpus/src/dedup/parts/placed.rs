@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use simstore::Error;
 
+use crate::limit::MORE_MEMORY;
 use crate::notice::Notice;
-use crate::options::MORE_MEMORY;
 use crate::section::Section;
 use crate::{Progress, Watch};
 
