@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::batch::FingerprintedDocuments;
-use crate::files::named::Named;
-use crate::files::{FilesById, InputFiles, matches_of};
+use crate::files::named::{Named, has_file};
+use crate::files::{InputFiles, matches_of};
 use crate::fingerprints::Fingerprints;
 use crate::format::{self, Format};
 use crate::given::{self, GivenFingerprints};
@@ -320,10 +320,10 @@ impl Inputs {
         Ok(paths)
     }
 
-    /// Whether a path leads to one of the files that are read: what is written there would take its place.
+    /// Whether a path leads to one of the files that are read, or that stand in a folder that is: what is written there would take
+    /// its place. Nothing is opened.
     pub fn has_file(&self, path: &Path) -> bool {
-        let paths: Vec<PathBuf> = self.files().filter_map(|file| Some(file.ok()?.path)).collect();
-        FilesById::new(paths.iter().map(PathBuf::as_path)).has(path)
+        has_file(&self.paths, path)
     }
 
     /// Bytes of all files of documents as they are on disk; `None` where there is a pipe. What cannot be listed has none.

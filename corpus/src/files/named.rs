@@ -75,6 +75,17 @@ impl Named {
     }
 }
 
+/// Whether a path leads to a file that is named or matched, or is below a folder that is.
+pub(crate) fn has_file(paths: &[PathBuf], path: &Path) -> bool {
+    let is_matched = |id: &FileId| {
+        paths.iter().any(|named| {
+            let matches = matches_of(named, None).unwrap_or_default().unwrap_or_else(|| vec![named.clone()]);
+            matches.iter().any(|found| FileId::of(found).as_ref() == Some(id))
+        })
+    };
+    FileId::of(path).is_some_and(|id| is_matched(&id) || without_links(paths, true).contains(&id))
+}
+
 /// All files that are read, and folders, that are reached without a link. What cannot be listed is told where it is read.
 fn without_links(paths: &[PathBuf], reads_all: bool) -> HashSet<FileId> {
     let mut found = HashSet::new();
