@@ -28,20 +28,32 @@ pub(crate) struct ProfilesArgs {
 }
 
 /// The parts by their groups, and what they mean.
-const PARTS: [(&str, &[(&str, &str)]); 5] = [
+const PARTS: [(&str, &[(&str, &str)]); 6] = [
     (
         "Tokenizers",
         &[
             ("by-script", "every character where the text is Chinese; else every two successive words, once"),
             ("auto", "as jieba-50 where the text is Chinese, else as words-2"),
             ("words-N", "every N successive words, N from 1 to 8; a Han character is a word"),
+            (
+                "code-N",
+                "every N successive words of source code, N from 1 to 8: identifiers, numbers, signs; code is code-7",
+            ),
             ("chars-N", "every N successive characters, N from 1 to 16"),
             ("jieba-N", "the N keywords of greatest TF-IDF weight, N from 1 to 1000"),
             ("phrases", "the words between two punctuation marks or empty lines"),
             ("sentences-N", "the N longest different sentences, N from 1 to 100"),
             ("tokens", "what stands between white space"),
+            (
+                "main-text",
+                "of HTML: short for words-3,segmented,strip-html,main-text,simplified,weights=none, without more options",
+            ),
             ("features", "the text is lines FEATURE<TAB>WEIGHT, taken as they are"),
         ],
+    ),
+    (
+        "Option of words-N, by-script, auto and jieba-N",
+        &[("segmented", "Thai, Lao, Khmer and Burmese are cut into words; else each character is a word")],
     ),
     (
         "Options of auto and jieba-N",

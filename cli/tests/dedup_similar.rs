@@ -76,7 +76,10 @@ fn other_questions_are_told_apart() {
     refused(&["--similar", "0.2"], "give --similar 0.46 or more, or a smaller --recall");
     refused(&["--recall", "1"], "--recall: expected a number between 0 and 1");
     refused(&["--similar", "0.8", "-d", "3"], "cannot be used with");
-    refused(&["--similar", "0.8", "--profile", "words-2"], "--profile is about fingerprints");
+    refused(
+        &["--similar", "0.8", "--profile", "words-2", "--verify-profile", "words-2"],
+        "leave out one of them",
+    );
     refused(&["--similar", "0.8", "--verify-profile", "words-0"], "unknown text profile");
     folder.run(&["dedup", "a.hex", "--similar", "0.8"]).fails(2, "the inputs hold fingerprints");
 }
@@ -157,4 +160,52 @@ fn the_help_fits_two_screens() {
     command.env("COLUMNS", "100");
     let help = crate::Run::new(command.output().unwrap()).ok();
     assert!(help.lines().count() <= 110, "{} lines\n{help}", help.lines().count());
+}
+
+#[test]
+fn source_code_is_compared_with_its_signs() {
+    let folder = Folder::new();
+    folder.write("plus.c", "int f(int a, int b) {\n  return a + b; // C++\n}\n");
+    folder.write("minus.c", "int f(int a, int b) {\n  return a - b; // C#\n}\n");
+    folder.write("same.c", "int f(int a,int b)\n{ return a + b;\n// C++\n}\n");
+    let duplicates = |args: &[&str]| {
+        let run = folder.run(&[&["dedup", "--remove-list", "-", "--similar", "1"], args].concat());
+        let said = run.stderr.clone();
+        (run.ok(), said)
+    };
+    let files = ["minus.c", "plus.c", "same.c"];
+    // By their names, they are code; and it is told.
+    let (removed, said) = duplicates(&files);
+    assert_eq!(removed, "same.c\n");
+    assert!(
+        said.contains("3 files of source code are compared by identifiers, numbers and signs")
+            && said.contains("--verify-profile words-3"),
+        "{said}"
+    );
+    // Among others, they are texts, unless code is asked for.
+    folder.write("page.md", "A page");
+    let mixed = ["minus.c", "plus.c", "same.c", "page.md"];
+    let (removed, said) = duplicates(&mixed);
+    assert_eq!(removed, "plus.c\nsame.c\n");
+    assert!(
+        said.contains("3 files of source code among 4 files") && said.contains("--verify-profile code"),
+        "{said}"
+    );
+    for option in ["--profile", "--verify-profile"] {
+        let (removed, said) = duplicates(&[&[option, "code"], &mixed[..]].concat());
+        assert_eq!(removed, "same.c\n", "{option}");
+        assert!(!said.contains("source code"), "{said}");
+    }
+    let (removed, said) = duplicates(&[&["--verify-profile", "words-3"], &files[..]].concat());
+    assert_eq!(removed, "plus.c\nsame.c\n");
+    assert!(!said.contains("source code"), "{said}");
+    let dry = folder.run(&[&["dedup", "--dry-run"], &files[..]].concat());
+    assert!(dry.stderr.contains("source code"), "{}", dry.stderr);
+    dry.ok();
+    // Shards are made in the same way as they are joined.
+    let parts = ["dedup", "--similar", "1", "--resume", "parts", "minus.c", "plus.c", "same.c"];
+    folder.run(&[&parts[..], &["--shard", "1/1"]].concat()).ok();
+    let joined = folder.run(&[&parts[..], &["--remove-list", "-"]].concat());
+    assert!(joined.stderr.contains("1 part were there, 0 made"), "{}", joined.stderr);
+    assert_eq!(joined.ok(), "same.c\n");
 }

@@ -173,3 +173,17 @@ fn new_documents_are_compared_with_a_store_by_samples_and_with_one_another_by_te
         .ok();
     assert_eq!(more, "a\nb\nc\nd\nf\n");
 }
+
+#[test]
+fn a_store_of_source_code_knows_its_signs() {
+    let folder = Folder::new();
+    folder.write("plus.rs", "fn f(a: i32, b: i32) -> i32 { a + b }");
+    folder.write("minus.rs", "fn f(a: i32, b: i32) -> i32 { a - b }");
+    let add = folder.run(&["add", "--similar", "1", "--if-new", "code", "plus.rs", "minus.rs"]);
+    assert!(add.stderr.contains("--profile words-3"), "{}", add.stderr);
+    assert_eq!(add.ok(), "");
+    assert!(folder.run(&["inspect", "code"]).ok().contains("code-7,weights=none"));
+    let add = folder.run(&["add", "--similar", "1", "--if-new", "code", "plus.rs"]);
+    assert!(!add.stderr.contains("source code"), "{}", add.stderr);
+    add.ok();
+}

@@ -78,6 +78,7 @@ mod archive;
 mod batch;
 mod binary;
 pub mod build;
+mod code;
 mod compression;
 mod compressor;
 mod csv;
@@ -128,6 +129,7 @@ mod watch;
 mod writer;
 
 pub use crate::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
+pub use crate::code::profile_of_texts;
 pub use crate::compression::Compression;
 pub use crate::compressor::Compressor;
 pub use crate::encoding::Encoding;

@@ -41,11 +41,12 @@ use crate::summary::Summary;
 /// bits : {64, 128}, optional
 ///     Width of fingerprints: 64, or that of the store or of the profile.
 /// profile : Profile or str, optional
-///     How texts become fingerprints.
+///     How texts become fingerprints. With ``similar``, the same as ``verify_profile``.
 /// verify_text : float, optional
 ///     With ``distance``, count only pairs whose texts are at least this similar.
 /// verify_profile : Profile or str, optional
-///     The profile by which texts are compared, instead of shingles.
+///     The profile by which texts are compared, instead of shingles: ``"code"`` for source code, which files of it have by
+///     default, and ``"main-text"`` for web pages without their navigation.
 /// cluster_by : {"stars", "components"}, optional
 ///     Stars, where every duplicate is near the kept document, or components, which are chains of near documents. Stars by
 ///     default for texts, components for fingerprints.

@@ -232,7 +232,7 @@ pub(crate) fn in_parallel<T: Send>(
 
 /// The similarity of two texts: the share of all shingles of the two that are in both (the Jaccard similarity of their sets).
 ///
-/// Shingles are every three successive words; a character of a script without spaces is a word.
+/// Shingles are every three successive words; a Han character or kana is a word, and signs are nothing.
 ///
 /// Parameters
 /// ----------

@@ -73,7 +73,9 @@ pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, digest, sketch};
 /// The name of the default profile.
 const DEFAULT: &str = "by-script,strip-markup,simplified";
 /// The name of the profile by which similarity is defined.
-const SHINGLES: &str = "words-3,strip-markup,simplified,weights=none";
+const SHINGLES: &str = "words-3,segmented,strip-markup,simplified,weights=none";
+/// The name of the profile by which the similarity of source code is defined.
+const CODE: &str = "code,weights=none";
 
 /// How a text becomes features, by name: a tokenizer, then options, separated by commas.
 ///
@@ -82,13 +84,19 @@ const SHINGLES: &str = "words-3,strip-markup,simplified,weights=none";
 /// | `by-script` | every character and word where the text is Chinese, as `words-1`; else every two successive words, once each however often they come, as `words-2,weights=none` |
 /// | `auto` | as `jieba-50` where the text is Chinese, else as `words-2` |
 /// | `words-N` | every N successive words, N from 1 to 8 |
+/// | `code-N` | every N successive words of source code, N from 1 to 8: identifiers, numbers and signs are words, white space is nothing, and nothing is cleaned; `code` is `code-7` |
 /// | `chars-N` | every N successive characters, N from 1 to 16; what is no letter or digit counts as one space |
 /// | `jieba-N` | the N keywords of greatest TF-IDF weight, N from 1 to 1000, with their weights; `jieba` is `jieba-50` |
 /// | `phrases` | the words between two punctuation marks or empty lines |
 /// | `sentences-N` | the N longest different sentences, N from 1 to 100 |
 /// | `tokens` | what stands between white space |
 /// | `features` | the text is lines `feature<TAB>weight`, taken as they are; weights from 0 to 65535, 1 where there is none |
+/// | `main-text` | of HTML: the words of the main text, three by three; short for `words-3,segmented,strip-html,main-text,simplified,weights=none`, and takes no further options |
 /// | `pypi-simhash` and others | as another tool does, bit for bit: a [`Preset`], which takes no options |
+///
+/// | option of tokenizers that take words | |
+/// |---|---|
+/// | `segmented` | Thai, Lao, Khmer and Burmese, which write no spaces between words, are cut into words by dictionaries; else each character is a word |
 ///
 /// | option of `auto` and `jieba-N` | |
 /// |---|---|
@@ -174,9 +182,12 @@ impl Profile {
     /// The profile by which the similarity of two texts is defined: it is the share of all shingles of the two that are in
     /// both ([`jaccard`] of their [feature sets](Profile::feature_set)).
     ///
-    /// Shingles are every three successive words, where a character of a script without spaces, such as Han, is a word;
-    /// markup and front matter are left out, letters are lower case, and traditional Chinese characters are as simplified
-    /// ones. Its name is `words-3,strip-markup,simplified,weights=none`.
+    /// Shingles are every three successive words, where a Han character or kana is a word; Thai, Lao, Khmer and Burmese are cut into
+    /// words by dictionaries. Words hold a letter or a digit: signs are nothing, so that `C++` and `C#` are one word, and so are `-5` and `+5`; source code has a
+    /// profile of its own, [`Profile::code`]. Markup and front matter are left out, letters are lower case, and traditional Chinese characters are as simplified
+    /// ones. Its name is
+    /// `words-3,segmented,strip-markup,simplified,weights=none`; without `segmented`, as stores have it that were made before there was
+    /// that, Thai, Lao, Khmer and Burmese are compared by their characters.
     ///
     /// ```
     /// use simstore_text::{Profile, jaccard};
@@ -189,6 +200,20 @@ impl Profile {
     /// ```
     pub fn shingles() -> Profile {
         SHINGLES.parse().expect("the name is one of a profile")
+    }
+
+    /// The profile by which the similarity of two files of source code is defined, as [`Profile::shingles`] for texts: identifiers,
+    /// numbers and signs are words, upper and lower case count, and white space is nothing. Its name is `code-7,weights=none`.
+    ///
+    /// ```
+    /// use simstore_text::{Profile, jaccard};
+    ///
+    /// let similarity = |profile: Profile| jaccard(&profile.feature_set("x = -5"), &profile.feature_set("X = +5"));
+    /// assert_eq!(similarity(Profile::shingles()), 1.0);
+    /// assert_eq!(similarity(Profile::code()), 0.0);
+    /// ```
+    pub fn code() -> Profile {
+        CODE.parse().expect("the name is one of a profile")
     }
 
     /// The fingerprint of a text; `None` if nothing in it makes a feature that weighs something:
@@ -303,7 +328,7 @@ impl Profile {
 
     /// Visits the features with the weights that the tokenizer or the IDF table gives them.
     fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) {
-        let Name { tokenizer, cleaning, search, weights, .. } = self.name;
+        let Name { tokenizer, cleaning, search, segmented, weights, .. } = self.name;
         let text: Cow<'_, str> =
             if tokenizer.takes_text_as_it_is() { text.into() } else { cleaning.clean(text) };
         let takes_keywords = match tokenizer {
@@ -322,8 +347,8 @@ impl Profile {
             }
         }
         match self.idf.as_deref().filter(|_| matches!(weights, Weights::Idf | Weights::Levels)) {
-            Some(idf) => tokenizer.visit(&text, |feature, _| visit(feature, idf.units(feature))),
-            None => tokenizer.visit(&text, visit),
+            Some(idf) => tokenizer.visit(&text, segmented, |feature, _| visit(feature, idf.units(feature))),
+            None => tokenizer.visit(&text, segmented, visit),
         }
     }
 }

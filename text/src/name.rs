@@ -7,7 +7,7 @@ use crate::clean::{Cleaning, Markup};
 use crate::hash::FeatureHash;
 use crate::presets::Preset;
 use crate::resources::{Checksum, Resource, Resources};
-use crate::tokenize::{DEFAULT_KEYWORDS, Tokenizer};
+use crate::tokenize::{DEFAULT_CODE, DEFAULT_KEYWORDS, Tokenizer};
 use crate::weights::Weights;
 use simstore::{Error, Result};
 
@@ -17,6 +17,8 @@ pub(crate) struct Name {
     pub(crate) tokenizer: Tokenizer,
     /// Keywords are looked for in jieba's search mode.
     pub(crate) search: bool,
+    /// Thai, Lao, Khmer and Burmese are cut into words.
+    pub(crate) segmented: bool,
     pub(crate) dictionary: Option<Checksum>,
     pub(crate) stop_words: Option<Checksum>,
     pub(crate) idf: Option<Checksum>,
@@ -25,13 +27,17 @@ pub(crate) struct Name {
     pub(crate) hash: FeatureHash,
 }
 
-const TOKENIZERS: &str = "`by-script`, `auto`, `words-1` to `words-8`, `chars-1` to `chars-16`, `jieba-1` to `jieba-1000`, \
-    `phrases`, `sentences-1` to `sentences-100`, `tokens`, `features`, or a preset: `pypi-simhash`, `seomoz-simhash`, \
+const TOKENIZERS: &str = "`by-script`, `auto`, `words-1` to `words-8`, `code-1` to `code-8`, `chars-1` to `chars-16`, \
+    `jieba-1` to `jieba-1000`, `phrases`, `sentences-1` to `sentences-100`, `tokens`, `features`, `main-text`, or a preset: `pypi-simhash`, `seomoz-simhash`, \
     `yanyiwu-simhash`, `string-hash-64`, `string-hash-128` or `practice-report`";
 
-const OPTIONS: &str = "`search`, `dictionary=CHECKSUM`, `stop-words=CHECKSUM`, `idf=CHECKSUM`, `keep-front-matter`, \
+const OPTIONS: &str = "`search`, `segmented`, `dictionary=CHECKSUM`, `stop-words=CHECKSUM`, `idf=CHECKSUM`, `keep-front-matter`, \
     `strip-markup`, `strip-html`, `main-text`, `no-nfkc`, `keep-case`, `simplified`, `only-han`, `strip-digits`, \
     `weights=WEIGHTS` or `hash=HASH`";
+
+/// A profile by another name: what stands for it.
+const ALIASES: [(&str, &str); 1] =
+    [("main-text", "words-3,segmented,strip-html,main-text,simplified,weights=none")];
 
 /// The tokenizer whose name has a hyphen and no number.
 const BY_SCRIPT: &str = "by-script";
@@ -106,6 +112,16 @@ impl Name {
         if let Some((_, option)) = keywords_only.iter().find(|(set, _)| *set && !self.takes_keywords()) {
             return bad(format!("`{option}` is for `auto` and `jieba-N`: `{tokenizer}` takes no keywords"));
         }
+        if self.segmented && !tokenizer.takes_words() {
+            return bad(format!(
+                "`segmented` is for `words-N`, `by-script`, `auto` and `jieba-N`: `{tokenizer}` does not cut texts into words"
+            ));
+        }
+        if matches!(tokenizer, Tokenizer::Code(_)) && cleaning != Cleaning::default() {
+            return bad(format!(
+                "`{tokenizer}` takes source code as it is: nothing is cleaned, and letters keep their case"
+            ));
+        }
         if tokenizer == Tokenizer::Features {
             if cleaning != Cleaning::default() {
                 return bad("features are taken as they are: nothing can be cleaned or kept in `features`");
@@ -142,7 +158,8 @@ impl FromStr for Name {
 
     /// What a name says by itself.
     fn from_str(text: &str) -> Result<Self> {
-        let mut parts = text.split(',');
+        let whole = ALIASES.iter().find(|(alias, _)| *alias == text);
+        let mut parts = whole.map_or(text, |(_, whole)| whole).split(',');
         let tokenizer = parts.next().unwrap_or_default().parse()?;
         let mut name = Name { tokenizer, ..Name::default() };
         let mut seen = Vec::new();
@@ -154,6 +171,7 @@ impl FromStr for Name {
             };
             match (key, value) {
                 ("search", None) => name.search = true,
+                ("segmented", None) => name.segmented = true,
                 ("dictionary", Some(value)) => name.dictionary = Some(parse_checksum(option, value)?),
                 ("stop-words", Some(value)) => name.stop_words = Some(parse_checksum(option, value)?),
                 ("idf", Some(value)) => name.idf = Some(parse_checksum(option, value)?),
@@ -240,12 +258,14 @@ impl FromStr for Tokenizer {
             None => match name {
                 "auto" => Some(Tokenizer::Auto),
                 "jieba" => Some(Tokenizer::Jieba(DEFAULT_KEYWORDS)),
+                "code" => Some(Tokenizer::Code(DEFAULT_CODE)),
                 "phrases" => Some(Tokenizer::Phrases),
                 "tokens" => Some(Tokenizer::Tokens),
                 "features" => Some(Tokenizer::Features),
                 _ => None,
             },
             Some(("words", n)) => number(n, 8).map(Tokenizer::Words),
+            Some(("code", n)) => number(n, 8).map(Tokenizer::Code),
             Some(("chars", n)) => number(n, 16).map(Tokenizer::Chars),
             Some(("jieba", n)) => number(n, 1000).map(Tokenizer::Jieba),
             Some(("sentences", n)) => number(n, 100).map(Tokenizer::Sentences),
@@ -264,6 +284,7 @@ impl fmt::Display for Tokenizer {
             Tokenizer::Auto => write!(f, "auto"),
             Tokenizer::ByScript => f.write_str(BY_SCRIPT),
             Tokenizer::Words(n) => write!(f, "words-{n}"),
+            Tokenizer::Code(n) => write!(f, "code-{n}"),
             Tokenizer::Chars(n) => write!(f, "chars-{n}"),
             Tokenizer::Jieba(count) => write!(f, "jieba-{count}"),
             Tokenizer::Phrases => write!(f, "phrases"),
@@ -282,6 +303,9 @@ impl fmt::Display for Name {
         write!(f, "{}", self.tokenizer)?;
         if self.search {
             write!(f, ",search")?;
+        }
+        if self.segmented {
+            write!(f, ",segmented")?;
         }
         let files = [("dictionary", self.dictionary), ("stop-words", self.stop_words), ("idf", self.idf)];
         for (key, checksum) in files {
@@ -341,6 +365,10 @@ mod tests {
             "by-script,strip-markup,simplified",
             "words-1",
             "words-8",
+            "words-3,segmented,strip-markup,simplified,weights=none",
+            "auto,search,segmented",
+            "code-1",
+            "code-8,weights=none",
             "chars-16",
             "jieba-50",
             "jieba-1000,search",
@@ -363,6 +391,9 @@ mod tests {
         }
         for (name, canonical) in [
             ("jieba", "jieba-50"),
+            ("code", "code-7"),
+            ("main-text", "words-3,segmented,strip-html,main-text,simplified,weights=none"),
+            ("code,weights=none", "code-7,weights=none"),
             ("jieba-5,weights=idf", "jieba-5"),
             ("words-2,weights=tf,hash=xxh3", "words-2"),
             ("auto,strip-markup,keep-front-matter", "auto,keep-front-matter,strip-markup"),
@@ -386,6 +417,8 @@ mod tests {
             "words-9",
             "words-+2",
             "words-02",
+            "code-0",
+            "code-9",
             "chars-17",
             "jieba-0",
             "jieba-1001",
@@ -428,6 +461,12 @@ mod tests {
             ("by-script,search", "`by-script` takes no keywords"),
             ("chars-2,dictionary=0000000000000000", "`chars-2` takes no keywords"),
             ("features,stop-words=0000000000000000", "takes no keywords"),
+            ("chars-3,segmented", "`chars-3` does not cut texts into words"),
+            ("main-text,simplified", "unknown text profile `main-text`"),
+            ("code,segmented", "does not cut texts into words"),
+            ("code,strip-markup", "source code as it is"),
+            ("code-3,keep-case", "letters keep their case"),
+            ("code,weights=idf", "option `idf` FILE"),
             ("features,keep-case", "as they are"),
             ("features,weights=idf", "bring their weights"),
             ("words-2,only-han,keep-case", "leave out"),

@@ -225,7 +225,9 @@ fn a_golden_store_of_similar_texts() {
         compaction: false,
         ..StoreOptions::default()
     };
-    let pages = SimilarDocuments::open(&path, options, Profile::shingles(), 0.8, 0.95).unwrap();
+    // A name that stores have which were made before there was `segmented`.
+    let profile: Profile = "words-3,strip-markup,simplified,weights=none".parse().unwrap();
+    let pages = SimilarDocuments::open(&path, options, profile.clone(), 0.8, 0.95).unwrap();
     pages.store().flush().unwrap();
     let [small, long, copy] = golden_texts();
     pages.add(&small, 1, Some("Hamlet")).unwrap();
@@ -233,7 +235,7 @@ fn a_golden_store_of_similar_texts() {
     let SimilarAddition::SimilarTo(found) = pages.add(&copy, 3, None).unwrap() else { panic!() };
     let mut transaction = pages.store().transaction();
     let settings = SimilarSettings::new(0.8, 0.95).unwrap();
-    let copy = settings.keep(&Profile::shingles().feature_set(&copy)).unwrap();
+    let copy = settings.keep(&profile.feature_set(&copy)).unwrap();
     copy.insert(&mut transaction, 3, None).unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     pages.store().wait_for_background().unwrap();
@@ -263,5 +265,64 @@ fn a_golden_store_of_similar_texts() {
             assert!(estimate.standard_error > 0.0);
         }
         Err(_) => assert!(std::env::var_os("CI").is_none(), "no Python to run reader.py with"),
+    }
+}
+
+/// Pages of one template, about 20 words in English, in which the names differ.
+const TEMPLATES: [(&str, &str); 8] = [
+    (
+        "English",
+        "{a}\n\nThis command is another name of {b}.\n\nRead the page of that command with all its options and examples: help {b}",
+    ),
+    ("Thai", "{a}\n\nคำสั่งนี้เป็นอีกชื่อหนึ่งของ {b}\n\nอ่านหน้าของคำสั่งนั้นพร้อมตัวเลือกและตัวอย่างทั้งหมด: help {b}"),
+    ("Lao", "{a}\n\nຄຳສັ່ງນີ້ແມ່ນອີກຊື່ໜຶ່ງຂອງ {b}\n\nອ່ານໜ້າຂອງຄຳສັ່ງນັ້ນພ້ອມດ້ວຍຕົວເລືອກແລະຕົວຢ່າງທັງໝົດ: help {b}"),
+    ("Khmer", "{a}\n\nពាក្យបញ្ជានេះគឺជាឈ្មោះមួយទៀតនៃ {b}\n\nសូមអានទំព័រនៃពាក្យបញ្ជានោះជាមួយជម្រើសនិងឧទាហរណ៍ទាំងអស់៖ help {b}"),
+    (
+        "Burmese",
+        "{a}\n\nဤအမိန့်သည် {b} ၏ နောက်ထပ်အမည်တစ်ခုဖြစ်သည်။\n\nရွေးချယ်စရာများနှင့် ဥပမာများအားလုံးပါဝင်သော ထိုအမိန့်၏ \
+         စာမျက်နှာကို ဖတ်ပါ။ help {b}",
+    ),
+    (
+        "Japanese",
+        "{a}\n\nこのコマンドは {b} の別名です。\n\nすべてのオプションと例を含むそのコマンドのページを読む: help {b}",
+    ),
+    ("Chinese", "{a}\n\n此命令是 {b} 的另一个名称。\n\n阅读该命令的页面，其中包含所有选项和示例：help {b}"),
+    (
+        "Russian",
+        "{a}\n\nЭта команда — другое имя команды {b}.\n\nЧитайте страницу той команды со всеми её параметрами и примерами: help {b}",
+    ),
+];
+
+#[test]
+fn pages_that_differ_as_much_are_as_similar_in_every_language() {
+    let shingles = Profile::shingles();
+    let similarities = |profile: &Profile, template: &str| -> Vec<f64> {
+        let page = |i: usize| {
+            let target = format!("tool{} run{}", i % 7, i % 3);
+            profile.feature_set(&template.replace("{a}", &format!("name{i}")).replace("{b}", &target))
+        };
+        let pages: Vec<Vec<u64>> = (0..40).map(page).collect();
+        let pairs = (0..40).flat_map(|i| (0..i).map(move |j| (i, j)));
+        pairs.map(|(i, j)| jaccard(&pages[i], &pages[j])).collect()
+    };
+    let similar = |all: &[f64]| all.iter().filter(|&&similarity| similarity >= DEFAULT_SIMILAR).count();
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+    let english = similarities(&shingles, TEMPLATES[0].1);
+    let former: Profile = "words-3,strip-markup,simplified,weights=none".parse().unwrap();
+    for (language, template) in TEMPLATES {
+        let here = similarities(&shingles, template);
+        assert_eq!(similar(&here), similar(&english), "{language}");
+        // Chinese, whose words are characters, has the largest.
+        assert!((mean(&here) - mean(&english)).abs() < 0.15, "{language} {} {}", mean(&here), mean(&english));
+        let before = similarities(&former, template);
+        let is_segmented = ["Thai", "Lao", "Khmer", "Burmese"].contains(&language);
+        assert_eq!(before != here, is_segmented, "{language}");
+        // What it was without words, so that the test can fail.
+        assert!(
+            !is_segmented
+                || similar(&before) > 2 * similar(&english)
+                || mean(&before) > mean(&english) + 0.15,
+            "{language}"
+        );
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use simstore::store::is_store;
 use simstore::{Codec, Durability, Fingerprint, PlanChoice, Snapshot, StoreOptions};
-use simstore_corpus::InputKind;
 use simstore_corpus::add::{self, AddOptions};
+use simstore_corpus::{InputKind, Inputs, profile_of_texts};
 use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar};
 
 use self::report::Report;
@@ -138,7 +138,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     let exists = is_store(&args.store);
-    let profile = profile_of::<F>(args, kind, exists)?;
+    let profile = profile_of::<F>(args, &inputs, exists, progress)?;
     let settings = match args.similar {
         Some(_) if kind == InputKind::Fingerprints => {
             return Err(Failure::Usage(
@@ -202,13 +202,21 @@ fn options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> Outcome
 }
 
 /// How texts become fingerprints: one store has one profile. How fingerprints were made only the user can know.
-fn profile_of<F: Fingerprint>(args: &AddArgs, kind: InputKind, exists: bool) -> Outcome<Option<Profile>> {
+fn profile_of<F: Fingerprint>(
+    args: &AddArgs,
+    inputs: &Inputs,
+    exists: bool,
+    progress: &Progress,
+) -> Outcome<Option<Profile>> {
     let profile = &args.documents.profile;
-    if kind == InputKind::Fingerprints {
+    if inputs.kind()? == InputKind::Fingerprints {
         return profile.given();
     }
     if !exists {
-        let default = || if args.similar.is_some() { Profile::shingles() } else { Profile::default() };
+        let default = || match args.similar {
+            Some(_) => profile_of_texts(inputs, "profile", progress),
+            None => Profile::default(),
+        };
         return Ok(Some(profile.given()?.unwrap_or_else(default)));
     }
     profile.of_store(&Snapshot::<F>::open(&args.store)?).map(Some)

@@ -66,7 +66,7 @@ pub(crate) struct DedupArgs {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Find texts that are at least this similar, above 0, up to 1. Similarity is the share of all shingles of two texts that both
-    /// have: three successive words, or characters of a script without spaces [default: 0.8]
+    /// have: three successive words. A Han character or kana is a word, signs do not count [default: 0.8]
     #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
     similar: Option<f64>,
     /// Find pairs of exactly that similarity with at least this probability; more similar ones are found more often [default:
@@ -83,7 +83,8 @@ pub(crate) struct DedupArgs {
     /// With --distance, count only pairs whose texts are at least this similar
     #[arg(long, value_name = "SIMILARITY", value_parser = parse_share)]
     verify_text: Option<f64>,
-    /// The profile by which texts are compared [default: words-3,strip-markup,simplified,weights=none]
+    /// Compare texts by a profile [default: code for source code, else
+    /// words-3,segmented,strip-markup,simplified,weights=none]
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
     /// Clusters are stars (every duplicate is near the kept document) or components (chains of near documents) [default: stars;

@@ -360,6 +360,11 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
         }
     }
     tell_notes(&listed.progress(), watch);
+    let options = &options.of_files(files.iter().map(|file| &*file.path), question, watch);
+    let profile = match question {
+        Question::Similarity(_) if options.against.is_empty() => options.profile_of_texts()?,
+        _ => profile,
+    };
     let mut formats: BTreeMap<String, FilesOfFormat> = BTreeMap::new();
     for file in &files {
         let format = formats.entry(file.format.to_string()).or_default();

@@ -97,6 +97,9 @@ pub(super) fn find<F: Fingerprint>(
     finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
     let question = asked.told(watch);
     let listing = source.listing()?;
+    let of_files = listing.as_ref().filter(|_| settings.is_empty());
+    let of_files = of_files.map(|listing| options.of_files(listing.paths(), question, watch));
+    let options = of_files.as_ref().unwrap_or(options);
     check_files(&source, listing.as_ref(), &files, options.add, watch)?;
     let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
     let twice = compares_texts || files.write_documents();

@@ -138,7 +138,9 @@ fn make_shard_of<F: Fingerprint>(
     let inputs =
         inputs.with_extra_field(options.keep.field()).within(Budget::new(options.memory).of_reading());
     let question = options.ask::<F>(InputKind::Documents, &[], &[])?.told(watch);
-    let sketcher = options.sketcher(question)?;
+    let files: Vec<_> = inputs.files().filter_map(Result::ok).collect();
+    let paths = files.iter().map(|file| &*file.path);
+    let sketcher = options.of_files(paths, question, watch).sketcher(question)?;
     let sketcher = sketcher.as_ref();
     let profile = sketcher.map_or(&profile, Sketcher::profile);
     let (shard, section_bytes) = (Some(shard), options.section);

@@ -11,8 +11,9 @@ use super::preference::Keep;
 use super::question::Question;
 use super::similar::choice::SKETCHES;
 use super::similar::small;
-use crate::InputKind;
+use crate::code::profile_of_files;
 use crate::output::place_of;
+use crate::{InputKind, Watch};
 
 /// How documents come together in clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,8 @@ pub struct Options {
     pub distance: Option<u32>,
     /// Width of fingerprints in bits, 64 or 128; 64 by default, or that of the store.
     pub bits: Option<u32>,
-    /// The name of the [`Profile`] by which texts become fingerprints; the default one, or that of the store.
+    /// The name of the [`Profile`] by which texts become fingerprints; the default one, or that of the store. With `similar`, the
+    /// same as `verify_profile`.
     pub profile: Option<String>,
     /// The files that the name of the profile refers to.
     pub resources: Resources,
@@ -50,7 +52,8 @@ pub struct Options {
     /// Documents whose fingerprints are near are alike only if at least this share (0 to 1) of all features of the two is in
     /// both. The texts are read a second time.
     pub verify_text: Option<f64>,
-    /// The name of the profile of these features, and of those of `similar`; [shingles](Profile::shingles) by default.
+    /// The name of the profile of these features, and of those of `similar`; [shingles](Profile::shingles) by default, or for files of
+    /// source code [that of code](Profile::code).
     pub verify_profile: Option<String>,
     /// Stores, of one width, kind and profile: what is near something in one of them is not kept. Those of [similar
     /// documents](simstore_text::open_similar) are asked for their similarity, or a greater one; it is estimated by samples there.
@@ -127,10 +130,31 @@ impl Options {
 
     /// The profile of the features by which texts are compared.
     pub(super) fn profile_of_texts(&self) -> Result<Profile> {
-        match &self.verify_profile {
+        match self.named_profile_of_texts() {
             Some(name) => Profile::with_resources(name, &self.resources),
             None => Ok(Profile::shingles()),
         }
+    }
+
+    fn named_profile_of_texts(&self) -> Option<&String> {
+        self.verify_profile.as_ref().or(self.profile.as_ref().filter(|_| self.similar.is_some()))
+    }
+
+    /// The same options for these files: with the profile of source code, if they all are that and nothing says by which texts are
+    /// compared.
+    pub(super) fn of_files<'a>(
+        &self,
+        files: impl Iterator<Item = &'a Path>,
+        question: Question,
+        watch: &dyn Watch,
+    ) -> Options {
+        let compares_texts = self.verify_text.is_some() || matches!(question, Question::Similarity(_));
+        let mut options = self.clone();
+        if compares_texts && self.against.is_empty() && self.named_profile_of_texts().is_none() {
+            let profile = profile_of_files(files, "verify_profile", watch);
+            options.verify_profile = (profile != Profile::shingles()).then(|| profile.to_string());
+        }
+        options
     }
 
     /// The width of the fingerprints, in bits.
@@ -185,13 +209,17 @@ impl Options {
         let of_distance = [
             (self.distance.is_some(), "distance"),
             (self.bits.is_some(), "bits"),
-            (self.profile.is_some(), "profile"),
             (self.verify_text.is_some(), "verify_text"),
         ];
         if let Some((_, option)) = of_distance.iter().find(|(is_set, _)| *is_set && self.similar.is_some()) {
             return Err(Error::BadArgument(format!(
                 "option `{option}` is about fingerprints, option `similar` about the texts themselves: leave out one of them"
             )));
+        }
+        if self.similar.is_some() && self.profile.is_some() && self.verify_profile.is_some() {
+            return bad(
+                "options `profile` and `verify_profile` both name what texts are compared by: leave out one of them",
+            );
         }
         if self.keep == Keep::None && self.cluster_by == Some(ClusterBy::Stars) {
             return bad(

@@ -46,7 +46,7 @@ def similar_pairs(
     """All pairs of rows whose texts are similar: the same pairs, bit for bit, that `simstore.dedup` finds on one machine.
 
     Two texts are similar if at least the share `similar` of all shingles of the two is in both; a shingle is three successive words, a
-    character of a script without spaces is a word. Pairs of just this similarity are found with the probability `recall` or more, more
+    Han character or kana is a word, and signs are nothing. Pairs of just this similarity are found with the probability `recall` or more, more
     similar ones more surely, and all of those where one text has fewer than 32 shingles.
 
     Texts of the same shingles are one from the start. Sets of shingles come together by their sketches (joined as `near_pairs` does

@@ -1,9 +1,11 @@
 //! Cutting a cleaned text into features.
 
 mod chars;
+mod code;
 mod jieba;
 mod lines;
 mod phrases;
+mod unspaced;
 mod words;
 
 use std::collections::HashSet;
@@ -20,6 +22,10 @@ pub(crate) use crate::tokenize::jieba::Keywords;
 const AUTO_WORDS: usize = 2;
 /// Keywords of a text, where a name does not say.
 pub(crate) const DEFAULT_KEYWORDS: usize = 50;
+/// Words in a feature of source code, where a name does not say. Its words are 2.0 to 2.6 times as many as those of the same file
+/// as a text, for signs are words: so a word that is replaced costs about as large a share of the features as in a text by
+/// three words.
+pub(crate) const DEFAULT_CODE: usize = 7;
 
 /// How a text is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,6 +34,7 @@ pub(crate) enum Tokenizer {
     Auto,
     ByScript,
     Words(usize),
+    Code(usize),
     Chars(usize),
     Jieba(usize),
     Phrases,
@@ -38,9 +45,14 @@ pub(crate) enum Tokenizer {
 }
 
 impl Tokenizer {
+    /// Whether features consist of words as texts have them.
+    pub(crate) fn takes_words(self) -> bool {
+        matches!(self, Tokenizer::Auto | Tokenizer::ByScript | Tokenizer::Words(_) | Tokenizer::Jieba(_))
+    }
+
     /// Whether nothing may be cleaned before.
     pub(crate) fn takes_text_as_it_is(self) -> bool {
-        matches!(self, Tokenizer::Features | Tokenizer::Preset(_))
+        matches!(self, Tokenizer::Code(_) | Tokenizer::Features | Tokenizer::Preset(_))
     }
 
     /// Number of keywords of a text that has any.
@@ -53,21 +65,22 @@ impl Tokenizer {
 
     /// Visits the features of a text that are no keywords, each with weight 1 but for those that
     /// bring their own.
-    pub(crate) fn visit(self, text: &str, mut visit: impl FnMut(&str, u32)) {
+    pub(crate) fn visit(self, text: &str, segmented: bool, mut visit: impl FnMut(&str, u32)) {
         let mut each = |feature: &str| visit(feature, 1);
         match self {
-            Tokenizer::Auto | Tokenizer::Jieba(_) => words::word_ngrams(text, AUTO_WORDS, each),
-            Tokenizer::ByScript if is_mostly_han(text) => words::word_ngrams(text, 1, each),
+            Tokenizer::Auto | Tokenizer::Jieba(_) => words::word_ngrams(text, AUTO_WORDS, segmented, each),
+            Tokenizer::ByScript if is_mostly_han(text) => words::word_ngrams(text, 1, segmented, each),
             Tokenizer::ByScript => {
                 let mut seen = HashSet::<u64, BuildHasherDefault<HashedHasher>>::default();
-                words::word_ngrams(text, AUTO_WORDS, |feature| {
+                words::word_ngrams(text, AUTO_WORDS, segmented, |feature| {
                     // Two features of the same 64 bits are too rare to matter.
                     if seen.insert(xxh3_64(feature.as_bytes())) {
                         each(feature);
                     }
                 });
             }
-            Tokenizer::Words(n) => words::word_ngrams(text, n, each),
+            Tokenizer::Words(n) => words::word_ngrams(text, n, segmented, each),
+            Tokenizer::Code(n) => code::code_ngrams(text, n, each),
             Tokenizer::Chars(n) => chars::char_ngrams(text, n, each),
             Tokenizer::Phrases => phrases::phrases(text, each),
             Tokenizer::Sentences(count) => phrases::longest_sentences(text, count, each),

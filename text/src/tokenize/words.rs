@@ -2,22 +2,25 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::tokenize::unspaced;
+
 /// Visits every run of `n` successive words, joined by single spaces; a text of fewer words,
 /// but at least one, is one run.
 ///
 /// Words are those of Unicode's word segmentation (UAX #29) that hold a letter or a digit,
-/// without the underscores around them. A Han character is a word of its own.
-pub(super) fn word_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
-    let words = Words::cut(text);
+/// without the underscores around them. A Han character is a word of its own; so is one of Thai, Lao, Khmer and Burmese, unless
+/// the text is to be `segmented`: then they are cut into words.
+pub(super) fn word_ngrams(text: &str, n: usize, segmented: bool, mut visit: impl FnMut(&str)) {
+    let words = Words::cut(text, segmented);
     visit_runs(&words.joined, &words.bounds, n, 1, &mut visit);
 }
 
 /// The words of a text, each followed by a space.
-struct Words {
+pub(super) struct Words {
     /// Every n-gram is a slice of this: none is put together on its own.
-    joined: String,
+    pub(super) joined: String,
     /// Where each word starts in `joined`, and where the last one ends.
-    bounds: Vec<usize>,
+    pub(super) bounds: Vec<usize>,
 }
 
 /// What an ASCII character is in a word.
@@ -55,11 +58,8 @@ fn class(bytes: &[u8], at: usize) -> Class {
 impl Words {
     /// Cuts ASCII words by the rules that UAX #29 has for them. A word never spans white space:
     /// where a run between white space is not all ASCII, that run is cut by the full rules.
-    fn cut(text: &str) -> Words {
-        let mut words = Words {
-            joined: String::with_capacity(text.len() + 1),
-            bounds: Vec::with_capacity(text.len() / 6),
-        };
+    fn cut(text: &str, segmented: bool) -> Words {
+        let mut words = Words::with_capacity(text.len());
         let bytes = text.as_bytes();
         // Where the current run starts in the text, in `bounds` and in `joined`.
         let mut run = (0, 0, 0);
@@ -76,7 +76,11 @@ impl Words {
                     words.joined.truncate(run.2);
                     let rest = &text[run.0..];
                     let length = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
-                    rest[..length].unicode_words().for_each(|word| words.push(word.trim_matches('_')));
+                    let push = |word: &str| words.push(word.trim_matches('_'));
+                    match segmented {
+                        true => unspaced::visit_words(&rest[..length], push),
+                        false => rest[..length].unicode_words().for_each(push),
+                    }
                     at = run.0 + length;
                 }
                 Class::Letter | Class::Digit | Class::Underscore => {
@@ -89,11 +93,21 @@ impl Words {
                 }
             }
         }
-        words.bounds.push(words.joined.len());
-        words
+        words.finish()
     }
 
-    fn push(&mut self, word: &str) {
+    /// Of a text of so many bytes.
+    pub(super) fn with_capacity(bytes: usize) -> Words {
+        Words { joined: String::with_capacity(bytes + 1), bounds: Vec::with_capacity(bytes / 6) }
+    }
+
+    /// The words, when the last one is pushed.
+    pub(super) fn finish(mut self) -> Words {
+        self.bounds.push(self.joined.len());
+        self
+    }
+
+    pub(super) fn push(&mut self, word: &str) {
         self.bounds.push(self.joined.len());
         self.joined.push_str(word);
         self.joined.push(' ');
@@ -146,7 +160,7 @@ mod tests {
 
     fn words(text: &str, n: usize) -> Vec<String> {
         let mut ngrams = Vec::new();
-        word_ngrams(text, n, |ngram| ngrams.push(ngram.to_owned()));
+        word_ngrams(text, n, false, |ngram| ngrams.push(ngram.to_owned()));
         ngrams
     }
 
@@ -168,6 +182,15 @@ mod tests {
         let text = "can\u{2019}t stop,\tl\u{2019}été 3\u{2009}000 नमस्ते ไทย かな カナ \u{200d} a\u{301}";
         let whole: Vec<_> = text.unicode_words().collect();
         assert_eq!(words(text, 1), whole);
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_segmented_if_that_is_asked_for() {
+        let text = "C++ คือภาษา, ภาษา_c";
+        let mut runs = Vec::new();
+        word_ngrams(text, 3, true, |run| runs.push(run.to_owned()));
+        assert_eq!(runs, ["c คือ ภาษา", "คือ ภาษา ภาษา", "ภาษา ภาษา c"].map(|run| run.replace("c คือ", "C คือ")));
+        assert_eq!(words("คือ", 1), ["ค\u{e37}", "อ"]);
     }
 
     proptest! {

@@ -1,0 +1,104 @@
+//! Words of source code, and their n-grams.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::tokenize::words::{Words, visit_runs};
+
+/// Visits every run of `n` successive words of source code, joined by single spaces; a text of fewer words, but at least one,
+/// is one run.
+///
+/// Words are identifiers, numbers and signs: a run of letters, digits and underscores, with the points between the digits of a
+/// number; and every other character that is no white space, by itself. A run that is not all ASCII, as in a comment, is cut
+/// by UAX #29.
+pub(super) fn code_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
+    let words = cut(text.strip_prefix('\u{feff}').unwrap_or(text));
+    visit_runs(&words.joined, &words.bounds, n, 1, &mut visit);
+}
+
+fn cut(text: &str) -> Words {
+    let mut words = Words::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = if is_of_run(first) { run_length(rest) } else { first.len_utf8() };
+        let (word, after) = rest.split_at(length);
+        if !first.is_whitespace() {
+            push(&mut words, word);
+        }
+        rest = after;
+    }
+    words.finish()
+}
+
+fn is_of_run(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && !c.is_whitespace())
+}
+
+/// How long the run is with which a text begins: the whole of it, or a number.
+fn run_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_number = bytes[0].is_ascii_digit();
+    let mut end = 0;
+    loop {
+        end += text[end..].find(|c| !is_of_run(c)).unwrap_or(text.len() - end);
+        let is_point = bytes.get(end) == Some(&b'.') && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
+        if !(is_number && is_point) {
+            return end;
+        }
+        end += 1;
+    }
+}
+
+fn push(words: &mut Words, run: &str) {
+    if run.is_ascii() {
+        return words.push(run);
+    }
+    for part in run.split_word_bounds() {
+        if part.contains(char::is_alphanumeric) {
+            words.push(part);
+        } else {
+            let mut sign = [0; 4];
+            part.chars().for_each(|c| words.push(c.encode_utf8(&mut sign)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        code_ngrams(text, 1, |word| words.push(word.to_owned()));
+        words
+    }
+
+    #[test]
+    fn identifiers_numbers_and_signs_are_words() {
+        for (code, expected) in [
+            ("let x_1=-5;", "let x_1 = - 5 ;"),
+            ("C++ C#", "C + + C #"),
+            ("a.b.c(&mut Self::D)", "a . b . c ( & mut Self : : D )"),
+            ("0x1F 1.5f 1_000.25 0..10 x.0 1.e", "0x1F 1.5f 1_000.25 0 . . 10 x . 0 1 . e"),
+            ("\u{feff}// don't\r\n\t#  héllo→Wörld’s 中文", "/ / don ' t # héllo → Wörld’s 中 文"),
+            ("_ __init__ 'a'", "_ __init__ ' a '"),
+            ("\u{a0}\u{2003}", ""),
+        ] {
+            assert_eq!(words(code).join(" "), expected, "{code}");
+        }
+        let mut runs = Vec::new();
+        code_ngrams("f(x);", 3, |run| runs.push(run.to_owned()));
+        assert_eq!(runs, ["f ( x", "( x )", "x ) ;"]);
+    }
+
+    proptest! {
+        /// Nothing but white space is lost.
+        #[test]
+        fn words_hold_all_that_is_no_white_space(text in "([a-z_.0-9+# \t\n-]|[é中’→\u{301}]|\\PC){0,40}") {
+            let solid = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
+            let text = text.trim_start_matches('\u{feff}');
+            prop_assert_eq!(solid(&words(text).concat()), solid(text));
+        }
+    }
+}
