@@ -209,3 +209,39 @@ fn source_code_is_compared_with_its_signs() {
     assert!(joined.stderr.contains("1 part were there, 0 made"), "{}", joined.stderr);
     assert_eq!(joined.ok(), "same.c\n");
 }
+
+#[test]
+fn boilerplate_is_told() {
+    let folder = Folder::new();
+    let words = |name: &str, count: usize| -> String {
+        (0..count).map(|i| format!("{name}{i}")).collect::<Vec<_>>().join(" ")
+    };
+    let (frame, others) = (words("menu", 340), words("other", 340));
+    let mut pages = String::new();
+    for page in 0..40 {
+        let html = format!("<nav>{frame}</nav><p>{}</p>", words(&format!("page{page}x"), 25));
+        pages += &(json!({"id": page, "text": html}).to_string() + "\n");
+    }
+    folder.write("framed.jsonl", &pages);
+    let run = folder.run(&["dedup", "--json", "--output", "left.jsonl", "framed.jsonl"]);
+    assert_eq!(run.json()[0]["boilerplate"], json!({"looked_at": 39, "mostly": 39}));
+    let run = folder.run(&["dedup", "--remove-list", "gone", "framed.jsonl"]);
+    assert!(
+        run.stderr.contains(
+            "of 39 duplicates looked at, 39 share with the kept document mostly boilerplate, which stands in nine of ten"
+        ) && run.stderr.contains("--verify-profile main-text"),
+        "{}",
+        run.stderr
+    );
+    run.ok();
+    let run =
+        folder.run(&["dedup", "--verify-profile", "main-text", "--remove-list", "gone", "framed.jsonl"]);
+    assert!(run.stderr.contains("0 duplicates") && !run.stderr.contains("nine of ten"), "{}", run.stderr);
+    run.ok();
+    // The same pages, as many again in another frame: none stands in nine of ten.
+    let two = pages.replace("page", "article").replace(&frame, &others);
+    folder.write("two.jsonl", pages + &two);
+    let run = folder.run(&["dedup", "--remove-list", "gone", "two.jsonl"]);
+    assert!(run.stderr.contains("78 duplicates") && !run.stderr.contains("nine of ten"), "{}", run.stderr);
+    run.ok();
+}

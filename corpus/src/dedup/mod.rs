@@ -81,7 +81,7 @@ pub use self::options::{ClusterBy, Options, profile_with};
 pub use self::parts::{Shard, Tally};
 pub use self::preference::{Keep, moment_key};
 pub use self::question::Question;
-pub use self::similar::{Rarity, SimilarSearch, SimilarStores};
+pub use self::similar::{Boilerplate, Rarity, SimilarSearch, SimilarStores};
 pub use self::source::{Source, Text};
 pub use self::summary::Summary;
 pub use self::totals::{Largest, Spilled, Totals};

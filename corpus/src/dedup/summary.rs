@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::options::Options;
 use super::preference::Keep;
 use super::question::Question;
+use super::similar::Boilerplate;
 use super::totals::{Largest, Spilled, Totals};
 use crate::numbers::{bytes, count_of, grouped, share};
 
@@ -114,6 +115,16 @@ impl fmt::Display for Summary {
                 "\n{} of texts compared, {} not similar enough",
                 count_of(compared, "pair"),
                 grouped(unlike)
+            )?;
+        }
+        let boilerplate = totals.boilerplate.filter(|boilerplate| boilerplate.is_worth_telling());
+        if let Some(Boilerplate { looked_at, mostly }) = boilerplate {
+            write!(
+                f,
+                "\nwarning: of {} looked at, {} share with the kept document mostly boilerplate, which stands in nine of \
+                 ten documents, such as navigation or a template; option `verify_profile` main-text leaves out the navigation of web pages",
+                count_of(looked_at as u64, "duplicate"),
+                grouped(mostly as u64)
             )?;
         }
         if let Some(Spilled { written, most }) = totals.spilled {

@@ -6,6 +6,7 @@ use simstore::Fingerprint;
 use super::clusters::{Cluster, Representative};
 use super::job::Job;
 use super::nearness::Nearness;
+use super::similar::Boilerplate;
 
 /// The largest clusters of which is told how far apart their members are.
 const LARGEST: usize = 3;
@@ -45,6 +46,9 @@ pub struct Totals {
     /// Of these, pairs that were not alike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlike: Option<u64>,
+    /// Whether duplicates share what stands in all documents, where that was looked at: by similarity, of 20 documents and 5 duplicates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<Boilerplate>,
     /// Documents that have an id which another has.
     pub same_id: usize,
     /// Documents without text, which match nothing.
@@ -95,9 +99,9 @@ impl Totals {
         let is_stored = |cluster: &&Cluster<F>| matches!(cluster.representative, Representative::Stored(_));
         let (results, compared) = (job.results(), job.nearness.compared());
         let is_by_distance = matches!(job.nearness, Nearness::Distance { .. });
-        let estimated = match &job.nearness {
-            Nearness::Similarity(similar) => similar.estimated,
-            Nearness::Distance { .. } => None,
+        let (estimated, boilerplate) = match &job.nearness {
+            Nearness::Similarity(similar) => (similar.estimated, similar.boilerplate),
+            Nearness::Distance { .. } => (None, None),
         };
         let mut largest: Vec<&Cluster<F>> = clusters.iter().collect();
         // Stable: among equals, the first.
@@ -126,6 +130,7 @@ impl Totals {
                 .collect(),
             compared: compared.map(|(compared, _)| compared),
             unlike: compared.map(|(_, unlike)| unlike),
+            boilerplate,
             same_id: job.corpus.same_id(),
             empty: counts.empty,
             short: counts.short,

@@ -39,7 +39,7 @@ impl Compared<'_> {
         documents
     }
 
-    fn features(&self, set: u32) -> Result<Vec<u64>> {
+    pub(super) fn features(&self, set: u32) -> Result<Vec<u64>> {
         let document = self.sets.best(set as usize);
         match self.sketches.members(document) {
             Some(members) => Ok(members.to_vec()),

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use simstore::join::Components;
 use simstore::{Fingerprint, Result};
 
+pub use self::boilerplate::Boilerplate;
 use self::candidates::Rule;
 use self::compared::{Compared, TOGETHER};
 pub(super) use self::likely::Likely;
@@ -30,6 +31,7 @@ use super::sketches::Sketches;
 use crate::Watch;
 use crate::watch::Step;
 
+mod boilerplate;
 pub(super) mod candidates;
 pub(super) mod choice;
 mod compared;
@@ -81,6 +83,8 @@ pub(super) struct Similar {
     pub(super) unlike: u64,
     /// Pairs of small sets that were compared before, for they have a rare feature in common, and those of them that are similar.
     pub(super) small: (u64, u64),
+    /// Whether duplicates share what stands in all documents, if that was looked at.
+    pub(super) boilerplate: Option<Boilerplate>,
 }
 
 impl Similar {
@@ -113,6 +117,10 @@ impl Similar {
         let (candidates, crowded, paired) = partners.finish();
         drop(step);
 
+        // Of documents on disk only those that may be similar are here: they tell nothing of all.
+        let is_whole = sets.len() == distinct && !candidates.is_empty();
+        let sample = if is_whole { boilerplate::sample(&sets, sketches) } else { Vec::new() };
+        sample.iter().for_each(|&set| paired.set(set));
         let features = read(Compared::wanted(&sets, sketches, &paired))?;
         let compared = Compared {
             sets: &sets,
@@ -143,6 +151,7 @@ impl Similar {
             ClusterBy::Components => Vec::new(),
         };
         let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
+        let boilerplate = boilerplate::boilerplate(&sample, &led, &compared)?;
         let clusters = clusters_of(led, &sets);
         let [compared, unlike] = counts;
         let similar = Similar {
@@ -155,6 +164,7 @@ impl Similar {
             compared,
             unlike,
             small,
+            boilerplate,
         };
         Ok((similar, clusters))
     }
