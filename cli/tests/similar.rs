@@ -187,3 +187,40 @@ fn a_store_of_source_code_knows_its_signs() {
     assert!(!add.stderr.contains("source code"), "{}", add.stderr);
     add.ok();
 }
+
+#[test]
+fn a_store_keeps_the_profile_that_it_was_made_with() {
+    let folder = Folder::new();
+    let page = |id: u64, name: &str| {
+        let text = format!(
+            "{name}\n\nคำสั่งนี้เป็นอีกชื่อหนึ่งของ {name}\n\nอ่านหน้าของคำสั่งนั้นพร้อมตัวเลือกและตัวอย่างทั้งหมด: help {name}"
+        );
+        json!({"id": id, "text": text}).to_string()
+    };
+    folder.write("first.jsonl", page(1, "gunzip"));
+    folder.write("then.jsonl", page(2, "clojure"));
+    // As stores were made before Thai was cut into words.
+    let former = ["--profile", "words-3,strip-markup,simplified,weights=none"];
+    let add = |store: &str, file: &str, options: &[&str]| {
+        folder.run(&[&["add", "--similar", "0.7", "--if-new", store, file], options].concat()).ok()
+    };
+    assert_eq!(add("former", "first.jsonl", &former), "");
+    assert!(add("former", "then.jsonl", &[]).starts_with("2\t1\t"));
+    assert_eq!(add("now", "first.jsonl", &[]), "");
+    assert_eq!(add("now", "then.jsonl", &[]), "");
+    folder.write("third.jsonl", page(3, "python"));
+    let against = |store: &str| {
+        folder.run(&["dedup", "-q", "--against", store, "third.jsonl", "--remove-list", "-"]).ok()
+    };
+    assert_eq!((&*against("former"), &*against("now")), ("3\n", ""));
+    let refused = [
+        "add",
+        "--similar",
+        "0.7",
+        "former",
+        "third.jsonl",
+        "--profile",
+        "words-3,segmented,strip-markup,simplified,weights=none",
+    ];
+    folder.run(&refused).fails(1, "the store has profile words-3,strip-markup,simplified,weights=none");
+}
