@@ -206,7 +206,7 @@ fn source_code_is_compared_with_its_signs() {
     let parts = ["dedup", "--similar", "1", "--resume", "parts", "minus.c", "plus.c", "same.c"];
     folder.run(&[&parts[..], &["--shard", "1/1"]].concat()).ok();
     let joined = folder.run(&[&parts[..], &["--remove-list", "-"]].concat());
-    assert!(joined.stderr.contains("1 part were there, 0 made"), "{}", joined.stderr);
+    assert!(joined.stderr.contains("1 part was there, 0 made"), "{}", joined.stderr);
     assert_eq!(joined.ok(), "same.c\n");
 }
 
