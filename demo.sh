@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
-# The main job on real documents, English and Chinese: near-duplicate clusters, a store, queries, compression.
+# What simstore is for, on real documents, English and Chinese: near-duplicates, where two of them differ, a store, a query, sizes.
+# SIMSTORE names a binary that is there already, which is run instead of one that is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
-source scripts/setup.sh
 
-cargo build --release --quiet
-simstore=target/release/simstore
+if [ -z "${SIMSTORE-}" ]; then
+    source scripts/setup.sh
+    if [ ! -e target/release/simstore ]; then
+        echo "Compiling simstore and the libraries that it uses, about 4 minutes on 2 cores. The next time it starts at once." >&2
+    fi
+    cargo build --release
+fi
+simstore=$(realpath "${SIMSTORE-target/release/simstore}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+ln -s "$PWD/samples" "$folder"
+cd "$folder"
 
-say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
+title() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+say() { printf '\n$ %s\n' "$*"; }
 run() {
     say simstore "$@"
     "$simstore" "$@"
@@ -22,13 +31,28 @@ start() {
     "$simstore" "$@" | head -n "$lines"
 }
 
+title "1. Which of these pages are nearly the same?"
 start 15 dedup samples/en.jsonl
-start 17 dedup samples/zh.jsonl
-run build "$folder/pages" samples/en.jsonl samples/zh.jsonl
-# A document that has a near-duplicate.
-fingerprint=$("$simstore" dedup --distance 3 --quiet --json samples/en.jsonl | sed -n '1s/.*"fingerprint":"\([0-9a-f]*\)".*/\1/p')
-run query "$folder/pages" "$fingerprint"
-run verify "$folder/pages"
-run build "$folder/revisions" samples/fingerprints.u64
-start 43 inspect "$folder/revisions"
+start 15 dedup samples/zh.jsonl
+
+title "2. Where do two of them differ?"
+run compare samples/en.jsonl --id desktop-src/direct3d10/d3dx10compileeffectfromfile.md --id desktop-src/direct3d10/d3dx10compileshaderfromfile.md
+
+title "3. The pages without their duplicates, and a store of them"
+run dedup samples/en.jsonl samples/zh.jsonl --output unique.jsonl
+run add --similar 0.8 pages unique.jsonl
+
+title "4. Which stored page is this new one like?"
+# A page of the samples, with one more sentence.
+python3 - >new.md <<'END'
+import json
+
+pages = map(json.loads, open("samples/en.jsonl", encoding="utf-8"))
+print(next(page["text"] for page in pages if page["id"] == "desktop-src/AD/forests.md"), "One more sentence, which is new.")
+END
+run query pages --file new.md
+
+title "5. How small is it? 12,000 fingerprints as a store, and by other methods"
+run build revisions samples/fingerprints.u64
+start 7 inspect revisions
 run compression samples/fingerprints.u64

@@ -13,6 +13,7 @@ mod add;
 mod bad;
 mod build;
 mod compact;
+mod compare;
 mod compression;
 mod counts;
 mod dedup;
@@ -86,6 +87,7 @@ enum Command {
     Compact(compact::CompactArgs),
     Query(query::QueryArgs),
     Dedup(Box<dedup::DedupArgs>),
+    Compare(compare::CompareArgs),
     Fingerprint(fingerprint::FingerprintArgs),
     Profiles(profiles::ProfilesArgs),
     Evaluate(evaluate::EvaluateArgs),
@@ -118,6 +120,7 @@ fn run(cli: Cli) -> Outcome {
         Command::Compact(args) => compact::run(&args, &progress),
         Command::Query(args) => query::run(&args, &progress),
         Command::Dedup(args) => dedup::run(&args, &progress),
+        Command::Compare(args) => compare::run(&args, &progress),
         Command::Fingerprint(args) => fingerprint::run(&args, &progress),
         Command::Profiles(args) => profiles::run(&args),
         Command::Evaluate(args) => evaluate::run(&args, &progress),

@@ -5,11 +5,12 @@ use std::process::Command;
 
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "build",
     "add",
     "delete",
     "compact",
+    "compare",
     "query",
     "dedup",
     "fingerprint",
@@ -40,6 +41,7 @@ fn with_samples() -> Folder {
         std::fs::copy(samples.join(name), folder.path("samples").join(name)).unwrap();
     }
     folder.write("page.md", "# A page\n\nSome words of a page, and then some more words of it.\n");
+    folder.write("other.md", "# A page\n\nSome words of another page, and then some more words of it.\n");
     folder
 }
 
@@ -89,6 +91,21 @@ fn the_front_page_runs_as_it_stands() {
     let told = run.ok();
     let (_, last) = told.rsplit_once("cluster 1").unwrap();
     assert_eq!(format!("cluster 1{last}"), block("text"));
+}
+
+/// What a stranger sees first: duplicates before all else, and no warning about the samples.
+#[cfg(unix)]
+#[test]
+fn the_demo() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo.sh");
+    let mut demo = Command::new(script);
+    let run = Run::new(demo.env("SIMSTORE", env!("CARGO_BIN_EXE_simstore")).output().unwrap());
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    let shown = run.ok();
+    let places = ["cluster 1: ", "similarity 0.939", "\tdesktop-src/AD/forests.md", "bits each"]
+        .map(|text| shown.find(text).unwrap_or_else(|| panic!("`{text}` is not in {shown}")));
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(shown.lines().count() < 100, "{shown}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod add;
 #[cfg(unix)]
 mod attacks;
 mod build;
+mod compare;
 mod dedup;
 mod dedup_again;
 mod dedup_choices;

@@ -1,0 +1,363 @@
+//! `simstore compare`: two documents side by side, how similar they are and where they differ.
+
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+
+use clap::Args;
+use console::{Style, Term, measure_text_width};
+use serde::Serialize;
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
+use simstore::{Error, Fingerprint};
+use simstore_corpus::numbers::share;
+use simstore_corpus::{Counts, Document, IdRef, InputKind, Inputs, Notice, Watch};
+use simstore_text::{Profile, jaccard};
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::counts::{count_of, warn_of_texts};
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{self, DocumentArgs};
+use crate::numbers::grouped;
+use crate::output::{Output, column};
+use crate::progress::Progress;
+use crate::width::{Bits, by_width};
+
+/// Words on both sides of a difference that are shown with it.
+const CONTEXT: usize = 6;
+/// The columns of a line where there is no terminal, and the fewest.
+const WIDTH: usize = 120;
+const LEAST_WIDTH: usize = 40;
+/// What stands between the two texts.
+const BETWEEN: &str = "  |  ";
+
+const EXAMPLES: &str = "\
+Words of the one text alone are shown as [-words-], of the other alone as {+words+}; on a terminal also in colours. \
+White space is not compared.
+
+With --json, one object is printed:
+  a, b         of each document: id, place (FILE:LINE), shingles (how many different ones)
+  similarity   the share of all different shingles that both have
+  shared       how many shingles both have
+  bits         the width of the fingerprints
+  distance     in how many bits they differ; null if a text has none
+  differences  a list: line_a, a, line_b, b; the words, and the lines of the texts in which they begin
+
+Examples:
+  simstore compare page.md other.md
+  simstore compare samples/zh.jsonl --id docs/dmx/multiply-dmx.md --id docs/dmx/subtract-dmx.md";
+
+/// Compare two documents: their similarity, and side by side where they differ
+///
+/// The similarity is the one that `dedup --similar` goes by, the distance the one that `dedup --distance` goes by.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompareArgs {
+    /// Documents: two files, or any that hold two documents; `-` is standard input
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Of all documents in the inputs, compare the one with this id; give it twice. Reading ends when both are found
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    id: Vec<String>,
+    /// What the similarity counts: a profile [default: words-3,strip-markup,simplified,weights=none]
+    #[arg(long, value_name = "NAME")]
+    verify_profile: Option<String>,
+    /// Width of the fingerprints
+    #[arg(long, value_enum, default_value = "64")]
+    bits: Bits,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    documents: DocumentArgs,
+}
+
+#[derive(Serialize)]
+struct Comparison<'a> {
+    a: Compared<'a>,
+    b: Compared<'a>,
+    similarity: f32,
+    shared: usize,
+    bits: u32,
+    distance: Option<u32>,
+    differences: Vec<Difference<'a>>,
+}
+
+#[derive(Serialize)]
+struct Compared<'a> {
+    id: IdRef<'a>,
+    place: String,
+    shingles: usize,
+}
+
+/// Words of the one text that stand where those of the other do.
+#[derive(Serialize)]
+struct Difference<'a> {
+    line_a: usize,
+    a: &'a str,
+    line_b: usize,
+    b: &'a str,
+}
+
+pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
+    if !matches!(args.id.len(), 0 | 2) {
+        let given = args.id.len();
+        return Err(Failure::Usage(format!(
+            "two documents are compared: expected --id twice, found {given}"
+        )));
+    }
+    let inputs = args.documents.inputs(&args.inputs, progress)?;
+    if inputs::kind(&inputs)? == InputKind::Fingerprints {
+        return Err(Failure::Usage("the inputs hold fingerprints, not documents".to_owned()));
+    }
+    let [a, b] = read(&inputs, &args.id, progress)?;
+    let (choice, resources) = args.documents.profile.choice()?;
+    let shingles = match &args.verify_profile {
+        Some(name) => Profile::with_resources(name, &resources).map_err(Failure::usage)?,
+        None => Profile::shingles(),
+    };
+    let profile =
+        simstore_corpus::dedup::profile_with(choice.as_deref(), &resources, None).map_err(Failure::usage)?;
+    let distance = by_width!(args.bits, distance(&profile, &a.text, &b.text))?;
+    let (of_a, of_b) = (shingles.feature_set(&a.text), shingles.feature_set(&b.text));
+    let (words_a, words_b) = (words(&a.text), words(&b.text));
+    let operations = operations(&words_a, &words_b);
+    let found = Comparison {
+        a: Compared { id: (&a.id).into(), place: place(&a), shingles: of_a.len() },
+        b: Compared { id: (&b.id).into(), place: place(&b), shingles: of_b.len() },
+        similarity: jaccard(&of_a, &of_b) as f32,
+        shared: of_a.iter().filter(|shingle| of_b.binary_search(shingle).is_ok()).count(),
+        bits: args.bits.count(),
+        distance,
+        differences: differences(&a.text, &b.text, &words_a, &words_b, &operations),
+    };
+    let mut output = Output::stdout();
+    if args.json {
+        output.json(&found)?;
+    } else {
+        print_figures(&mut output, &found)?;
+        print_texts(&mut output, [&words_a, &words_b], &operations)?;
+    }
+    output.finish()
+}
+
+/// The two documents: those with the ids that are asked for, or else all that there are.
+fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Document; 2]> {
+    const COUNTED: u64 = 1024;
+    let mut counts = Counts::default();
+    let mut found: [Option<Document>; 2] = [None, None];
+    let records = inputs.records();
+    let read = records.progress();
+    for record in records {
+        let document = match record.and_then(|record| record.document(inputs.options())) {
+            Ok(document) => document,
+            Err(error @ Error::BadInput { .. }) if inputs.skips_bad() => {
+                counts.bad += 1;
+                progress.notice(&Notice::Malformed(&error));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let at = if ids.is_empty() {
+            counts.read as usize
+        } else {
+            let id = IdRef::from(&document.id).text();
+            // One id twice stands for the first two that have it.
+            (0..2).find(|&at| ids[at] == id && found[at].is_none()).unwrap_or(2)
+        };
+        counts.read += 1;
+        if counts.read.is_multiple_of(COUNTED) {
+            let so_far = simstore_corpus::Progress {
+                what: "documents",
+                count: counts.read,
+                bytes: read.bytes(),
+                total_bytes: None,
+            };
+            let ControlFlow::Continue(()) = progress.progress(&so_far) else {
+                return Err(Error::Cancelled.into());
+            };
+        }
+        if let Some(place) = found.get_mut(at) {
+            counts.replaced += document.replaced;
+            *place = Some(document);
+        }
+        if ids.is_empty() && counts.read > 2 || !ids.is_empty() && found.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    progress.done("documents");
+    read.notes().into_iter().for_each(|(note, count)| progress.notice(&Notice::Read(note, count)));
+    warn_of_texts(&counts, InputKind::Documents, progress);
+    match (found, ids) {
+        ([Some(a), Some(b)], _) if !ids.is_empty() || counts.read == 2 => Ok([a, b]),
+        (_, []) => {
+            let count = if counts.read > 2 {
+                "more than two documents".to_owned()
+            } else {
+                count_of(counts.read, "document")
+            };
+            Err(Failure::Failed(format!(
+                "the inputs hold {count}: two are compared, give --id twice to choose them"
+            )))
+        }
+        (found, _) => {
+            let missing: Vec<&str> =
+                (0..2).filter(|&at| found[at].is_none()).map(|at| ids[at].as_str()).collect();
+            let read = count_of(counts.read, "document");
+            Err(Failure::Failed(format!("not among the {read} of the inputs: {}", missing.join(", "))))
+        }
+    }
+}
+
+fn place(document: &Document) -> String {
+    format!("{}:{}", document.path.display(), document.line)
+}
+
+fn distance<F: Fingerprint>(profile: &Profile, a: &str, b: &str) -> Outcome<Option<u32>> {
+    profile.check_bits(F::BITS).map_err(Failure::usage)?;
+    let of = |text| profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint);
+    Ok(of(a).zip(of(b)).map(|(a, b)| a.distance(b)))
+}
+
+/// A word of a text, with the signs that adjoin it; beyond ASCII, a word, sign or character by itself, as Unicode has them.
+struct Word<'a> {
+    text: &'a str,
+    /// Where it begins in the text, in bytes.
+    start: usize,
+    /// The line that it begins in, from 1.
+    line: usize,
+    /// Whether white space stands before it.
+    is_spaced: bool,
+}
+
+fn words(text: &str) -> Vec<Word<'_>> {
+    let (mut words, mut line, mut counted) = (Vec::new(), 1, 0);
+    for piece in text.split_whitespace() {
+        // Both are slices of the text.
+        let at = piece.as_ptr() as usize - text.as_ptr() as usize;
+        line += text[counted..at].matches('\n').count();
+        counted = at;
+        let mut word =
+            |start, text| words.push(Word { text, start: at + start, line, is_spaced: start == 0 });
+        if piece.is_ascii() {
+            word(0, piece);
+        } else {
+            piece.split_word_bound_indices().for_each(|(start, text)| word(start, text));
+        }
+    }
+    words
+}
+
+/// What makes the one text the other, by words.
+fn operations(a: &[Word<'_>], b: &[Word<'_>]) -> Vec<DiffOp> {
+    let texts = |words: &[Word<'_>]| words.iter().map(|word| word.text.to_owned()).collect::<Vec<_>>();
+    capture_diff_slices(Algorithm::Myers, &texts(a), &texts(b))
+}
+
+fn differences<'a>(
+    text_a: &'a str,
+    text_b: &'a str,
+    words_a: &[Word<'_>],
+    words_b: &[Word<'_>],
+    operations: &[DiffOp],
+) -> Vec<Difference<'a>> {
+    // Where there are none, the place is that of the word that follows.
+    let line = |words: &[Word<'_>], at: usize| words.get(at).or(words.last()).map_or(1, |word| word.line);
+    let cut = |text: &'a str, words: &[Word<'_>], range: Range<usize>| match (
+        words.get(range.start),
+        words[range].last(),
+    ) {
+        (Some(first), Some(last)) => &text[first.start..last.start + last.text.len()],
+        _ => "",
+    };
+    let changed = operations.iter().filter(|operation| operation.tag() != DiffTag::Equal);
+    let difference = |operation: &DiffOp| Difference {
+        line_a: line(words_a, operation.old_range().start),
+        a: cut(text_a, words_a, operation.old_range()),
+        line_b: line(words_b, operation.new_range().start),
+        b: cut(text_b, words_b, operation.new_range()),
+    };
+    changed.map(difference).collect()
+}
+
+fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Outcome {
+    for (letter, Compared { id, place, shingles }) in [("A", &found.a), ("B", &found.b)] {
+        let shingles = count_of(*shingles as u64, "shingle");
+        output.line(format_args!("{letter}: {}  ({}, {shingles})", column(&id.text()), column(place)))?;
+    }
+    let all = found.a.shingles + found.b.shingles - found.shared;
+    output.line(format_args!(
+        "similarity {}: {} of {} are in both",
+        share(found.similarity),
+        grouped(found.shared as u64),
+        count_of(all as u64, "different shingle")
+    ))?;
+    match found.distance {
+        Some(distance) => {
+            output.line(format_args!("distance {distance}: the fingerprints have {} bits", found.bits))
+        }
+        None => output.line("no distance: a text without letters and digits has no fingerprint"),
+    }
+}
+
+/// The texts side by side, where they differ.
+fn print_texts(output: &mut Output, words: [&[Word<'_>]; 2], operations: &[DiffOp]) -> Outcome {
+    let groups = group_diff_ops(operations.to_vec(), CONTEXT);
+    if groups.is_empty() {
+        return output.line("no differences but white space");
+    }
+    let terminal = Term::stdout();
+    let width = if terminal.is_term() { terminal.size().1.into() } else { WIDTH };
+    let column = (width.max(LEAST_WIDTH) - BETWEEN.len()) / 2;
+    for group in groups {
+        let sides = [0, 1].map(|side| side_of(side, words[side], &group, column));
+        output.line("")?;
+        for at in 0..sides[0].len().max(sides[1].len()) {
+            let [(left, used), (right, _)] =
+                [0, 1].map(|side| sides[side].get(at).cloned().unwrap_or_default());
+            let padding = " ".repeat(column - used);
+            output.line(format!("{left}{padding}{BETWEEN}{right}").trim_end())?;
+        }
+    }
+    Ok(())
+}
+
+/// One side of a group of operations: the line of the text, then its words, in lines of at most a width, with the width of each.
+fn side_of(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> Vec<(String, usize)> {
+    let (name, colour, open, close) = if side == 0 {
+        ("A", Style::new().red(), "[-", "-]")
+    } else {
+        ("B", Style::new().green(), "{+", "+}")
+    };
+    let range = |operation: &DiffOp| if side == 0 { operation.old_range() } else { operation.new_range() };
+    let first = group.first().and_then(|operation| words.get(range(operation).start)).or(words.last());
+    let head = format!("{name}, line {}", first.map_or(1, |word| word.line));
+    let mut lines = vec![(head.clone(), head.len())];
+    let (mut line, mut used) = (String::new(), 0);
+    for operation in group {
+        let is_changed = operation.tag() != DiffTag::Equal;
+        let is_marked = is_changed && !console::colors_enabled();
+        let words = &words[range(operation)];
+        for (at, word) in words.iter().enumerate() {
+            let before = if is_marked && at == 0 { open } else { "" };
+            let after = if is_marked && at + 1 == words.len() { close } else { "" };
+            let shown = format!("{before}{}{after}", column(word.text));
+            if word.is_spaced && used > 0 && used < width {
+                line.push(' ');
+                used += 1;
+            }
+            // What fits in no line goes on in the next one.
+            let is_long = measure_text_width(&shown) > width;
+            let pieces = if is_long { shown.graphemes(true).collect() } else { vec![shown.as_str()] };
+            for piece in pieces {
+                let length = measure_text_width(piece);
+                if used + length > width {
+                    lines.push((std::mem::take(&mut line), used));
+                    used = 0;
+                }
+                line += &if is_changed { colour.apply_to(piece).to_string() } else { piece.to_owned() };
+                used += length;
+            }
+        }
+    }
+    lines.push((line, used));
+    lines
+}
