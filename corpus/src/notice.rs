@@ -140,11 +140,8 @@ fn fmt_note(note: ReadNote, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Resu
             write!(f, "{} of fingerprints passed over; name them to read them", count_of(count, "file"))
         }
         ReadNote::OtherName => {
-            write!(
-                f,
-                "{} passed over, of files and folders that are read under another",
-                count_of(count, "name")
-            )
+            let names = count_of(count, "other name");
+            write!(f, "{names} of the same files skipped: each file is read once")
         }
         ReadNote::DeadLink => write!(f, "{} to nothing passed over", count_of(count, "link")),
         ReadNote::NoFile => {

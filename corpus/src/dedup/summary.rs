@@ -84,14 +84,11 @@ impl fmt::Display for Summary {
             grouped(totals.kept as u64)
         )?;
         if totals.other_names > 0 {
-            write!(
-                f,
-                "\n{} of what is read under another, passed over",
-                count_of(totals.other_names, "name")
-            )?;
+            let names = count_of(totals.other_names, "other name");
+            write!(f, "\n{names} of the same files skipped")?;
         }
         if totals.passed_over > 0 {
-            write!(f, "\n{} or links passed over", count_of(totals.passed_over, "file"))?;
+            write!(f, "\n{} or links skipped", count_of(totals.passed_over, "file"))?;
         }
         if let Some(stored) = totals.stored {
             let stores = if self.first_of_stores.is_some() { "stores" } else { "store" };
