@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("simstore.spark")
 
+# Sets in a partition of those that are persisted, at least: Spark makes none of less than 1 MiB.
+OF_A_PARTITION = 8192
+
 _DIGEST = T.StructField("digest", T.BinaryType())
 _SKETCHED = [
     _DIGEST,
@@ -205,7 +208,7 @@ class Search:
         counted = few.mapInArrow(partial(similarity.counted, sets=self.distinct), "counted binary")
         merge = partial(similarity.merge_counted, sets=self.distinct)
         # Where there are many rows of up to 2 MiB, by some tasks before it is by one.
-        partitions = int(few.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        partitions = min(int(few.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1), self.distinct // OF_A_PARTITION + 1)
         for tasks in [int(partitions**0.5), 1] if partitions > 32 else [1]:
             counted = counted.repartition(tasks).mapInArrow(merge, "counted binary")
         all_counted = bytes(counted.collect()[0]["counted"])
