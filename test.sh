@@ -8,8 +8,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/setup.sh
 
-# The wheel as it is installed, not the folder that it is made of.
-test_python() {
+# The wheel as it is installed, not the folder that it is made of; with it, the programs of cargo's tests are compiled.
+make_wheel() {
     source scripts/venv.sh
     source scripts/java.sh
     rm -rf target/wheels/test
@@ -17,21 +17,37 @@ test_python() {
     (cd python && CARGO=../scripts/cargo-all "$venv/bin/maturin" build --quiet --profile test \
         --interpreter "$venv/bin/python" --out ../target/wheels/test)
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/test/*.whl
+}
+
+test_python() {
     (cd python/tests && "$venv/bin/python" -m pytest --quiet "$@")
 }
 
-# The unit tests of all libraries, as programs: with `--lib`, cargo would make one of the wheel, too.
+# The unit tests of the engine, as a program.
 unit_tests() {
     scripts/cargo-all test --quiet --no-run --message-format json | python3 -c '
-import json, os, sys
+import json, sys
 for line in sys.stdin:
     made = json.loads(line)
-    if made.get("executable") and made["profile"]["test"] and made["target"]["kind"] == ["lib"]:
-        print(os.path.dirname(made["manifest_path"]), made["executable"])'
+    if made.get("executable") and made["profile"]["test"] and made["target"]["kind"] == ["lib"] and made["target"]["name"] == "simstore":
+        print(made["executable"])'
+}
+
+test_rust() {
+    scripts/cargo-all test --quiet
+    # The same answers without the instructions that only newer processors have; only the engine has code for these.
+    local program
+    program=$(unit_tests)
+    for SIMSTORE_CPU in v1 v3; do
+        export SIMSTORE_CPU
+        "$program" --quiet </dev/null
+        scripts/cargo-all test --quiet --test engine exactness::
+    done
 }
 
 if [ "${1-}" = python ]; then
     shift
+    make_wheel
     test_python "$@"
     exit
 elif [ $# -gt 0 ]; then
@@ -39,14 +55,17 @@ elif [ $# -gt 0 ]; then
     exit
 fi
 
-test_python
-scripts/cargo-all test --quiet
-# The same answers without the instructions that only newer processors have.
-export SIMSTORE_CPU
-programs=$(unit_tests)
-for SIMSTORE_CPU in v1 v3; do
-    while read -r folder program; do
-        (cd "$folder" && "$program" --quiet </dev/null)
-    done <<<"$programs"
-    scripts/cargo-all test --quiet --test engine exactness::
-done
+make_wheel
+# Both at once: Python and Spark wait for one another much of the time, and leave cores idle. What the one says comes at the end.
+said=$(mktemp)
+# A group of its own: it can be interrupted, as its tests are, and is ended with this one.
+set -m
+(test_rust) >"$said" 2>&1 </dev/null &
+rust=$!
+set +m
+trap 'kill -- "-$rust" 2>/dev/null || true; rm -f "$said"' EXIT
+failed=0
+test_python || failed=$?
+wait "$rust" || failed=$?
+cat "$said"
+exit "$failed"
