@@ -357,7 +357,7 @@ fn a_list_of_all_that_is_malformed() {
     let run = folder.run(&[&args[..], &["--bad", "bad.jsonl"]].concat());
     assert!(run.stderr.contains("a.jsonl:10: ") && !run.stderr.contains("a.jsonl:11: "), "{}", run.stderr);
     assert!(
-        run.stderr.contains("is only listed") && run.stderr.contains("16 documents or files malformed"),
+        run.stderr.contains("they are only listed") && run.stderr.contains("16 documents or files malformed"),
         "{}",
         run.stderr
     );
@@ -409,7 +409,7 @@ fn one_bad_byte_is_no_other_encoding() {
     for name in ["a.txt", "a.jsonl"] {
         let run = folder.run(&["fingerprint", "-q", name]);
         assert!(
-            run.stderr.contains("1 character not in the encoding of the input, replaced"),
+            run.stderr.contains("1 character was not in the encoding of the input, and replaced"),
             "{name}: {}",
             run.stderr
         );

@@ -106,7 +106,7 @@ fn a_part_without_what_was_too_long_is_not_kept() {
     assert!(little.stderr.contains(said), "{}", little.stderr);
     little.ok();
     assert_eq!(folder.read("kept"), "2\n");
-    for parts in ["0 parts were there, 1 made", "1 part were there, 0 made"] {
+    for parts in ["0 parts were there, 1 made", "1 part was there, 0 made"] {
         let more = folder.run(&[&args[..], &["--memory", "200M"]].concat());
         assert!(more.stderr.contains(parts), "{}", more.stderr);
         more.ok();
