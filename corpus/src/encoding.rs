@@ -25,8 +25,8 @@ const DECLARED_BYTES: usize = 4096;
 /// comes before it.
 ///
 /// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, it is what HTTP or a `<meta>` tag declares,
-/// or else detected by its bytes, unless only a few of them are malformed: these are replaced and counted. Lines and tables that are not nearly UTF-8 are not guessed at: reading them ends with an
-/// error that says what they look like.
+/// or else detected by its bytes, unless only a few of them are malformed: these are replaced and counted. Lines and tables that
+/// are not nearly UTF-8 are not guessed at: reading them ends with an error that says what they look like.
 ///
 /// ```
 /// use simstore_corpus::Encoding;
@@ -429,8 +429,8 @@ mod tests {
         let few = [b"\xe9 ".to_vec(), b"to be or not ".repeat(60), b"\xe9 \xe8".to_vec()].concat();
         assert_eq!(decode_text(few.clone(), Encoding::AUTO, None).1, None);
         // What is declared comes before.
-        let ((text, replaced), _) = decode_text(few, Encoding::AUTO, Some("latin1"));
-        assert!(replaced == 0 && text.starts_with('\u{e9}'), "{text}");
+        let ((latin, replaced), _) = decode_text(few, Encoding::AUTO, Some("latin1"));
+        assert!(replaced == 0 && latin.starts_with('\u{e9}'), "{latin}");
         let french = b"\xe9t\xe9 \xe0 la plage".to_vec();
         assert_eq!(decode_text(french, Encoding::AUTO, None).1, Some(encoding("windows-1252")));
         assert_eq!(decode_line(bytes, Encoding::AUTO), (text, 3));
