@@ -88,7 +88,10 @@ def test_pairs_and_components_of_fingerprints_are_those_of_the_plain_loop(seed, 
         (["--similar", "0.9", "--keep", "longest"], {"similar": 0.9, "keep": "longest"}),
         (["--distance", "6", "--bits", "128"], {"distance": 6, "bits": 128}),
         (["--distance", "10", "--verify-text", "0.8"], {"distance": 10, "verify_text": 0.8}),
-        (["--profile", "chars-4", "--keep", "none"], {"profile": simstore.Profile("chars-4"), "keep": "none"}),
+        (
+            ["--distance", "3", "--profile", "chars-4", "--keep", "none"],
+            {"distance": 3, "profile": simstore.Profile("chars-4"), "keep": "none"},
+        ),
     ],
 )
 def test_the_command_line_says_the_same(name, flags, options):

@@ -58,7 +58,7 @@ def pairs(df):
 
 @pytest.mark.parametrize(
     ("work", "found", "most_jobs", "most_tasks"),
-    [(by_similarity, 7, 60, 150), (by_distance, 2, 30, 80), (in_clusters, 4, 20, 60), (pairs, 7, 60, 150)],
+    [(by_similarity, 7, 60, 150), (by_distance, 2, 30, 80), (in_clusters, 4, 20, 60), (pairs, 9, 60, 150)],
 )
 def test_few_rows_take_few_tasks(spark, work, found, most_jobs, most_tasks):
     from simstore.spark import release
