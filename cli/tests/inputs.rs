@@ -375,7 +375,7 @@ fn a_list_of_all_that_is_malformed() {
     assert!(folder.read("bad.csv").starts_with("file,line,reason\na.jsonl,1,"));
     // Without it, it is said how to get it.
     let run = folder.run(&args);
-    assert!(run.stderr.contains("--bad lists it"), "{}", run.stderr);
+    assert!(run.stderr.contains("--bad lists them"), "{}", run.stderr);
     folder.run(&["fingerprint", "a.jsonl", "--bad", "x"]).fails(2, "--skip-bad");
     // A command that could not be done leaves none.
     folder.run(&[&args[..], &["missing.jsonl", "--bad", "none.csv"]].concat()).fails(1, "missing.jsonl");
