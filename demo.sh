@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 if [ -z "${SIMSTORE-}" ]; then
     source scripts/setup.sh
     if [ ! -e target/release/simstore ]; then
-        echo "Compiling simstore and the libraries that it uses, about 4 minutes on 2 cores. The next time it starts at once." >&2
+        echo "Compiling simstore and the libraries that it uses, about 6 minutes on 2 cores. The next time it starts at once." >&2
     fi
     cargo build --release
 fi
