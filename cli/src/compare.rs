@@ -9,7 +9,7 @@ use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 use simstore::{Error, Fingerprint};
 use simstore_corpus::numbers::share;
-use simstore_corpus::{Counts, Document, IdRef, InputKind, Inputs, Notice, Watch};
+use simstore_corpus::{Counts, Document, IdRef, InputKind, Inputs, Notice, Watch, profile_of_texts};
 use simstore_text::{Profile, jaccard};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -57,7 +57,7 @@ pub(crate) struct CompareArgs {
     /// Of all documents in the inputs, compare the one with this id; give it twice. Reading ends when both are found
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     id: Vec<String>,
-    /// What the similarity counts: a profile [default: words-3,strip-markup,simplified,weights=none]
+    /// The profile whose features the similarity counts [default: as `dedup`; `code` if both files are source code]
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
     /// Width of the fingerprints
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
     let (choice, resources) = args.documents.profile.choice()?;
     let shingles = match &args.verify_profile {
         Some(name) => Profile::with_resources(name, &resources).map_err(Failure::usage)?,
-        None => Profile::shingles(),
+        None => profile_of_texts(&inputs, "verify_profile", progress),
     };
     let profile =
         simstore_corpus::dedup::profile_with(choice.as_deref(), &resources, None).map_err(Failure::usage)?;

@@ -180,3 +180,19 @@ fn which_documents_are_compared() {
     let run = folder.run(&["compare", "bad.jsonl", "--skip-bad", "--id", "1", "--id", "2"]);
     assert!(run.stderr.contains("bad.jsonl:2") && run.code == Some(0), "{}", run.stderr);
 }
+
+/// The similarity is that of `dedup`: of source code, signs count.
+#[test]
+fn source_code_is_compared_as_dedup_does() {
+    let folder = Folder::new();
+    folder.write("a.c", "int a = b - c;");
+    folder.write("b.c", "int a = b + c;");
+    let similarity = |more: &[&str]| {
+        let found = folder.run(&[&["compare", "--json", "a.c", "b.c"], more].concat()).json();
+        found[0]["similarity"].as_f64().unwrap()
+    };
+    assert_eq!(similarity(&[]), 0.0);
+    assert_eq!(similarity(&["--verify-profile", "words-3"]), 1.0);
+    let run = folder.run(&["compare", "a.c", "b.c"]);
+    assert!(run.stderr.contains("2 files of source code are compared by"), "{}", run.stderr);
+}
