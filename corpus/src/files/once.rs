@@ -36,7 +36,7 @@ impl FileId {
     }
 }
 
-/// Files, by what they are and not by their names.
+/// A set of files, whatever their names: one file with two names is in it once.
 #[derive(Debug)]
 pub(crate) struct FilesById(HashSet<FileId>);
 

@@ -39,7 +39,7 @@ def keep(df: DataFrame) -> DataFrame:
 
 @contextlib.contextmanager
 def _by_size(session: SparkSession) -> Iterator[None]:
-    """Has Spark choose the partitions of what is persisted meanwhile, if the session lets it; the setting is as before afterwards."""
+    """Lets Spark choose the partitions of DataFrames persisted in this block, if the session allows; restores the setting."""
     with _setting:
         before = session.conf.get(BY_SIZE, None)
         try:

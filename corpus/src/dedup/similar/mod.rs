@@ -74,7 +74,7 @@ pub(super) struct Similar {
     pub(super) estimated: Option<(u64, f64)>,
     /// All pairs of similar sets, if they were asked for.
     pairs: Vec<(u32, u32, f32)>,
-    /// What sets that another stands for are more similar to than to that, of what is kept.
+    /// For sets that are more similar to another kept set than to their leader: the most similar kept set.
     nearest: Vec<Led>,
     /// The documents that the sets are of, if these are numbered by themselves.
     documents: Option<Vec<usize>>,
@@ -207,8 +207,8 @@ impl Similar {
 }
 
 impl Similar {
-    /// Documents, ascending, with what each is most similar to, of what is kept, where that is not what stands for its cluster; or
-    /// of all other documents, if none is kept.
+    /// For documents, ascending, whose most similar kept document is not the leader of their cluster: that document, and the
+    /// similarity. If none is kept, the most similar other document.
     pub(super) fn nearest(&self, is_dropped: bool) -> Vec<(usize, usize, f32)> {
         let of = |at: u32| self.documents.as_ref().map_or(at as usize, |documents| documents[at as usize]);
         let documents = |set: u32| self.sets.documents(set as usize);
