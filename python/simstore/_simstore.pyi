@@ -75,6 +75,16 @@ class _PandasFrame(Protocol):
 
     def to_dict(self, orient: Any = ...) -> Any: ...
 
+class _LazyFrame(Protocol):
+    """A query of Polars."""
+
+    def collect_schema(self) -> Any: ...
+
+class _Dataset(Protocol):
+    """A dataset of pyarrow."""
+
+    def to_batches(self) -> Any: ...
+
 @final
 class Array:
     def __len__(self) -> int: ...
@@ -435,7 +445,7 @@ def compression(
     progress: _Progress | None = None,
 ) -> Compression: ...
 def dedup(
-    source: _Path | Iterable[Any] | NDArray[Any] | _ArrowArray | _ArrowStream | _PandasFrame,
+    source: _Path | Iterable[Any] | NDArray[Any] | _ArrowArray | _ArrowStream | _PandasFrame | _LazyFrame | _Dataset,
     *,
     similar: float | None = None,
     recall: float | None = None,

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::texts::arrow_array;
+use crate::border::arrow_array;
 
 /// A column of bytes, whatever Arrow type they have.
 pub(crate) struct Blobs(LargeBinaryArray);

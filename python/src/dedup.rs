@@ -14,22 +14,26 @@ use simstore_corpus::{DocumentOptions, Inputs, Notice};
 use simstore_text::Resources;
 
 use crate::deduplication::{Deduplication, escaped};
-use crate::documents::Handed;
+use crate::documents::{FieldNames, Handed};
 use crate::fingerprints::each_width;
 use crate::gate::{self, Call};
 use crate::profile::Profile;
 use crate::results::{Results, RowNumbers};
-use crate::source::{FieldNames, Given, text_at};
+use crate::source::{Given, text_at};
 use crate::summary::Summary;
 
 /// Finds near-duplicate documents, and writes the corpus without them.
 ///
 /// Parameters
 /// ----------
-/// source : path, list of paths, frame, Arrow table or stream, iterable of dicts, or array
-///     The documents: files, folders, archives and patterns such as ``"crawl/*.warc.gz"``, as the command line reads them; a
-///     pandas or Polars frame, or any Arrow stream, batch by batch; an iterable of dicts; an array or series of texts. Or an
-///     array of fingerprints (numpy uint64, Arrow uint64 or fixed_size_binary[16], a list of ints).
+/// source : path, list of paths, texts, frame, dataset, table, or array
+///     The documents. Files: paths, folders, archives and patterns such as ``"crawl/*.warc.gz"``, as the command line reads them.
+///     Texts: a list, set, generator, series or array of str; ``{"text": [...]}``. Tables: a frame of pandas or Polars (a lazy one,
+///     too), anything of Arrow (tables, streams, lists of record batches, DuckDB), datasets of pyarrow and Hugging Face, dicts of
+///     datasets; batch by batch where they come so. Dicts: an iterable of them. Or fingerprints: numpy uint64, Arrow uint64 or
+///     fixed_size_binary[16], a list of ints.
+///
+///     A single string is a path. A list of strings is a list of paths if all of them exist; otherwise they are texts.
 /// similar : float, optional
 ///     Find texts that are at least this similar, above 0, up to 1: the share of all shingles of two texts that both have. 0.8 by
 ///     default.

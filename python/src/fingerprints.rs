@@ -8,13 +8,13 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array as _, ArrayRef, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
-use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use simstore::Fingerprint;
 
 use crate::arrow::Array;
-use crate::texts::{arrow_array, is_missing};
+use crate::border::{Numbers, arrow_array};
+use crate::texts::is_missing;
 
 /// Fingerprints of one width, some of which may be missing.
 pub(crate) struct Fingerprints {
@@ -71,8 +71,8 @@ impl Fingerprints {
     ///
     /// What is of another width than `bits` is refused.
     pub(crate) fn read(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprints> {
-        let read = if let Ok(array) = object.cast::<PyUntypedArray>() {
-            of_numpy(array, bits)?
+        let read = if let Some(numbers) = Numbers::read(object)? {
+            of_numpy(&numbers, bits)?
         } else if let Some(array) = arrow_array(object)? {
             let chunks = array.into_chunked_array().map_err(PyErr::from)?;
             of_arrow(chunks.chunks(), chunks.data_type())?
@@ -138,21 +138,26 @@ impl Values {
     }
 }
 
-fn of_numpy(array: &Bound<'_, PyUntypedArray>, bits: Option<u32>) -> PyResult<Fingerprints> {
-    let (shape, dtype) = (array.shape().to_vec(), array.dtype());
-    let all = |values| Ok(Fingerprints { values, valid: None });
-    if let (Ok(numbers), [_]) = (array.cast::<PyArrayDyn<u64>>(), &shape[..]) {
-        return all(Values::Bits64(numbers.readonly().as_array().iter().copied().collect()));
+fn of_numpy(numbers: &Numbers<'_>, bits: Option<u32>) -> PyResult<Fingerprints> {
+    let shape = numbers.shape();
+    let all = |mut values: Values| {
+        for at in numbers.valid.iter().flat_map(|valid| (0..valid.len()).filter(|&at| valid.is_null(at))) {
+            each_width!(&mut values, values => values[at] = Default::default());
+        }
+        Ok(Fingerprints { values, valid: numbers.valid.clone() })
+    };
+    if let Some(values) = numbers.of::<u64>(1)? {
+        return all(Values::Bits64(values));
     }
-    if let (Ok(bytes), [_, 16]) = (array.cast::<PyArrayDyn<u8>>(), &shape[..]) {
-        let bytes: Vec<u8> = bytes.readonly().as_array().iter().copied().collect();
+    if let (Some(bytes), [_, 16]) = (numbers.of::<u8>(2)?, shape) {
         return all(Values::Bits128(bytes.chunks_exact(16).map(wide).collect()));
     }
-    // Ints of other kinds are taken for what they are, if they are not negative: `tolist` makes Python's of them.
-    match (dtype.kind(), &shape[..]) {
-        (b'i' | b'u' | b'O', [_]) => of_ints(&array.call_method0("tolist")?, bits),
+    // Ints of other kinds are taken for what they are, if they are not negative.
+    match (numbers.kind(), shape) {
+        (b'i' | b'u' | b'O', [_]) => of_ints(&numbers.objects()?, bits),
         _ => Err(PyTypeError::new_err(format!(
-            "expected an array of uint64 of shape (n,), or of uint8 of shape (n, 16), found {dtype} of shape {shape:?}"
+            "expected an array of uint64 of shape (n,), or of uint8 of shape (n, 16), found {} of shape {shape:?}",
+            numbers.type_name()
         ))),
     }
 }

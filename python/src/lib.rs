@@ -7,6 +7,7 @@ mod arrow;
 mod batch;
 mod batches;
 mod blobs;
+mod border;
 mod builder;
 mod columns;
 mod compression;
@@ -17,7 +18,9 @@ mod errors;
 mod evaluate;
 mod fingerprints;
 mod forest;
+mod frames;
 mod gate;
+mod items;
 mod join;
 mod matches;
 mod near;
@@ -36,6 +39,7 @@ mod stars;
 mod store;
 mod stored;
 mod summary;
+mod tables;
 mod texts;
 
 /// The compiled part of simstore.

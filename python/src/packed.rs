@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use simstore::Fingerprint;
 
 use crate::arrow::{Array, Table};
-use crate::texts::arrow_array;
+use crate::border::arrow_array;
 
 /// What was packed: little-endian, one after the other. Nulls are nothing.
 pub(crate) fn unpacked<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<Vec<F>> {

@@ -12,12 +12,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyMapping, PySequence, PyString};
 use pyo3_arrow::ffi::ArrayReader;
 use serde_json::{Map, Value};
+use simstore::Error;
 use simstore_corpus::evaluate::PairOptions;
 
-use crate::documents::pull;
+use crate::border::{StringChunk, arrow_array};
+use crate::frames::is_of;
 use crate::gate::Call;
-use crate::source::{is_of, next_array, path_of, raised};
-use crate::texts::{StringChunk, arrow_array, is_missing};
+use crate::items::pull;
+use crate::source::path_of;
+use crate::tables::{next_array, raised};
+use crate::texts::{NoText, is_missing, text_of};
 
 /// Labelled pairs as they were given.
 pub(crate) enum Pairs {
@@ -25,8 +29,8 @@ pub(crate) enum Pairs {
     Rows(Rows),
 }
 
-/// The fields of a pair by their names.
-type Fields = Map<String, Value>;
+/// The fields of a pair by their names, or why it is malformed.
+type Fields = Result<Map<String, Value>, String>;
 
 /// Gives the fields of some pairs after the other; `None` at the end.
 pub(crate) type Rows = Box<dyn FnMut(&Call) -> simstore::Result<Option<Vec<Fields>>> + Send>;
@@ -81,27 +85,39 @@ fn objects(iterator: &Bound<'_, PyIterator>, options: &PairOptions) -> Rows {
     Box::new(move |call| {
         let Some(lent) = names.take() else { return Ok(None) };
         let read = |names: &mut [String; 3], item: &Bound<'_, PyAny>| fields_of(item, names);
-        let (lent, rows, is_ended) = pull(&iterator, call, lent, read)?;
+        let (lent, rows, is_ended) = pull(&iterator, call, lent, read, |_| false)?;
         names = (!is_ended).then_some(lent);
         Ok(Some(rows))
     })
 }
 
 fn fields_of(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<Fields> {
-    let mut fields = Fields::new();
+    let mut fields = Map::new();
+    let mut set = |name: String, value: &Bound<'_, PyAny>| -> PyResult<Result<(), String>> {
+        let value = match json_of(value)? {
+            Ok(value) => value,
+            Err(reason) => return Ok(Err(format!("the field `{name}` {reason}"))),
+        };
+        fields.insert(name, value);
+        Ok(Ok(()))
+    };
     if let Ok(dict) = item.cast::<PyMapping>() {
         for pair in dict.items()?.iter() {
             let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-            fields.insert(name.str()?.to_string(), json_of(&value)?);
+            if let Err(reason) = set(name.str()?.to_string(), &value)? {
+                return Ok(Err(reason));
+            }
         }
-        return Ok(fields);
+        return Ok(Ok(fields));
     }
     match item.cast::<PySequence>() {
         Ok(pair) if !item.is_instance_of::<PyString>() && (2..=3).contains(&pair.len()?) => {
             for (name, value) in names.iter().zip(pair.try_iter()?) {
-                fields.insert(name.clone(), json_of(&value?)?);
+                if let Err(reason) = set(name.clone(), &value?)? {
+                    return Ok(Err(reason));
+                }
             }
-            Ok(fields)
+            Ok(Ok(fields))
         }
         _ => Err(PyTypeError::new_err(format!(
             "expected a dict, or a tuple (text_a, text_b) or (text_a, text_b, label), found {}",
@@ -111,24 +127,25 @@ fn fields_of(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<Fields> {
 }
 
 /// What a pair may hold; other values are told by their text.
-fn json_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if is_missing(value)? {
-        return Ok(Value::Null);
+fn json_of(value: &Bound<'_, PyAny>) -> PyResult<Result<Value, NoText>> {
+    if value.is_instance_of::<PyString>() {
+        let text = text_of(value)?;
+        return Ok(text.map(|text| text.map_or(Value::Null, |text| Value::String((*text).to_owned()))));
     }
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Value::String(text.to_cow()?.into_owned()));
+    if is_missing(value)? {
+        return Ok(Ok(Value::Null));
     }
     if let Ok(flag) = value.cast::<PyBool>() {
-        return Ok(Value::Bool(flag.is_true()));
+        return Ok(Ok(Value::Bool(flag.is_true())));
     }
     if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() || value.hasattr("__float__")? {
         // numpy has a class of its own for truth.
         if value.get_type().name()? == "bool" || value.get_type().name()? == "bool_" {
-            return Ok(Value::Bool(value.is_truthy()?));
+            return Ok(Ok(Value::Bool(value.is_truthy()?)));
         }
-        return Ok(value.extract::<f64>()?.into());
+        return Ok(Ok(value.extract::<f64>()?.into()));
     }
-    Ok(Value::Array(vec![Value::String(value.str()?.to_string())]))
+    Ok(Ok(Value::Array(vec![Value::String(value.str()?.to_string())])))
 }
 
 /// Pairs of a stream of tables.
@@ -141,24 +158,31 @@ fn tables(reader: Box<dyn ArrayReader + Send>) -> Rows {
 }
 
 fn rows_of(table: &StructArray) -> Result<Vec<Fields>, ArrowError> {
-    let mut rows = vec![Fields::new(); table.len()];
+    let mut rows: Vec<Fields> = vec![Ok(Map::new()); table.len()];
     for (field, column) in table.fields().iter().zip(table.columns()) {
         let name = field.name();
-        let mut set = |value: &dyn Fn(usize) -> Value| {
+        let mut set = |value: &dyn Fn(usize) -> Result<Value, NoText>| {
             for (at, row) in rows.iter_mut().enumerate() {
-                row.insert(name.clone(), if column.is_valid(at) { value(at) } else { Value::Null });
+                match (if column.is_valid(at) { value(at) } else { Ok(Value::Null) }, &mut *row) {
+                    (Ok(value), Ok(fields)) => drop(fields.insert(name.clone(), value)),
+                    (Err(reason), Ok(_)) => *row = Err(format!("the field `{name}` {reason}")),
+                    (_, Err(_)) => {}
+                }
             }
         };
         match column.data_type() {
-            DataType::Boolean => set(&|at| Value::Bool(column.as_boolean().value(at))),
+            DataType::Boolean => set(&|at| Ok(Value::Bool(column.as_boolean().value(at)))),
             kind if kind.is_numeric() => {
                 let numbers = arrow_cast::cast(column, &DataType::Float64)?;
-                set(&|at| numbers.as_primitive::<Float64Type>().value(at).into());
+                set(&|at| Ok(numbers.as_primitive::<Float64Type>().value(at).into()));
             }
             kind if StringChunk::takes(kind) => {
                 let texts =
                     StringChunk::of(column).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
-                set(&|at| texts.get(at).map_or(Value::Null, |text| Value::String(text.to_owned())));
+                set(&|at| {
+                    let text = texts.get(at)?;
+                    Ok(text.map_or(Value::Null, |text| Value::String(text.to_owned())))
+                });
             }
             // No pair has use for it.
             _ => {}
@@ -167,17 +191,19 @@ fn rows_of(table: &StructArray) -> Result<Vec<Fields>, ArrowError> {
     Ok(rows)
 }
 
-/// The fields of all pairs, one after the other; the first error is the last item.
+/// The fields of all pairs, one after the other. An error of reading is the last item.
 pub(crate) fn one_by_one<'a>(
     mut rows: Rows,
     call: &'a Call,
-) -> impl Iterator<Item = simstore::Result<Fields>> + 'a {
+) -> impl Iterator<Item = simstore::Result<Map<String, Value>>> + 'a {
     let mut some = Vec::new().into_iter();
-    let mut is_ended = false;
+    let (mut line, mut is_ended) = (0, false);
     std::iter::from_fn(move || {
         loop {
             if let Some(row) = some.next() {
-                return Some(Ok(row));
+                line += 1;
+                let malformed = |reason| Error::BadInput { path: "-".into(), line, reason };
+                return Some(Fields::map_err(row, malformed));
             }
             if is_ended {
                 return None;

@@ -141,7 +141,7 @@ impl Profile {
     ///     Of shape (n,): uint64, or 16 bytes each (the most significant first) for 128 bits; null for None and for texts
     ///     without features.
     fn fingerprints(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Array> {
-        let texts = Texts::read(texts)?;
+        let texts = Texts::read(texts, "text")?;
         gate::long(py, |call| match self.bits {
             128 => fingerprints_of::<u128>(&self.inner, &texts, call),
             _ => fingerprints_of::<u64>(&self.inner, &texts, call),
@@ -290,7 +290,7 @@ pub(crate) fn sketches(
     if !(1..=MAX_SKETCHES).contains(&count) {
         return Err(PyValueError::new_err(format!("count is {count}: expected 1 to {MAX_SKETCHES}")));
     }
-    let texts = Texts::read(texts)?;
+    let texts = Texts::read(texts, "text")?;
     let profile =
         profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
     gate::long(py, |call| {

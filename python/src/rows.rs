@@ -2,18 +2,20 @@
 
 use std::fmt::Display;
 
+use arrow_array::Array as _;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
+use arrow_buffer::NullBuffer;
 use arrow_cast::CastOptions;
 use arrow_schema::DataType;
-use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use simstore::any::{AnyBuilder, AnyTransaction};
 use simstore::{Error, Result};
 
+use crate::border::{Numbers, arrow_array};
 use crate::fingerprints::{Fingerprints, Values};
-use crate::texts::{Texts, arrow_array};
+use crate::texts::Texts;
 
 /// Fingerprints with their ids, and names of some.
 pub(crate) struct Rows {
@@ -32,7 +34,7 @@ impl Rows {
     ) -> PyResult<Rows> {
         let fingerprints = Fingerprints::read_all(fingerprints, Some(bits))?;
         let ids = read_ids(ids)?;
-        let names = names.map(Texts::read).transpose()?;
+        let names = names.map(|names| Texts::read(names, "name")).transpose()?;
         let lengths = [Some(ids.len()), names.as_ref().map(Texts::len)];
         for (what, len) in ["ids", "names"].into_iter().zip(lengths) {
             if let Some(len) = len.filter(|&len| len != fingerprints.len()) {
@@ -78,8 +80,8 @@ impl Rows {
 
 /// Reads ids: an array or an iterable of ints that are not negative.
 pub(crate) fn read_ids(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-    if let Ok(array) = object.cast::<PyUntypedArray>() {
-        return of_numpy(array);
+    if let Some(numbers) = Numbers::read(object)? {
+        return of_numpy(&numbers);
     }
     if let Some(array) = arrow_array(object)? {
         let chunks = array.into_chunked_array().map_err(PyErr::from)?;
@@ -88,13 +90,9 @@ pub(crate) fn read_ids(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         }
         let mut ids = Vec::new();
         let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let missing = chunks.chunks().iter().map(|chunk| chunk.null_count()).sum();
+        refuse_missing(missing)?;
         for chunk in chunks.chunks() {
-            if chunk.null_count() > 0 {
-                return Err(PyValueError::new_err(format!(
-                    "{} ids are null: leave them out",
-                    chunk.null_count()
-                )));
-            }
             let chunk = arrow_cast::cast_with_options(chunk, &DataType::UInt64, &strict)
                 .map_err(|error| PyValueError::new_err(format!("ids are 0 to 2**64 - 1: {error}")))?;
             ids.extend_from_slice(chunk.as_primitive::<UInt64Type>().values());
@@ -104,21 +102,31 @@ pub(crate) fn read_ids(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     object.try_iter()?.map(|id| id_of(&id?)).collect()
 }
 
-fn of_numpy(array: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<u64>> {
-    let (dtype, shape) = (array.dtype(), array.shape());
+fn of_numpy(numbers: &Numbers<'_>) -> PyResult<Vec<u64>> {
+    let shape = numbers.shape();
     let [_] = shape else {
         return Err(PyTypeError::new_err(format!("expected ids of shape (n,), found {shape:?}")));
     };
-    if let Ok(ids) = array.cast::<PyArrayDyn<u64>>() {
-        return Ok(ids.readonly().as_array().iter().copied().collect());
+    refuse_missing(numbers.valid.as_ref().map_or(0, NullBuffer::null_count))?;
+    if let Some(ids) = numbers.of::<u64>(1)? {
+        return Ok(ids);
     }
-    if let Ok(ids) = array.cast::<PyArrayDyn<i64>>() {
-        let ids = ids.readonly();
-        return ids.as_array().iter().map(|&id| u64::try_from(id).map_err(|_| no_id(id))).collect();
+    if let Some(ids) = numbers.of::<i64>(1)? {
+        return ids.into_iter().map(|id| u64::try_from(id).map_err(|_| no_id(id))).collect();
     }
-    match dtype.kind() {
-        b'i' | b'u' | b'O' => array.call_method0("tolist")?.try_iter()?.map(|id| id_of(&id?)).collect(),
-        _ => Err(PyTypeError::new_err(format!("expected an array of ints as ids, found {dtype}"))),
+    match numbers.kind() {
+        b'i' | b'u' | b'O' => numbers.objects()?.try_iter()?.map(|id| id_of(&id?)).collect(),
+        _ => Err(PyTypeError::new_err(format!(
+            "expected an array of ints as ids, found {}",
+            numbers.type_name()
+        ))),
+    }
+}
+
+fn refuse_missing(missing: usize) -> PyResult<()> {
+    match missing {
+        0 => Ok(()),
+        missing => Err(PyValueError::new_err(format!("{missing} ids are null: leave them out"))),
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn _sketched(
     similar: f64,
     profile: Option<&Bound<'_, Profile>>,
 ) -> PyResult<Table> {
-    let texts = Texts::read(texts)?;
+    let texts = Texts::read(texts, "text")?;
     let features = features_of(profile);
     let columns = gate::long(py, |call| {
         let sketcher = SimilarSearch::new(similar)?.sketcher(features);
@@ -76,7 +76,7 @@ pub(crate) fn _feature_sets(
     similar: f64,
     profile: Option<&Bound<'_, Profile>>,
 ) -> PyResult<Table> {
-    let texts = Texts::read(texts)?;
+    let texts = Texts::read(texts, "text")?;
     let features = features_of(profile);
     let columns = gate::long(py, |call| {
         let sketches = SimilarSearch::new(similar)?.sketcher(features.clone()).sketches();
@@ -218,7 +218,7 @@ pub(crate) fn _compared(
 /// Bytes whose order is that in which moments are preferred, the newest first; of none, those of one that is empty.
 #[pyfunction]
 pub(crate) fn _moment_keys(moments: &Bound<'_, PyAny>) -> PyResult<Array> {
-    let moments = Texts::read(moments)?;
+    let moments = Texts::read(moments, "moment")?;
     let mut keys = BinaryBuilder::new();
     (0..moments.len()).for_each(|at| keys.append_value(moment_key(moments.get(at).unwrap_or_default())));
     Ok(Array::new(Arc::new(keys.finish())))

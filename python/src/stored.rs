@@ -43,7 +43,7 @@ impl StoresOfSimilar {
 
     /// The most similar stored document of each text: `store`, `id`, `name` and `similarity`; null where there is none.
     fn most_similar(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Table> {
-        let texts = Texts::read(texts)?;
+        let texts = Texts::read(texts, "text")?;
         let found = gate::long(py, |call| {
             ensure_pool()?;
             let all: Vec<Option<&str>> = (0..texts.len()).map(|at| texts.get(at)).collect();

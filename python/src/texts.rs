@@ -1,81 +1,75 @@
 //! Texts as Python has them: lists, iterables, Arrow arrays of strings and what gives them (pandas, Polars, pyarrow, DuckDB).
 
-use arrow_array::{Array, ArrayRef, LargeStringArray, StringArray, StringViewArray};
-use arrow_schema::DataType;
-use pyo3::exceptions::{PyImportError, PyTypeError};
+use std::fmt;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyFloat, PyString};
-use pyo3_arrow::input::AnyArray;
+
+use crate::border::{Numbers, StringChunk, arrow_array};
+
+/// A text, nothing, or why it is neither.
+pub(crate) type MaybeText<T> = Result<Option<T>, NoText>;
+
+/// Why something is no text.
+#[derive(Clone, Debug)]
+pub(crate) enum NoText {
+    Type(String),
+    Encoding(String),
+}
+
+impl fmt::Display for NoText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoText::Type(found) => write!(f, "is {found}, not a text"),
+            NoText::Encoding(reason) => f.write_str(reason),
+        }
+    }
+}
 
 /// Texts, each of them or nothing. Those of Arrow are not copied.
 pub(crate) enum Texts {
-    Objects(Vec<Option<PyBackedStr>>),
+    Objects(Vec<MaybeText<PyBackedStr>>),
     Arrow { chunks: Vec<StringChunk>, starts: Vec<usize> },
 }
 
-/// A chunk of an Arrow array of strings.
-pub(crate) enum StringChunk {
-    Small(StringArray),
-    Large(LargeStringArray),
-    View(StringViewArray),
-}
-
-impl StringChunk {
-    /// A chunk of strings, or of what stands for them: dictionaries, nulls.
-    pub(crate) fn of(array: &ArrayRef) -> PyResult<StringChunk> {
-        let any = array.as_any();
-        if let Some(strings) = any.downcast_ref::<StringArray>() {
-            return Ok(StringChunk::Small(strings.clone()));
-        }
-        if let Some(strings) = any.downcast_ref::<LargeStringArray>() {
-            return Ok(StringChunk::Large(strings.clone()));
-        }
-        if let Some(strings) = any.downcast_ref::<StringViewArray>() {
-            return Ok(StringChunk::View(strings.clone()));
-        }
-        if !StringChunk::takes(array.data_type()) {
-            return Err(PyTypeError::new_err(format!(
-                "expected texts, found an Arrow array of {}",
-                array.data_type()
-            )));
-        }
-        let strings = arrow_cast::cast(array, &DataType::LargeUtf8)
-            .map_err(|error| PyTypeError::new_err(error.to_string()))?;
-        StringChunk::of(&strings)
-    }
-
-    /// Whether values of this type are strings, or stand for them.
-    pub(crate) fn takes(data_type: &DataType) -> bool {
-        match data_type {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,
-            DataType::Dictionary(_, values) => StringChunk::takes(values),
-            _ => false,
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            StringChunk::Small(strings) => strings.len(),
-            StringChunk::Large(strings) => strings.len(),
-            StringChunk::View(strings) => strings.len(),
-        }
-    }
-
-    pub(crate) fn get(&self, at: usize) -> Option<&str> {
-        match self {
-            StringChunk::Small(strings) => strings.is_valid(at).then(|| strings.value(at)),
-            StringChunk::Large(strings) => strings.is_valid(at).then(|| strings.value(at)),
-            StringChunk::View(strings) => strings.is_valid(at).then(|| strings.value(at)),
-        }
-    }
-}
-
 impl Texts {
-    /// All of them. A single text is refused: it is iterable too.
-    pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
+    /// All of them; `what` is what an error calls one. A single text is refused: it is iterable too.
+    ///
+    /// # Errors
+    /// `ValueError` and `TypeError` for the first that is malformed.
+    pub(crate) fn read(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Texts> {
+        let texts = Texts::read_some(object)?;
+        let bad = match &texts {
+            Texts::Objects(texts) => {
+                let reasons = texts.iter().map(|text| text.as_ref().err().cloned());
+                reasons.enumerate().find_map(|(at, reason)| Some((at, reason?)))
+            }
+            Texts::Arrow { chunks, starts } => chunks.iter().zip(starts).find_map(|(chunk, start)| {
+                let (row, reason) = chunk.first_bad()?;
+                Some((start + row, reason))
+            }),
+        };
+        match bad {
+            None => Ok(texts),
+            Some((at, reason)) => {
+                let message = format!("{what} {at} {reason}");
+                Err(match reason {
+                    NoText::Type(_) => PyTypeError::new_err(message),
+                    NoText::Encoding(_) => PyValueError::new_err(message),
+                })
+            }
+        }
+    }
+
+    /// The same, of which some may be malformed.
+    pub(crate) fn read_some(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
         if object.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err("expected several texts, found one: put it in a list"));
+        }
+        if let Some(numbers) = Numbers::read(object)? {
+            return Texts::of_objects(&numbers.objects()?);
         }
         if let Some(array) = arrow_array(object)? {
             let chunks = array.into_chunked_array().map_err(PyErr::from)?;
@@ -101,10 +95,18 @@ impl Texts {
         }
     }
 
-    /// One of them; `None` where there is nothing.
+    /// One of them; `None` where there is nothing, or what is malformed.
     pub(crate) fn get(&self, at: usize) -> Option<&str> {
+        self.try_get(at).unwrap_or_default()
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// Why it is malformed.
+    pub(crate) fn try_get(&self, at: usize) -> MaybeText<&str> {
         match self {
-            Texts::Objects(texts) => texts[at].as_deref(),
+            Texts::Objects(texts) => texts[at].as_ref().map(Option::as_deref).map_err(Clone::clone),
             Texts::Arrow { chunks, starts } => {
                 let chunk = starts.partition_point(|&start| start <= at) - 1;
                 chunks[chunk].get(at - starts[chunk])
@@ -113,28 +115,17 @@ impl Texts {
     }
 }
 
-/// What gives itself as an Arrow array or stream; `None` if it does not, or needs a library for it that is not there.
-pub(crate) fn arrow_array(object: &Bound<'_, PyAny>) -> PyResult<Option<AnyArray>> {
-    if !object.hasattr("__arrow_c_stream__")? && !object.hasattr("__arrow_c_array__")? {
-        return Ok(None);
-    }
-    match object.extract::<AnyArray>() {
-        Ok(array) => Ok(Some(array)),
-        // pandas asks for pyarrow.
-        Err(error) if error.is_instance_of::<PyImportError>(object.py()) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// A text, or what Python's libraries have where there is none: `None`, NaN, `pandas.NA`.
-pub(crate) fn text_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PyBackedStr>> {
+pub(crate) fn text_of(object: &Bound<'_, PyAny>) -> PyResult<MaybeText<PyBackedStr>> {
     if let Ok(text) = object.cast::<PyString>() {
-        return PyBackedStr::try_from(text.clone()).map(Some);
+        // Python's texts may hold halves of surrogate pairs.
+        let reason = |_| NoText::Encoding("is not valid Unicode: it has a lone surrogate".to_owned());
+        return Ok(PyBackedStr::try_from(text.clone()).map(Some).map_err(reason));
     }
     if is_missing(object)? {
-        return Ok(None);
+        return Ok(Ok(None));
     }
-    Err(PyTypeError::new_err(format!("expected a text or None, found {}", object.get_type().name()?)))
+    Ok(Err(NoText::Type(object.get_type().name()?.to_string())))
 }
 
 /// Whether it stands for nothing.
@@ -145,6 +136,7 @@ pub(crate) fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Ok(number) = object.cast::<PyFloat>() {
         return Ok(number.value().is_nan());
     }
-    // `pandas.NA` and `pandas.NaT`.
-    Ok(["NAType", "NaTType"].iter().any(|name| object.get_type().name().is_ok_and(|of| of == *name)))
+    // `pandas.NA` and `pandas.NaT`, and `numpy.ma.masked`.
+    let name = object.get_type().name()?;
+    Ok(["NAType", "NaTType", "MaskedConstant"].iter().any(|missing| name == *missing))
 }

@@ -37,6 +37,15 @@ def typed(kind):
     return pa.Table.from_pylist(ROWS).cast(pa.schema([("id", kind), ("text", kind)]))
 
 
+def columns():
+    return {name: [row[name] for row in ROWS] for name in ("id", "text")}
+
+
+def dataset_of_files():
+    ds = pytest.importorskip("pyarrow.dataset")
+    return ds.dataset([pa.Table.from_pylist(ROWS[:20]), pa.Table.from_pylist(ROWS[20:])])
+
+
 SOURCES = {
     "path": lambda: SAMPLES / "en.jsonl",
     "text of a path": lambda: str(SAMPLES / "en.jsonl"),
@@ -57,6 +66,17 @@ SOURCES = {
     "large strings": lambda: typed(pa.large_string()),
     "views of strings": lambda: typed(pa.string_view()),
     "dictionary": dictionary,
+    "polars lazily": lambda: pl.LazyFrame(ROWS).with_columns(pl.lit(1).alias("x")),
+    "polars in batches": lambda: pl.LazyFrame(ROWS).collect_batches(chunk_size=10),
+    "list of batches": lambda: pa.Table.from_pylist(ROWS).to_batches(max_chunksize=10),
+    "generator of batches": lambda: iter(pa.Table.from_pylist(ROWS).to_batches(max_chunksize=10)),
+    "chunks of pandas": lambda: (pd.DataFrame(ROWS[at : at + 10]) for at in range(0, len(ROWS), 10)),
+    "dataset of pyarrow": lambda: dataset_of_files(),
+    "dict of columns": lambda: columns(),
+    "dict of arrays": lambda: {name: np.array(column, dtype=object) for name, column in columns().items()},
+    "dict of Arrow": lambda: {name: pa.array(column) for name, column in columns().items()},
+    "dict of series": lambda: {name: pl.Series(column) for name, column in columns().items()},
+    "dict of frames": lambda: {"train": pd.DataFrame(ROWS[:20]), "test": pl.DataFrame(ROWS[20:])},
     "sliced": lambda: pa.concat_tables([pa.Table.from_pylist(ROWS[:9] + ROWS).slice(9)]),
 }
 
@@ -89,7 +109,12 @@ def test_duckdb_and_datasets(tmp_path, monkeypatch):
         assert counted == [(result.summary["clusters"],)]
     datasets = pytest.importorskip("datasets")
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
-    assert tables(simstore.dedup(datasets.Dataset.from_list(ROWS))) == EXPECTED
+    dataset = datasets.Dataset.from_list(ROWS)
+    halves = datasets.DatasetDict(train=dataset.select(range(20)), test=dataset.select(range(20, len(ROWS))))
+    for source in (dataset, halves, dataset.to_iterable_dataset()):
+        assert tables(simstore.dedup(source)) == EXPECTED
+    is_kept = simstore.dedup(SAMPLES / "en.jsonl").is_kept.tolist()
+    assert simstore.dedup(dataset["text"]).is_kept.tolist() == is_kept
 
 
 def test_pandas_without_pyarrow(monkeypatch):
@@ -170,6 +195,33 @@ def test_columns_that_are_not_there_are_named():
         simstore.dedup(pl.DataFrame({"text": [1]}))
 
 
+def test_texts_are_texts_and_paths_are_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = [TEXT, "another", TEXT, None]
+    expected = [True, True, False, True]
+    for source in (texts, tuple(texts), iter(texts), (text for text in texts), {"text": texts}, {"text": tuple(texts)}.copy()):
+        assert simstore.dedup(source).is_kept.tolist() == expected
+    assert simstore.dedup({"one text", "another one"}).summary["kept"] == 2
+    assert simstore.dedup(["what?", "why?", "**", "[a]", "a*b"]).summary["documents"] == 5
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(TEXT)
+    for paths in (["a.txt", "b.txt"], [tmp_path / "a.txt", "b.txt"], ["?.txt"], "*.txt", ["a.txt", "*.txt"]):
+        assert simstore.dedup(paths).summary["duplicates"] == 1
+    assert simstore.dedup({"text": ["a.txt", "b.txt"]}).summary["duplicates"] == 0
+    with pytest.raises(ValueError, match="'a.txt' is a file, but 'c.txt' is none. For texts, give"):
+        simstore.dedup(["c.txt", "a.txt"])
+    with pytest.raises(ValueError, match="'a.txt' is a file, but 'to be or not .*' is none"):
+        simstore.dedup(["a.txt", TEXT])
+    with pytest.raises(FileNotFoundError, match="none of the strings is a file: 'c.txt'. If they are texts"):
+        simstore.dedup(["c.txt", "d.txt"])
+    with pytest.raises(TypeError, match="put paths in a list"):
+        simstore.dedup(tmp_path.glob("*.txt"))
+    with pytest.raises(ValueError, match="column `text` has 1 values, column `title` 2|column `title`"):
+        simstore.dedup({"title": ["a", "b"], "text": ["c"]}, text=["title", "text"])
+    with pytest.raises(ValueError, match="no document has a field `text`"):
+        simstore.dedup([None])
+
+
 def test_nothing_is_an_answer_too():
     for nothing in ([], iter([]), pl.DataFrame({"text": []}), pd.DataFrame({"text": []}, dtype=str), np.array([], np.uint64)):
         with pytest.warns(simstore.SimstoreWarning, match="nothing in the inputs"):
@@ -207,7 +259,7 @@ def test_malformed_rows_end_it_or_are_counted_and_not_kept():
         assert simstore.dedup(frame, skip_bad=True).is_kept.tolist() == [True, False, False, False]
 
 
-@pytest.mark.parametrize("source", [3, pl.LazyFrame({"text": ["a"]}), ({"a"} for _ in range(2)), iter(["text"]), [None]])
+@pytest.mark.parametrize("source", [3, ({"a"} for _ in range(2)), iter([b"text"]), [1.5]])
 def test_what_is_no_source_is_refused(source):
     with pytest.raises(TypeError, match="expected"):
         simstore.dedup(source)

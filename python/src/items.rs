@@ -1,0 +1,234 @@
+//! Documents that an iterable gives: dicts, texts, and tables of any library.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyMapping, PyString};
+
+use crate::documents::{Documents, FieldNames, Pulled, Row, extra_of, id_of, joined};
+use crate::frames::{is_of, table_of};
+use crate::gate::Call;
+use crate::texts::{is_missing, text_of};
+
+/// Items that are taken from an iterator at a time, and how long that may take if there is one.
+const TAKEN: usize = 256;
+const TAKEN_WITHIN: Duration = Duration::from_millis(20);
+/// Dicts in which a text is looked for before all are given up, as in files.
+const SEARCHED: u64 = 1000;
+
+/// Rows of a dataset of Hugging Face that are read at a time.
+const ROWS: usize = 1000;
+
+/// What an iterator gives.
+enum Item {
+    Row(Pulled),
+    Table(Documents),
+}
+
+/// Some of what an iterator gives, up to a last one, and whether the iterator is at its end. It is asked in the thread that called:
+/// it may belong to that, and signals come there.
+pub(crate) fn pull<S: Send + 'static, T: Send + 'static>(
+    iterator: &Arc<Py<PyIterator>>,
+    call: &Call,
+    mut lent: S,
+    read: impl Fn(&mut S, &Bound<'_, PyAny>) -> PyResult<T> + Send + 'static,
+    is_last: impl Fn(&T) -> bool + Send + 'static,
+) -> simstore::Result<(S, Vec<T>, bool)> {
+    let iterator = Arc::clone(iterator);
+    call.in_caller(move |py| {
+        let started = Instant::now();
+        let mut iterator = iterator.bind(py).clone();
+        let mut taken: Vec<T> = Vec::new();
+        while taken.len() < TAKEN && (taken.is_empty() || started.elapsed() < TAKEN_WITHIN) {
+            match iterator.next() {
+                Some(item) => taken.push(read(&mut lent, &item?)?),
+                None => return Ok((lent, taken, true)),
+            }
+            if taken.last().is_some_and(&is_last) {
+                break;
+            }
+        }
+        Ok((lent, taken, false))
+    })
+}
+
+/// The rows of a table, or of what gives tables one after the other: datasets, and queries that are not yet done.
+pub(crate) fn documents_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Option<Documents>> {
+    let py = source.py();
+    let each = |tables: Bound<'_, PyAny>| Ok(Some(items(&tables.try_iter()?, names)));
+    if is_of(source, "polars", "LazyFrame") {
+        let query = crate::frames::selected(source, names)?;
+        if query.hasattr("collect_batches")? {
+            return each(query.call_method0("collect_batches")?);
+        }
+        let streaming = PyDict::new(py);
+        streaming.set_item("engine", "streaming")?;
+        return table_of(&query.call_method("collect", (), Some(&streaming))?, names);
+    }
+    if is_of(source, "datasets", "Dataset") || is_of(source, "datasets", "IterableDataset") {
+        let tables = source.call_method1("with_format", ("arrow",))?;
+        return each(tables.call_method1("iter", (ROWS,))?);
+    }
+    // A dataset of files, which reads no columns that nobody asks for.
+    if is_of(source, "pyarrow", "Dataset") {
+        return each(crate::frames::batches_of_dataset(source, names)?);
+    }
+    table_of(source, names)
+}
+
+/// What an iterator gives, one after the other.
+pub(crate) fn items(iterator: &Bound<'_, PyIterator>, names: &FieldNames) -> Documents {
+    let iterator = Arc::new(iterator.clone().unbind());
+    let mut seen = Some(Seen { names: Arc::new(names.clone()), ..Seen::default() });
+    let mut taken: VecDeque<Item> = VecDeque::new();
+    Box::new(move |call| {
+        loop {
+            if let Some(Item::Table(table)) = taken.front_mut() {
+                match table(call)? {
+                    Some(rows) => return Ok(Some(rows)),
+                    None => taken.pop_front(),
+                };
+                continue;
+            }
+            let mut rows = Vec::new();
+            while let Some(Item::Row(_)) = taken.front() {
+                if let Some(Item::Row(row)) = taken.pop_front() {
+                    rows.push(row);
+                }
+            }
+            if !rows.is_empty() {
+                return Ok(Some(Box::new(rows.into_iter())));
+            }
+            if !taken.is_empty() {
+                continue;
+            }
+            // At its end, or after an exception.
+            let Some(lent) = seen.take() else { return Ok(None) };
+            let is_table = |item: &Item| matches!(item, Item::Table(_));
+            let (lent, some, is_ended) = pull(&iterator, call, lent, Seen::read, is_table)?;
+            lent.check(is_ended).map_err(|error| call.raise(error))?;
+            seen = (!is_ended).then_some(lent);
+            taken = some.into();
+        }
+    })
+}
+
+/// What has been seen of items.
+#[derive(Default)]
+struct Seen {
+    names: Arc<FieldNames>,
+    rows: u64,
+    has_text: bool,
+    /// The fields of the first dict.
+    first: Vec<String>,
+}
+
+impl Seen {
+    fn read(&mut self, item: &Bound<'_, PyAny>) -> PyResult<Item> {
+        self.rows += 1;
+        if is_missing(item)? {
+            return Ok(Item::Row(Ok(Row::default())));
+        }
+        if item.is_instance_of::<PyString>() {
+            self.has_text = true;
+            let text = text_of(item)?;
+            let row = match text {
+                Ok(text) => {
+                    Ok(Row { text: text.as_deref().unwrap_or_default().to_owned(), ..Row::default() })
+                }
+                Err(reason) => Err(format!("the text {reason}")),
+            };
+            return Ok(Item::Row(row));
+        }
+        if item.cast::<PyMapping>().is_ok() {
+            return self.read_dict(item).map(Item::Row);
+        }
+        if let Some(table) = documents_of(item, &self.names)? {
+            self.has_text = true;
+            return Ok(Item::Table(table));
+        }
+        let put = if item.hasattr("__fspath__")? {
+            ": put paths in a list"
+        } else if item.is_instance_of::<PyBytes>() {
+            ": decode it first"
+        } else {
+            ""
+        };
+        Err(PyTypeError::new_err(format!(
+            "item {}: expected a text, a dict with a field `{}`, or a table, found {}{put}",
+            self.rows,
+            self.names.texts.join("`, `"),
+            item.get_type().name()?
+        )))
+    }
+
+    /// Reads a dict: a reason if it is malformed.
+    fn read_dict(&mut self, item: &Bound<'_, PyAny>) -> PyResult<Pulled> {
+        if self.first.is_empty() {
+            let keys = item.cast::<PyMapping>()?.keys()?;
+            self.first = keys.iter().map(|key| Ok(key.str()?.to_string())).collect::<PyResult<_>>()?;
+        }
+        let names = Arc::clone(&self.names);
+        let mut texts = Vec::with_capacity(names.texts.len());
+        for name in &names.texts {
+            let Some(value) = look_up(item, name)? else { continue };
+            self.has_text = true;
+            texts.push((name, text_of(&value)?));
+        }
+        let id = match look_up(item, names.id.as_deref().unwrap_or("id"))? {
+            Some(id) => match id_of(&id)? {
+                Ok(id) => Some(id),
+                Err(reason) => return Ok(Err(reason)),
+            },
+            None => match &names.id {
+                Some(name) => return Ok(Err(format!("there is no field `{name}`, which holds the id"))),
+                None => None,
+            },
+        };
+        let extra = match &names.extra {
+            Some(name) => look_up(item, name)?.map(|value| extra_of(&value)).transpose()?.flatten(),
+            None => None,
+        };
+        let texts = texts
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_ref().map(Option::as_deref).map_err(Clone::clone)));
+        Ok(joined(texts).map(|text| Row { id, text, extra }))
+    }
+
+    /// Refuses documents of which none has a text.
+    fn check(&self, is_ended: bool) -> PyResult<()> {
+        if self.has_text || self.rows == 0 || !is_ended && self.rows < SEARCHED {
+            return Ok(());
+        }
+        let first = match &self.first[..] {
+            [] => "nothing".to_owned(),
+            first => first.join(", "),
+        };
+        Err(PyValueError::new_err(format!(
+            "no document has a field `{}`: the first has {first}; option `text` names another",
+            self.names.texts.join("` or `"),
+        )))
+    }
+}
+
+/// The value of a field, if it is there: `a.b` is the field `b` of the dict `a`, unless there is a field `a.b`.
+fn look_up<'py>(dict: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Ok(dict) = dict.cast_exact::<PyDict>() {
+        if let Some(value) = dict.get_item(name)? {
+            return Ok(Some(value));
+        }
+    } else if dict.contains(name)? {
+        return dict.get_item(name).map(Some);
+    }
+    for (dot, _) in name.match_indices('.') {
+        if let Some(inner) = look_up(dict, &name[..dot])?.filter(|inner| inner.cast::<PyMapping>().is_ok())
+            && let Some(value) = look_up(&inner, &name[dot + 1..])?
+        {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
+}

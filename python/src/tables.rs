@@ -1,0 +1,205 @@
+//! Tables of Arrow, and streams of them, on their way to the library.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array as _, ArrayRef, BooleanArray, StructArray, UInt64Array};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{ArrowError, DataType, Fields};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3_arrow::error::PyArrowError;
+use pyo3_arrow::ffi::ArrayReader;
+use pyo3_arrow::input::AnyArray;
+use simstore_corpus::DocumentId;
+
+use crate::border::StringChunk;
+use crate::documents::{Documents, FieldNames, NO_ID, Row, Rows, joined, malformed, name};
+use crate::gate::Call;
+
+/// Where columns are in a stream of tables: the path through its structs.
+pub(crate) struct Columns {
+    /// With their names.
+    texts: Vec<(String, Vec<usize>)>,
+    id: Option<Vec<usize>>,
+    extra: Option<(String, Vec<usize>)>,
+}
+
+/// A table, or a stream of tables.
+pub(crate) fn table(array: AnyArray, names: &FieldNames) -> PyResult<Documents> {
+    let field = array.field()?;
+    let DataType::Struct(fields) = field.data_type() else {
+        return Err(PyTypeError::new_err(format!("expected a table, found {}", field.data_type())));
+    };
+    let columns = Columns::find(fields, names)?;
+    Ok(stream(array.into_reader()?, Some(columns)))
+}
+
+/// The error of a column that is not there.
+pub(crate) fn no_column<'a>(name: &str, argument: &str, there: impl Iterator<Item = &'a str>) -> PyErr {
+    let there: Vec<&str> = there.collect();
+    PyValueError::new_err(format!(
+        "there is no column `{name}`: the columns are {}; option `{argument}` names another",
+        there.join(", ")
+    ))
+}
+
+/// Arrays of a stream, one after the other.
+pub(crate) fn stream(reader: Box<dyn ArrayReader + Send>, columns: Option<Columns>) -> Documents {
+    let mut reader = Some(reader);
+    Box::new(move |call| {
+        let Some(array) = next_array(&mut reader, call)? else { return Ok(None) };
+        rows_of(&array, columns.as_ref()).map(Some).map_err(|error| call.raise(raised(error)))
+    })
+}
+
+/// The next array of a stream. It may be Python that gives it, and it may belong to the thread that called.
+pub(crate) fn next_array(
+    reader: &mut Option<Box<dyn ArrayReader + Send>>,
+    call: &Call,
+) -> simstore::Result<Option<ArrayRef>> {
+    let Some(mut lent) = reader.take() else { return Ok(None) };
+    let (lent, next) = call.in_caller(move |py| {
+        let next = py.detach(|| lent.next());
+        Ok((lent, next))
+    })?;
+    *reader = Some(lent);
+    next.transpose().map_err(|error| call.raise(raised(error)))
+}
+
+/// What an error of a stream stands for. Of an exception of Python there is only its text.
+pub(crate) fn raised(error: ArrowError) -> PyErr {
+    if error.to_string().contains("KeyboardInterrupt") {
+        return PyKeyboardInterrupt::new_err(());
+    }
+    PyErr::from(PyArrowError::from(error))
+}
+
+/// The rows of a table, or of texts alone.
+fn rows_of(array: &ArrayRef, columns: Option<&Columns>) -> Result<Rows, ArrowError> {
+    let len = array.len();
+    let Some(Columns { texts, id, extra }) = columns else {
+        let texts = chunk(array)?;
+        let row = move |at| Ok(Row { text: joined([("text", texts.get(at))])?, ..Row::default() });
+        return Ok(Box::new((0..len).map(row)));
+    };
+    let table = array.as_struct();
+    let texts: Vec<(String, StringChunk)> = texts
+        .iter()
+        .map(|(name, path)| Ok((name.clone(), chunk(&column(table, path)?)?)))
+        .collect::<Result<_, ArrowError>>()?;
+    let ids = id.as_ref().map(|path| Ids::of(&column(table, path)?)).transpose()?;
+    let as_text = |(name, path): &(String, Vec<usize>)| -> Result<_, ArrowError> {
+        Ok((name.clone(), StringChunk::as_text(&column(table, path)?)?))
+    };
+    let extra = extra.as_ref().map(as_text).transpose()?;
+    Ok(Box::new((0..len).map(move |at| {
+        let extra = match &extra {
+            Some((name, values)) => values.get(at).map_err(|reason| malformed(name, &reason))?,
+            None => None,
+        };
+        Ok(Row {
+            id: ids.as_ref().map(|ids| ids.get(at)).transpose()?,
+            text: joined(texts.iter().map(|(name, texts)| (&**name, texts.get(at))))?,
+            extra: extra.map(str::to_owned),
+        })
+    })))
+}
+
+fn chunk(array: &ArrayRef) -> Result<StringChunk, ArrowError> {
+    StringChunk::of(array).map_err(|error| ArrowError::ExternalError(Box::new(error)))
+}
+
+/// A column of ids.
+pub(crate) enum Ids {
+    Numbers(UInt64Array),
+    Names(StringChunk),
+}
+
+impl Ids {
+    pub(crate) fn of(array: &ArrayRef) -> Result<Ids, ArrowError> {
+        if array.data_type().is_integer() {
+            // What is negative is null then, and is refused as an id.
+            return Ok(Ids::Numbers(arrow_cast::cast(array, &DataType::UInt64)?.as_primitive().clone()));
+        }
+        chunk(array).map(Ids::Names)
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Result<DocumentId, String> {
+        match self {
+            Ids::Numbers(numbers) if numbers.is_valid(at) => Ok(DocumentId::Number(numbers.value(at))),
+            Ids::Names(names) => match names.get(at) {
+                Ok(found) => found.ok_or_else(|| NO_ID.to_owned()).and_then(name),
+                Err(reason) => Err(format!("its id {reason}")),
+            },
+            Ids::Numbers(_) => Err(NO_ID.to_owned()),
+        }
+    }
+}
+
+impl Columns {
+    fn find(fields: &Fields, names: &FieldNames) -> PyResult<Columns> {
+        let find = |name: &str, argument: &str| {
+            let there = fields.iter().map(|field| field.name().as_str());
+            position(fields, name).ok_or_else(|| no_column(name, argument, there))
+        };
+        let texts: Vec<(String, Vec<usize>)> = names
+            .texts
+            .iter()
+            .map(|name| Ok((name.clone(), find(name, "text")?)))
+            .collect::<PyResult<_>>()?;
+        for (name, at) in &texts {
+            let found = type_at(fields, at);
+            if !StringChunk::takes(found) {
+                return Err(PyTypeError::new_err(format!("column `{name}`: expected texts, found {found}")));
+            }
+        }
+        let id = match &names.id {
+            Some(name) => Some(find(name, "id")?),
+            None => position(fields, "id"),
+        };
+        let of_extra = |name: &String| Ok::<_, PyErr>((name.clone(), find(name, "keep")?));
+        let extra = names.extra.as_ref().map(of_extra).transpose()?;
+        Ok(Columns { texts, id, extra })
+    }
+}
+
+/// Where a column is: `a.b` is the field `b` of the struct `a`, unless there is a column `a.b`.
+fn position(fields: &Fields, name: &str) -> Option<Vec<usize>> {
+    if let Some((at, _)) = fields.find(name) {
+        return Some(vec![at]);
+    }
+    name.match_indices('.').find_map(|(dot, _)| {
+        let (at, field) = fields.find(&name[..dot])?;
+        let DataType::Struct(inner) = field.data_type() else { return None };
+        let mut path = position(inner, &name[dot + 1..])?;
+        path.insert(0, at);
+        Some(path)
+    })
+}
+
+fn type_at<'a>(fields: &'a Fields, path: &[usize]) -> &'a DataType {
+    let found = fields[path[0]].data_type();
+    match found {
+        DataType::Struct(inner) if path.len() > 1 => type_at(inner, &path[1..]),
+        _ => found,
+    }
+}
+
+/// A column of a table; what is in a struct that is null is null.
+fn column(table: &StructArray, path: &[usize]) -> Result<ArrayRef, ArrowError> {
+    let mut column = Arc::clone(table.column(path[0]));
+    for &at in &path[1..] {
+        let outer = column.as_struct();
+        let is_null = outer.nulls().map(|nulls| {
+            let is_null: BooleanBuffer = nulls.iter().map(|is_valid| !is_valid).collect();
+            BooleanArray::new(is_null, None)
+        });
+        let inner = Arc::clone(outer.column(at));
+        column = match is_null {
+            Some(is_null) => arrow_select::nullif::nullif(&inner, &is_null)?,
+            None => inner,
+        };
+    }
+    Ok(column)
+}

@@ -1,0 +1,227 @@
+"""What comes in from other libraries: bytes that are no text, arrays of any layout, masks."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plain
+import simstore
+
+TEXT = "to be or not to be that is the question"
+VALUES = [3, 2**64 - 1, 1 << 40, 0, 7, 2**63]
+
+
+def broken(values, kind):
+    """Bytes as strings, which Arrow's libraries do not check."""
+    pa = plain.optional("pyarrow")
+    binary = {"string": pa.binary(), "large_string": pa.large_binary(), "string_view": pa.binary_view()}[kind]
+    return pa.array(values, binary).view({"string": pa.string(), "large_string": pa.large_string(), "string_view": pa.string_view()}[kind])
+
+
+BROKEN = [TEXT.encode(), b"the quick brown fox caf\xc3", b"another", None, TEXT.encode()]
+KINDS = ["string", "large_string", "string_view"]
+
+
+def sources(column, ids=None):
+    """The column in what can hold it."""
+    pa = plain.optional("pyarrow")
+    table = pa.table({"text": column} if ids is None else {"text": column, "id": ids})
+    yield table
+    yield table.to_batches()
+    yield pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    yield {name: table[name] for name in table.column_names}
+    yield table.set_column(0, "text", table["text"].dictionary_encode()) if column.type != pa.string_view() else table
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents_that_are_no_text_are_malformed(kind):
+    for source in sources(broken(BROKEN, kind)):
+        with pytest.raises(simstore.BadInputError, match="document 2: the field `text` is not valid UTF-8 from byte 23 on"):
+            simstore.dedup(source)
+    for source in sources(broken(BROKEN, kind)):
+        with pytest.warns(simstore.SimstoreWarning) as warned:
+            result = simstore.dedup(source, skip_bad=True)
+        assert "document 2: the field `text` is not valid" in str(warned[0].message)
+        assert result.is_kept.tolist() == [True, False, True, True, False] and result.summary["bad"] == 1
+    for source in sources(plain.optional("pyarrow").array(["a", "b", "c", "d", "e"]), broken(BROKEN[:3] + BROKEN[:2], kind)):
+        with pytest.raises(simstore.BadInputError, match="document 2: its id is not valid UTF-8"):
+            simstore.dedup(source)
+
+
+def test_files_of_other_tools(tmp_path):
+    pd, pq = plain.optional("pandas"), pytest.importorskip("pyarrow.parquet")
+    pa = plain.optional("pyarrow")
+    pq.write_table(pa.table({"text": broken(BROKEN, "string")}), tmp_path / "l.parquet")
+    for frame in (pd.read_parquet(tmp_path / "l.parquet"), tmp_path / "l.parquet"):
+        with pytest.raises(simstore.BadInputError, match="UTF-8"):
+            simstore.dedup(frame)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_text_is_refused_as_a_whole(tmp_path, kind):
+    column = broken(BROKEN, kind)
+    five = np.arange(5, dtype=np.uint64)
+    store = simstore.Store(tmp_path / "store")
+    builder = simstore.Builder(tmp_path / "built")
+    calls = {
+        "fingerprints": lambda: simstore.Profile().fingerprints(column),
+        "sketches": lambda: simstore.sketches(column),
+        "insert_many": lambda: store.insert_many(five, five, column),
+        "insert_many_if_new": lambda: store.insert_many_if_new(five, five, column),
+        "build": lambda: builder.insert_many(five, five, column),
+        "surrogates": lambda: store.insert_many(five, five, ["a", "b\ud800", "c", "d", "e"]),
+        "objects": lambda: simstore.Profile().fingerprints(["a", "b\ud800"]),
+    }
+    with store.batch() as batch:
+        calls["batch"] = lambda: batch.insert_many(five, five, column)
+        for name, call in calls.items():
+            with pytest.raises(ValueError, match="(text|name) 1 is not valid"):
+                call()
+                print(name)
+    assert len(store) == 0
+    store.insert_many(five, five, ["a", None, "c", "d", "e"])
+    store.close()
+    assert simstore.Snapshot(tmp_path / "store").names(five).to_pylist() == ["a", None, "c", "d", "e"]
+
+
+def test_labelled_pairs_that_are_no_text():
+    pa = plain.optional("pyarrow")
+    table = pa.table({"text_a": broken(BROKEN[:2], "string"), "text_b": ["a", "b"]})
+    rows = [{"text_a": "a", "text_b": "b"}, ("a\ud800", "b")]
+    for pairs in (table, rows):
+        with pytest.raises(simstore.BadInputError, match=":2: .*text_a` is not valid"):
+            simstore.evaluate(pairs)
+        with pytest.warns(simstore.SimstoreWarning) as warned:
+            assert simstore.evaluate(pairs, skip_bad=True, documents=2).bad == 1
+        assert "text_a` is not valid" in str(warned[0].message)
+
+
+LAYOUTS = {
+    "field of packed records": lambda a: packed(a)["value"],
+    "recarray": lambda a: packed(a).view(np.recarray).value,
+    "every third": lambda a: np.repeat(a, 3, axis=0)[::3],
+    "backwards": lambda a: a[::-1].copy()[::-1],
+    "other byte order": lambda a: a.astype(a.dtype.newbyteorder(">")),
+    "fields of the other byte order": lambda a: packed(a.astype(a.dtype.newbyteorder(">")))["value"],
+    "odd offset": lambda a: np.frombuffer(b"x" + a.tobytes(), a.dtype, offset=1).reshape(a.shape),
+    "columns first": lambda a: np.asfortranarray(a),
+    "read only": lambda a: read_only(a),
+    "subclass": lambda a: a.view(type("Named", (np.ndarray,), {})),
+    "unmasked": lambda a: np.ma.masked_array(a),
+    "objects": lambda a: a.astype(object) if a.ndim == 1 else a,
+}
+
+
+def packed(a):
+    records = np.zeros(len(a), [("first", "u1"), ("value", a.dtype, a.shape[1:]), ("last", "<u2")])
+    records["value"] = a
+    return records
+
+
+def read_only(a):
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def each_function(folder, make, values, bits):
+    """What every function that takes an array of fingerprints, or of ids, answers; `make` lays out arrays."""
+    fingerprints, ids = plain.array(values, bits), np.arange(1, len(values) + 1, dtype=np.uint64)
+    as_made = make(fingerprints)
+    store = simstore.Store(folder / "store", bits=bits, distance=3)
+    store.insert_many(as_made, make(ids))
+    yield store.insert_many_if_new(as_made, make(ids)).tolist()
+    yield store.snapshot().query_many(as_made).to_pylist()
+    yield store.snapshot().contains_many(as_made).tolist()
+    yield store.snapshot().names(make(ids)).to_pylist()
+    with store.batch() as batch:
+        batch.insert_many(as_made, make(ids))
+        batch.delete_many(as_made[:1], make(ids)[:1])
+    yield store.delete_many(as_made, make(ids)).tolist()
+    store.close()
+    with simstore.Builder(folder / "built", bits=bits) as builder:
+        builder.insert_many(as_made, make(ids))
+    yield simstore.Snapshot(folder / "built").query_many(fingerprints).to_pylist()
+    yield simstore.distance(as_made, fingerprints).tolist()
+    yield simstore.distance(fingerprints, as_made).tolist()
+    yield simstore.clusters(as_made, bits=bits).tolist()
+    yield simstore.self_join(as_made, bits=bits).to_pylist()
+    yield simstore.dedup(as_made, bits=bits).clusters.to_pylist()
+    yield simstore.compression(as_made).distinct
+    parts = simstore.Parts(3, bits=bits)
+    yield parts.pack(as_made).to_pylist()
+    forest = simstore.Forest(bits)
+    forest.connect(as_made, as_made[::-1])
+    yield forest.edges().to_pylist()
+
+
+@pytest.mark.parametrize("bits", plain.WIDTHS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_of_an_array_is_the_same_array(tmp_path, layout, bits):
+    for folder in ("plain", "laid out"):
+        (tmp_path / folder).mkdir()
+    expected = list(each_function(tmp_path / "plain", lambda a: a, VALUES, bits))
+    found = list(each_function(tmp_path / "laid out", LAYOUTS[layout], VALUES, bits))
+    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert one == other, number
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_strides_offsets_and_types(data):
+    kind = data.draw(st.sampled_from(["<u8", ">u8", "<i8", ">i8", "<u4", ">u4", "u1", "<u2", "i1", ">i4", "O"]), "type")
+    count = data.draw(st.integers(0, 20), "count")
+    highest = 127 if kind in ("u1", "i1") else 2**15
+    values = data.draw(st.lists(st.integers(0, highest), min_size=count, max_size=count))
+    size = np.dtype(kind).itemsize
+    if kind == "O":
+        array = np.array(values + [None], dtype=object)[:-1]
+    else:
+        stride = data.draw(st.integers(size, size + 9), "stride") * data.draw(st.sampled_from([1, -1]), "direction")
+        offset = data.draw(st.integers(0, 9), "offset") + (-stride * max(count - 1, 0) if stride < 0 else 0)
+        buffer = bytearray(abs(stride) * max(count, 1) + offset + size)
+        array = np.ndarray((count,), kind, buffer, offset, (stride,))
+        array[:] = values
+    expected = np.array(values, dtype=np.uint64)
+    assert simstore.distance(array, expected).tolist() == [0] * count
+    assert simstore.clusters(array, 0).tolist() == plain.labels(values, 0, 64)
+
+
+def test_a_mapped_file_of_records(tmp_path):
+    np.save(tmp_path / "a.npy", packed(np.array(VALUES, dtype=np.uint64)))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    assert simstore.distance(mapped["value"], VALUES).tolist() == [0] * len(VALUES)
+
+
+def test_masks_are_nulls_or_refused(tmp_path):
+    values = np.ma.masked_array(np.array([1, 1, 8], dtype=np.uint64), mask=[False, True, False])
+    with simstore.Store(tmp_path / "store") as store:
+        with pytest.raises(ValueError, match="fingerprint 1 is null"):
+            store.insert_many(values, range(3))
+        with pytest.raises(ValueError, match="1 ids are null"):
+            store.insert_many(range(3), values)
+        with pytest.raises(ValueError, match="fingerprint 1 is null"):
+            simstore.distance(values, values)
+        with pytest.raises(ValueError, match="fingerprint 1 is null"):
+            simstore.dedup(values)
+        store.insert_many(values.compressed(), [1, 2])
+        assert store.snapshot().contains_many(values).tolist() == [True, False, True]
+    assert simstore.clusters(values).tolist() == [0, 1, 0]
+    texts = np.ma.masked_array(np.array([TEXT, TEXT, TEXT], dtype=object), mask=[False, True, False])
+    assert simstore.dedup(texts).is_kept.tolist() == [True, True, False]
+    assert simstore.Profile().fingerprints(texts).null_count == 1
+    wide = np.ma.masked_array(np.zeros((2, 16), np.uint8), mask=[[True] + [False] * 15, [False] * 16])
+    assert len(simstore.self_join(wide)) == 0
+    assert simstore.distance(np.ma.masked_array([1, 2]), [1, 2]).tolist() == [0, 0]
+    assert simstore.clusters([1, np.ma.masked]).tolist() == [0, 1]
+
+
+def test_a_file_name_that_is_no_utf8(tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT)
+    with open(os.fsencode(tmp_path) + b"/b\xff.txt", "w") as file:
+        file.write(TEXT)
+    assert simstore.dedup(f"{tmp_path}/*.txt").summary["duplicates"] == 1
+    assert simstore.dedup([f"{tmp_path}/*.t?t"]).summary["duplicates"] == 1
