@@ -68,3 +68,7 @@ class BadInputError(Error, ValueError):
 
 class NotAStoreError(Error, ValueError):
     """The path holds something else than a store, or a store of another version."""
+
+
+class InternalError(Error):
+    """A bug of simstore: something that it relies on does not hold, whatever the data and the arguments are. Please report it."""

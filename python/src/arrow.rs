@@ -13,6 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule};
 
+use crate::panics::caught_here;
+
 /// A column of values, some of which may be null: an Arrow array.
 ///
 /// Libraries that know the Arrow PyCapsule interface take it as it is: ``pyarrow.array(a)``, ``polars.Series(a)``,
@@ -321,6 +323,10 @@ pub(crate) fn stream<'py>(
 
 /// A value as Python has it.
 fn value<'py>(py: Python<'py>, values: &ArrayRef, at: usize) -> PyResult<Bound<'py, PyAny>> {
+    caught_here(py, || value_of(py, values, at))
+}
+
+fn value_of<'py>(py: Python<'py>, values: &ArrayRef, at: usize) -> PyResult<Bound<'py, PyAny>> {
     if values.is_null(at) {
         return Ok(py.None().into_bound(py));
     }
@@ -351,6 +357,14 @@ fn value<'py>(py: Python<'py>, values: &ArrayRef, at: usize) -> PyResult<Bound<'
 }
 
 fn to_numpy<'py>(
+    py: Python<'py>,
+    values: &ArrayRef,
+    fill: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    caught_here(py, || array_of(py, values, fill))
+}
+
+fn array_of<'py>(
     py: Python<'py>,
     values: &ArrayRef,
     fill: Option<&Bound<'py, PyAny>>,

@@ -1,11 +1,10 @@
 //! All that is stored, a record batch at a time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use simstore::any::AnySnapshot;
 use simstore::store::Iter;
 use simstore::{Error, Fingerprint, Result};
@@ -14,6 +13,8 @@ use crate::arrow::Table;
 use crate::columns::{ids_of, names_of};
 use crate::fingerprints::array_of;
 use crate::gate::{self, Call};
+use crate::panics::caught;
+use crate::under_way::OneAtATime;
 
 /// Rows that are read between two questions whether to go on.
 const ROWS: usize = 1 << 14;
@@ -92,7 +93,8 @@ impl Iterator for Reader {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read(None).map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose()
+        // Nothing may unwind through the functions of Arrow's interface in C.
+        caught(|| self.read(None)).map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose()
     }
 }
 
@@ -105,12 +107,12 @@ impl RecordBatchReader for Reader {
 /// Iterates over the record batches of a store; made by `Snapshot.iter_batches`.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Batches {
-    reader: Mutex<Reader>,
+    reader: OneAtATime<Reader>,
 }
 
 impl Batches {
     pub(crate) fn new(reader: Reader) -> Batches {
-        Batches { reader: Mutex::new(reader) }
+        Batches { reader: OneAtATime::new(reader) }
     }
 }
 
@@ -121,9 +123,7 @@ impl Batches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        let mut reader = self.reader.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        let reader = &mut *reader;
-        let batch = gate::long(py, |call| reader.read(Some(call)))?;
-        Ok(batch.map(Table::of_batch))
+        let read = |reader: &mut Reader| gate::long(py, |call| reader.read(Some(call)));
+        Ok(self.reader.with(py, "next", read)?.map(Table::of_batch))
     }
 }

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::border::arrow_array;
+use crate::panics::caught_here;
 
 /// A column of bytes, whatever Arrow type they have.
 pub(crate) struct Blobs(LargeBinaryArray);
@@ -53,6 +54,10 @@ pub(crate) fn unlike(expected: &str) -> PyErr {
 
 /// A column of some type in one piece.
 pub(crate) fn column(object: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<ArrayRef> {
+    caught_here(object.py(), || cast(object, data_type))
+}
+
+fn cast(object: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<ArrayRef> {
     let array = arrow_array(object)?.ok_or_else(|| PyTypeError::new_err("expected an Arrow array"))?;
     let chunks = array.into_chunked_array().map_err(PyErr::from)?;
     let refused = |error: arrow_schema::ArrowError| PyTypeError::new_err(error.to_string());

@@ -1,11 +1,10 @@
 //! A store that is built in one go.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyString, PyTuple};
 use simstore::BuildOptions;
 use simstore::any::AnyBuilder;
@@ -16,6 +15,7 @@ use crate::gate::{self, Call};
 use crate::rows::{Rows, id_of};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
 use crate::snapshot::Snapshot;
+use crate::under_way::OneAtATime;
 
 /// Rows of an array that are inserted between two questions whether to go on.
 const ROWS: usize = 1 << 14;
@@ -54,6 +54,11 @@ const ROWS: usize = 1 << 14;
 /// LockedError
 ///     If the store is being written.
 ///
+/// Notes
+/// -----
+/// One call at a time uses a builder; those of other threads wait. In the middle of `insert_many`, in a signal handler say, the same
+/// thread cannot use it: RuntimeError.
+///
 /// Examples
 /// --------
 /// >>> import numpy as np, simstore
@@ -64,8 +69,8 @@ const ROWS: usize = 1 << 14;
 /// 10
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Builder {
-    /// `None` when it has ended. Whoever waits for it holds no GIL.
-    builder: Mutex<Option<AnyBuilder>>,
+    /// `None` when it has ended.
+    builder: OneAtATime<Option<AnyBuilder>>,
     /// The call that is under way: what is told of progress.
     call: Arc<Mutex<Option<Arc<Call>>>>,
     path: PathBuf,
@@ -73,8 +78,25 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<AnyBuilder>> {
-        self.builder.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    /// Inserts something. After a bug nobody knows what the builder holds: it has ended.
+    fn insert_with<T>(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        insert: impl FnOnce(&mut AnyBuilder) -> PyResult<T>,
+    ) -> PyResult<T> {
+        self.builder.with(py, name, |held| {
+            let inserted = insert(held.as_mut().ok_or_else(|| self.ended())?);
+            if inserted.as_ref().is_err_and(|error| is_bug(py, error)) {
+                *held = None;
+            }
+            inserted
+        })
+    }
+
+    /// The builder, which ends with this call.
+    fn take(&self, py: Python<'_>, name: &str) -> PyResult<Option<AnyBuilder>> {
+        self.builder.with(py, name, |held| Ok(held.take()))
     }
 
     fn ended(&self) -> PyErr {
@@ -85,6 +107,12 @@ impl Builder {
     fn begin(&self, call: &Arc<Call>) {
         *self.call.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(call));
     }
+}
+
+/// Whether an exception says that simstore has a bug.
+fn is_bug(py: Python<'_>, error: &PyErr) -> bool {
+    let class = py.import("simstore.errors").and_then(|errors| errors.getattr("InternalError"));
+    class.is_ok_and(|class| error.is_instance(py, &class))
 }
 
 /// Tells the call that is under way how far a build has come.
@@ -133,7 +161,7 @@ impl Builder {
             };
             AnyBuilder::create(&path, bits, options)
         })?;
-        Ok(Builder { builder: Mutex::new(Some(builder)), call, path, bits })
+        Ok(Builder { builder: OneAtATime::new(Some(builder)), call, path, bits })
     }
 
     /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
@@ -152,11 +180,11 @@ impl Builder {
         name: Option<&str>,
     ) -> PyResult<()> {
         let (fingerprint, id) = (self.fingerprint(fingerprint)?, id_of(id)?);
-        let mut guard = self.lock(py);
-        let builder = guard.as_mut().ok_or_else(|| self.ended())?;
-        gate::quick(py, || match name {
-            Some(name) => builder.insert_named(fingerprint, id, name),
-            None => builder.insert(fingerprint, id),
+        self.insert_with(py, "Builder.insert", |builder| {
+            gate::quick(py, || match name {
+                Some(name) => builder.insert_named(fingerprint, id, name),
+                None => builder.insert(fingerprint, id),
+            })
         })
     }
 
@@ -179,15 +207,15 @@ impl Builder {
         names: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let rows = Rows::read(fingerprints, ids, names, self.bits)?;
-        let mut guard = self.lock(py);
-        let builder = guard.as_mut().ok_or_else(|| self.ended())?;
-        gate::long(py, |call| {
-            self.begin(call);
-            (0..rows.len()).try_for_each(|at| {
-                if at % ROWS == 0 {
-                    call.check()?;
-                }
-                rows.build(at, builder)
+        self.insert_with(py, "Builder.insert_many", |builder| {
+            gate::long(py, |call| {
+                self.begin(call);
+                (0..rows.len()).try_for_each(|at| {
+                    if at % ROWS == 0 {
+                        call.check()?;
+                    }
+                    rows.build(at, builder)
+                })
             })
         })
     }
@@ -205,7 +233,7 @@ impl Builder {
     /// Snapshot
     #[pyo3(signature = (*, progress=None))]
     fn finish(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Snapshot> {
-        let builder = self.lock(py).take().ok_or_else(|| self.ended())?;
+        let builder = self.take(py, "Builder.finish")?.ok_or_else(|| self.ended())?;
         gate::told(py, progress, |call| {
             self.begin(call);
             builder.finish()
@@ -215,17 +243,16 @@ impl Builder {
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let this = slf.get();
-        if this.lock(slf.py()).is_none() {
-            return Err(this.ended());
-        }
+        let is_there =
+            |held: &mut Option<AnyBuilder>| held.is_some().then_some(()).ok_or_else(|| this.ended());
+        this.builder.with(slf.py(), "Builder.__enter__", is_there)?;
         Ok(slf.clone())
     }
 
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
-        let builder = self.lock(py).take();
-        match builder {
+        match self.take(py, "Builder.__exit__")? {
             Some(builder) if failed => gate::quick(py, || {
                 drop(builder);
                 Ok(())

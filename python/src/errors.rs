@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use simstore::Error;
 
@@ -35,7 +35,7 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
         | Error::OutOfOrder { .. }
         | Error::IncompletePlan { .. }
         | Error::BadArgument(_) => PyValueError::new_err(message),
-        Error::Bug(_) => PyRuntimeError::new_err(message),
+        Error::Bug(_) => own(py, "InternalError", (message, code)),
         _ => own(py, "Error", (message, code)),
     }
 }

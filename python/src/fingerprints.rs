@@ -14,6 +14,7 @@ use simstore::Fingerprint;
 
 use crate::arrow::Array;
 use crate::border::{Numbers, arrow_array};
+use crate::panics::caught_here;
 use crate::texts::is_missing;
 
 /// Fingerprints of one width, some of which may be missing.
@@ -71,14 +72,16 @@ impl Fingerprints {
     ///
     /// What is of another width than `bits` is refused.
     pub(crate) fn read(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprints> {
-        let read = if let Some(numbers) = Numbers::read(object)? {
-            of_numpy(&numbers, bits)?
-        } else if let Some(array) = arrow_array(object)? {
-            let chunks = array.into_chunked_array().map_err(PyErr::from)?;
-            of_arrow(chunks.chunks(), chunks.data_type())?
-        } else {
-            of_ints(object, bits)?
-        };
+        let read = caught_here(object.py(), || {
+            if let Some(numbers) = Numbers::read(object)? {
+                of_numpy(&numbers, bits)
+            } else if let Some(array) = arrow_array(object)? {
+                let chunks = array.into_chunked_array().map_err(PyErr::from)?;
+                of_arrow(chunks.chunks(), chunks.data_type())
+            } else {
+                of_ints(object, bits)
+            }
+        })?;
         match bits {
             Some(bits) if bits != read.bits() => Err(PyValueError::new_err(format!(
                 "expected fingerprints of {bits} bits, found some of {}",

@@ -33,7 +33,9 @@ use crate::rows::other_width;
 /// [{'first': 1, 'member': 2}, {'first': 4, 'member': 7}, {'first': 4, 'member': 9}]
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Forest {
+    /// Nothing of Python runs where it is locked.
     inner: Mutex<AnyForest>,
+    bits: u32,
 }
 
 enum AnyForest {
@@ -57,16 +59,13 @@ impl Forest {
             128 => AnyForest::Bits128(Inner::new()),
             _ => return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
         };
-        Ok(Forest { inner: Mutex::new(inner) })
+        Ok(Forest { inner: Mutex::new(inner), bits })
     }
 
     /// Width of what is connected, in bits.
     #[getter]
     fn bits(&self) -> u32 {
-        match *self.lock() {
-            AnyForest::Bits64(_) => 64,
-            AnyForest::Bits128(_) => 128,
-        }
+        self.bits
     }
 
     /// Connects the clusters of two fingerprints, for each element of two arrays. One that is connected with itself has a cluster,

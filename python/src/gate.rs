@@ -17,6 +17,7 @@ use simstore::{Error, Result};
 use simstore_corpus::{Counts, InputKind, Notice, ReadNotes, Watch};
 
 use crate::errors::{exception, said};
+use crate::panics::{caught, caught_here};
 
 /// How often a long call asks for signals, and tells how far it has come.
 const ASKED_EVERY: Duration = Duration::from_millis(50);
@@ -96,7 +97,7 @@ impl Call {
     ) -> Result<T> {
         self.check()?;
         let (answer, answered) = mpsc::sync_channel(1);
-        let asked = move |py: Python<'_>| drop(answer.send(wanted(py)));
+        let asked = move |py: Python<'_>| drop(answer.send(caught_here(py, || wanted(py))));
         // Without an answer the call is at its end.
         self.events.send(Event::Asked(Box::new(asked))).map_err(|_| Error::Cancelled)?;
         match answered.recv() {
@@ -186,7 +187,7 @@ impl Watch for Call {
 
 /// A call that takes a moment: other threads run meanwhile.
 pub(crate) fn quick<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    py.detach(work).map_err(|error| exception(py, error))
+    py.detach(|| caught(work)).map_err(|error| exception(py, error))
 }
 
 /// A call that may take long: it is done by another thread, while this one asks for signals.
@@ -249,7 +250,7 @@ fn run<T: Send>(
         let worker =
             std::thread::Builder::new().name("simstore call".to_owned()).spawn_scoped(scope, move || {
                 let _ended = Ended(&call.events);
-                in_this_process(|| work(call)).and_then(|result| result)
+                caught(|| in_this_process(|| work(call)).flatten())
             });
         let worker = match worker {
             Ok(worker) => worker,
@@ -270,17 +271,18 @@ fn run<T: Send>(
             }
             asked = Instant::now();
             if stopped.is_none()
-                && let Err(error) = Python::attach(|py| ask(py, call, progress))
+                && let Err(error) = Python::attach(|py| caught_here(py, || ask(py, call, progress)))
             {
                 call.is_stopped.store(true, Ordering::Relaxed);
                 stopped = Some(error);
             }
         }
         match (worker.join(), stopped) {
-            (Err(panic), _) => std::panic::resume_unwind(panic),
             // What was done all the same is done.
-            (Ok(_), Some(error)) => Err(error),
+            (_, Some(error)) => Err(error),
             (Ok(result), None) => Ok(result),
+            // Panics have become errors before.
+            (Err(_), None) => Ok(Err(Error::Bug("a call has ended without a result".to_owned()))),
         }
     })
 }

@@ -26,6 +26,7 @@ mod matches;
 mod near;
 mod packed;
 mod pairs;
+mod panics;
 mod parts;
 mod profile;
 mod results;
@@ -41,6 +42,7 @@ mod stored;
 mod summary;
 mod tables;
 mod texts;
+mod under_way;
 
 /// The compiled part of simstore.
 #[pymodule(gil_used = true)]
@@ -68,6 +70,8 @@ mod _simstore {
     #[pymodule_export]
     use crate::matches::Match;
     #[pymodule_export]
+    use crate::panics::_panic;
+    #[pymodule_export]
     use crate::parts::{Parts, parts};
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
@@ -92,6 +96,7 @@ mod _simstore {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::panics::remember();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -14,6 +14,8 @@ use simstore::{Error, Fingerprint, Result};
 use crate::arrow::Table;
 use crate::fingerprints::array_of;
 use crate::gate;
+use crate::panics::caught;
+use crate::under_way::OneAtATime;
 
 /// Batches of pairs that wait for whoever reads them.
 const WAITING: usize = 2;
@@ -65,7 +67,8 @@ pub(crate) fn send_pairs<F: Fingerprint>(
     };
     // Of their own, as they wait for whoever takes the pairs: others must not wait for them.
     let join = || parts.join(table, fingerprints, visit);
-    let joined = in_this_process(|| in_own_pool("simstore join", join)).flatten().flatten();
+    // A panic is not the end of the pairs.
+    let joined = caught(|| in_this_process(|| in_own_pool("simstore join", join)).flatten().flatten());
     let last = match joined {
         Ok(()) => Ok(waiting.into_inner().unwrap_or_else(PoisonError::into_inner).into()),
         Err(error) => Err(error),
@@ -77,7 +80,7 @@ pub(crate) fn send_pairs<F: Fingerprint>(
 /// Iterates over the pairs of a place; made by `Parts.pairs`.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct NearPairs {
-    received: Mutex<Receiver<Result<Found>>>,
+    received: OneAtATime<Receiver<Result<Found>>>,
 }
 
 impl NearPairs {
@@ -94,7 +97,7 @@ impl NearPairs {
                 .map_err(|source| Error::Thread { source })
         };
         gate::quick(py, || start().map(drop))?;
-        Ok(NearPairs { received: Mutex::new(received) })
+        Ok(NearPairs { received: OneAtATime::new(received) })
     }
 }
 
@@ -107,16 +110,18 @@ impl NearPairs {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         /// How often it is asked whether to go on.
         const ASKED_EVERY: Duration = Duration::from_millis(50);
-        let found = gate::long(py, |call| {
-            let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-            loop {
-                match received.recv_timeout(ASKED_EVERY) {
-                    Ok(found) => return found.map(Some),
-                    Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                    Err(RecvTimeoutError::Timeout) => call.check()?,
+        let take = |received: &mut Receiver<Result<Found>>| {
+            gate::long(py, move |call| {
+                loop {
+                    match received.recv_timeout(ASKED_EVERY) {
+                        Ok(found) => return found.map(Some),
+                        Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                        Err(RecvTimeoutError::Timeout) => call.check()?,
+                    }
                 }
-            }
-        })?;
+            })
+        };
+        let found = self.received.with(py, "next", take)?;
         match found {
             Some(Found::Bits64(pairs)) => table_of(&pairs).map(Some),
             Some(Found::Bits128(pairs)) => table_of(&pairs).map(Some),

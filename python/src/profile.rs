@@ -121,10 +121,12 @@ impl Profile {
     /// -------
     /// int or None
     ///     None if nothing in the text makes a feature: it is empty, or has no letter and no digit.
-    fn fingerprint(&self, py: Python<'_>, text: &str) -> Option<u128> {
-        py.detach(|| match self.bits {
-            128 => self.inner.fingerprint::<u128>(text).map(|simhash| simhash.fingerprint),
-            _ => self.inner.fingerprint::<u64>(text).map(|simhash| simhash.fingerprint.into()),
+    fn fingerprint(&self, py: Python<'_>, text: &str) -> PyResult<Option<u128>> {
+        gate::quick(py, || {
+            Ok(match self.bits {
+                128 => self.inner.fingerprint::<u128>(text).map(|simhash| simhash.fingerprint),
+                _ => self.inner.fingerprint::<u64>(text).map(|simhash| simhash.fingerprint.into()),
+            })
         })
     }
 
@@ -257,10 +259,10 @@ pub(crate) fn similarity(
     text_a: &str,
     text_b: &str,
     profile: Option<&Bound<'_, Profile>>,
-) -> f64 {
+) -> PyResult<f64> {
     let profile =
         profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
-    py.detach(|| jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b)))
+    gate::quick(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
 }
 
 /// Sketches of texts: independent 64-bit simhashes of their sets of shingles. Two texts of similarity s differ in a share of

@@ -15,6 +15,7 @@ use simstore::{Error, Result};
 
 use crate::border::{Numbers, arrow_array};
 use crate::fingerprints::{Fingerprints, Values};
+use crate::panics::caught_here;
 use crate::texts::Texts;
 
 /// Fingerprints with their ids, and names of some.
@@ -80,6 +81,10 @@ impl Rows {
 
 /// Reads ids: an array or an iterable of ints that are not negative.
 pub(crate) fn read_ids(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    caught_here(object.py(), || ids_of_any(object))
+}
+
+fn ids_of_any(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if let Some(numbers) = Numbers::read(object)? {
         return of_numpy(&numbers);
     }

@@ -1,5 +1,6 @@
 //! A store that is written to.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,7 @@ use crate::matches;
 use crate::rows::{Rows, id_of};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
 use crate::snapshot::Snapshot;
+use crate::under_way::{UnderWay, refuse_inside};
 
 /// An array is written in transactions of about so many bytes of the log.
 const TRANSACTION: usize = 1 << 20;
@@ -104,11 +106,26 @@ pub(crate) struct Open {
     _closed: Sender<()>,
 }
 
+/// The store in a call: who closes it waits for the end of this.
+pub(crate) struct Use {
+    open: Arc<Open>,
+    _call: UnderWay,
+}
+
+impl Deref for Use {
+    type Target = Open;
+
+    fn deref(&self) -> &Open {
+        &self.open
+    }
+}
+
 impl Store {
     /// The store, for one call.
-    pub(crate) fn open(&self) -> PyResult<Arc<Open>> {
+    pub(crate) fn open(&self) -> PyResult<Use> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().map(|held| Arc::clone(&held.open)).ok_or_else(|| {
+        let used = |held: &Held| Use { open: Arc::clone(&held.open), _call: UnderWay::on(self) };
+        held.as_ref().map(used).ok_or_else(|| {
             PyValueError::new_err(format!("the store is closed: {}; open it again", self.path.display()))
         })
     }
@@ -465,7 +482,16 @@ impl Store {
 
     /// Closes the store, once calls of other threads that are under way have ended: what is written is durable then, and another
     /// process can open it. A closed one is closed again without effect.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     In the middle of another call of the same thread on this store, such as in its progress callable or in a signal handler: close
+    ///     the store when that call has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.process == std::process::id() {
+            refuse_inside(self, "Store.close")?;
+        }
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Held { open, closed }) = held else { return Ok(()) };
         if self.process != std::process::id() {

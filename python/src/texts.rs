@@ -8,6 +8,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyFloat, PyString};
 
 use crate::border::{Numbers, StringChunk, arrow_array};
+use crate::panics::caught_here;
 
 /// A text, nothing, or why it is neither.
 pub(crate) type MaybeText<T> = Result<Option<T>, NoText>;
@@ -65,6 +66,10 @@ impl Texts {
 
     /// The same, of which some may be malformed.
     pub(crate) fn read_some(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
+        caught_here(object.py(), || Texts::of_any(object))
+    }
+
+    fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
         if object.is_instance_of::<PyString>() {
             return Err(PyTypeError::new_err("expected several texts, found one: put it in a list"));
         }
