@@ -9,11 +9,11 @@ use simstore::any::AnySnapshot;
 use simstore::store::Iter;
 use simstore::{Error, Fingerprint, Result};
 
-use crate::arrow::Table;
 use crate::columns::{ids_of, names_of};
 use crate::fingerprints::array_of;
 use crate::gate::{self, Call};
 use crate::panics::caught;
+use crate::table::Table;
 use crate::under_way::OneAtATime;
 
 /// Rows that are read between two questions whether to go on.

@@ -62,6 +62,16 @@ impl<'py> Numbers<'py> {
         }
     }
 
+    /// The bytes of elements that have so many each; `None` if they have other ones, or fields.
+    pub(crate) fn rows_of_bytes(&self, size: usize) -> PyResult<Option<Vec<u8>>> {
+        let dtype = self.array.dtype();
+        if dtype.itemsize() != size || dtype.has_fields() {
+            return Ok(None);
+        }
+        let bytes = self.array.call_method1("view", ("u1",))?;
+        Ok(Some(bytes.cast_into::<PyArrayDyn<u8>>()?.to_vec()?))
+    }
+
     pub(crate) fn shape(&self) -> &[usize] {
         self.array.shape()
     }

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use simstore_corpus::numbers::{count_of, grouped};
 use simstore_corpus::ratio::{CompressionRatios, RatioOptions, compression_ratios};
 
-use crate::arrow::Table;
 use crate::fingerprints::{Fingerprints, each_width};
 use crate::gate;
+use crate::table::Table;
 
 /// How small a set of fingerprints becomes, by each codec of a store and by other methods.
 ///

@@ -13,10 +13,11 @@ use simstore_corpus::numbers::{count_of, parse_bytes};
 use simstore_corpus::{DocumentOptions, Inputs, Notice};
 use simstore_text::Resources;
 
-use crate::deduplication::{Deduplication, escaped};
+use crate::deduplication::Deduplication;
 use crate::documents::{FieldNames, Handed};
 use crate::fingerprints::each_width;
 use crate::gate::{self, Call};
+use crate::html::escaped;
 use crate::profile::Profile;
 use crate::results::{Results, RowNumbers};
 use crate::source::{Given, text_at};
@@ -235,7 +236,7 @@ pub(crate) fn dedup(
     {
         large.text = large.row.and_then(|row| text_at(source, &names, row)).map(|text| escaped(&text));
     }
-    Ok(Deduplication { results, summary: Py::new(py, summary)? })
+    Ok(Deduplication::new(results, Py::new(py, summary)?))
 }
 
 fn run(
@@ -246,7 +247,7 @@ fn run(
     pairs: bool,
     shard: Option<Shard>,
     call: &Arc<Call>,
-) -> simstore::Result<(Result<Results, &'static str>, Summary)> {
+) -> simstore::Result<(Result<Results, String>, Summary)> {
     let started = Instant::now();
     let (source, malformed) = match given {
         Given::Paths(paths) => {
@@ -279,7 +280,7 @@ fn run(
             );
             let why = "the same run has added its documents to the store before, and cannot tell again which were new: \
                        again=True compares with the store as it is now";
-            return Ok((Err(why), Summary::new(values, said)));
+            return Ok((Err(why.to_owned()), Summary::new(values, said)));
         }
     };
     call.say_counts(&found.counts(), kind);
@@ -313,7 +314,7 @@ fn make_shard(
     options: &Options,
     files: &Files,
     call: &Arc<Call>,
-) -> simstore::Result<(Result<Results, &'static str>, Summary)> {
+) -> simstore::Result<(Result<Results, String>, Summary)> {
     let bad = |reason: &str| Err(simstore::Error::BadArgument(reason.to_owned()));
     let Source::Files(inputs) = source else { return bad("option `shard` is for files") };
     if !files.is_empty() || !options.against.is_empty() || options.verify_text.is_some() || options.pairs {
@@ -335,7 +336,7 @@ fn make_shard(
         tally.left
     );
     Ok((
-        Err("only the parts of a shard were made: without `shard`, all of them are joined"),
+        Err("only the parts of a shard were made: without `shard`, all of them are joined".to_owned()),
         Summary::new(values, said),
     ))
 }

@@ -1,13 +1,17 @@
 //! What was found, as an object of Python.
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use serde_json::Value;
 use simstore_corpus::numbers::{count_of, grouped};
 
-use crate::arrow::Table;
-use crate::results::{Large, Results};
-use crate::summary::Summary;
+use crate::html::escaped;
+use crate::results::{Large, LargeParts, Marks, Results};
+use crate::summary::{Summary, value_of};
+use crate::table::Table;
 
 /// What `dedup` has found.
 ///
@@ -26,17 +30,44 @@ use crate::summary::Summary;
 ///     What is not: document, id, duplicate_of_document, duplicate_of (an id), similarity or distance to that.
 /// summary : Summary
 ///     The numbers of the whole.
+///
+/// A result is iterated as the rows of ``clusters``. It can be pickled.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Deduplication {
     /// Or why nothing is known.
-    pub(crate) results: Result<Results, &'static str>,
-    pub(crate) summary: Py<Summary>,
+    results: Result<Results, String>,
+    summary: Py<Summary>,
+    /// What is made of the marks when it is first asked for.
+    is_kept: PyOnceLock<Py<PyArray1<bool>>>,
+    labels: PyOnceLock<Py<PyArray1<i64>>>,
 }
 
 impl Deduplication {
-    fn results(&self) -> PyResult<&Results> {
-        self.results.as_ref().map_err(|&why| PyAttributeError::new_err(why))
+    pub(crate) fn new(results: Result<Results, String>, summary: Py<Summary>) -> Deduplication {
+        Deduplication { results, summary, is_kept: PyOnceLock::new(), labels: PyOnceLock::new() }
     }
+
+    fn results(&self) -> PyResult<&Results> {
+        self.results.as_ref().map_err(|why| PyAttributeError::new_err(why.clone()))
+    }
+
+    /// The rows that are kept, or those that are not, of what was handed over.
+    fn select<'py>(
+        &self,
+        frame: &Bound<'py, PyAny>,
+        is_wanted: impl Fn(bool) -> bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = frame.py();
+        let wanted = self.results()?.marks.is_kept.iter().map(|&is_kept| is_wanted(is_kept));
+        let wanted = PyArray1::from_iter(py, wanted);
+        py.import("simstore._select")?.call_method1("select", (frame, wanted))
+    }
+}
+
+/// An array that nobody changes, since all get the same one.
+fn unchanging<'py, T: numpy::Element>(array: Bound<'py, PyArray1<T>>) -> PyResult<Py<PyArray1<T>>> {
+    array.getattr("flags")?.setattr("writeable", false)?;
+    Ok(array.unbind())
 }
 
 #[pymethods]
@@ -71,17 +102,79 @@ impl Deduplication {
         self.results().map(|results| results.removed.clone())
     }
 
-    /// Whether each document is kept: a numpy array of bool, of shape (documents,). ``frame[result.is_kept]`` in pandas,
-    /// ``frame.filter(result.is_kept)`` in Polars. A row that is malformed, and was skipped, is not kept.
+    /// Whether each document is kept: a numpy array of bool, of shape (documents,), which cannot be written to.
+    /// ``frame[result.is_kept]`` in pandas, ``frame.filter(result.is_kept)`` in Polars, and `unique` for whatever was handed over. A row
+    /// that is malformed, and was skipped, is not kept.
     #[getter]
     fn is_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        self.results().map(|results| PyArray1::from_slice(py, &results.marks.is_kept))
+        let marks = &self.results()?.marks;
+        let made =
+            self.is_kept.get_or_try_init(py, || unchanging(PyArray1::from_slice(py, &marks.is_kept)))?;
+        Ok(made.bind(py).clone())
     }
 
-    /// The cluster of each document, from 1, or -1: a numpy array of int64, of shape (documents,).
+    /// The cluster of each document, from 1, or -1 for one that is in no cluster of two or more: a numpy array of int64, of shape
+    /// (documents,), which cannot be written to.
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        self.results().map(|results| PyArray1::from_slice(py, &results.marks.labels))
+        let marks = &self.results()?.marks;
+        let made = self.labels.get_or_try_init(py, || unchanging(PyArray1::from_slice(py, &marks.labels)))?;
+        Ok(made.bind(py).clone())
+    }
+
+    /// What is kept of what was handed over: the rows of a frame, table, dataset, list, array or dict of columns.
+    ///
+    /// Parameters
+    /// ----------
+    /// frame : what `dedup` was called with, or anything with a row for each document
+    ///
+    /// Returns
+    /// -------
+    /// The same type, with fewer rows.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import simstore
+    /// >>> texts = ["to be or not to be", "something else altogether", "To be, or not to be"]
+    /// >>> simstore.dedup(texts).unique(texts)
+    /// ['to be or not to be', 'something else altogether']
+    fn unique<'py>(&self, frame: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.select(frame, |is_kept| is_kept)
+    }
+
+    /// What is not kept of what was handed over, as `unique` gives the rest.
+    fn duplicates<'py>(&self, frame: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.select(frame, |is_kept| !is_kept)
+    }
+
+    /// The summary, and the rows of ``clusters``, ``kept`` and ``removed``, as JSON: a text.
+    fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let all = PyDict::new(py);
+        all.set_item("summary", value_of(py, &Value::Object(self.summary.get().values().clone()))?)?;
+        let Results { clusters, kept, removed, .. } = self.results()?;
+        for (name, table) in [("clusters", clusters), ("kept", kept), ("removed", removed)] {
+            all.set_item(name, table.to_pylist(py)?)?;
+        }
+        py.import("simstore._json")?.call_method1("dumps", (all,))
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Bound::new(py, self.clusters()?)?.call_method0("__iter__")
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
+        let make = py.import("simstore._simstore")?.getattr("_deduplication")?;
+        let tables = match &self.results {
+            Err(_) => None,
+            Ok(Results { clusters, kept, removed, pairs, marks }) => Some((
+                [clusters, kept, removed].map(Clone::clone),
+                pairs.clone(),
+                self.is_kept(py)?.unbind(),
+                self.labels(py)?.unbind(),
+                marks.largest.iter().map(Large::parts).collect(),
+            )),
+        };
+        Ok((make, (tables, self.results.as_ref().err().cloned(), self.summary.clone_ref(py))))
     }
 
     #[getter]
@@ -141,12 +234,24 @@ impl Deduplication {
     }
 }
 
-/// A text as HTML shows it, cut where it is long.
-pub(crate) fn escaped(text: &str) -> String {
-    const SHOWN: usize = 80;
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        shown.push('…');
-    }
-    shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// The tables, the pairs, which documents are kept, the labels, and the largest clusters; or why there are none; and the summary.
+type Pickled = (Option<Tables>, Option<String>, Py<Summary>);
+type Tables = ([Table; 3], Option<Table>, Py<PyArray1<bool>>, Py<PyArray1<i64>>, Vec<LargeParts>);
+
+/// What a pickled result is made from.
+#[pyfunction]
+pub(crate) fn _deduplication(
+    py: Python<'_>,
+    tables: Option<Tables>,
+    why: Option<String>,
+    summary: Py<Summary>,
+) -> PyResult<Deduplication> {
+    let Some((tables, pairs, is_kept, labels, largest)) = tables else {
+        return Ok(Deduplication::new(Err(why.unwrap_or_default()), summary));
+    };
+    let [clusters, kept, removed] = tables;
+    let largest = largest.into_iter().map(Large::of_parts).collect();
+    let (is_kept, labels) = (is_kept.bind(py).to_vec()?, labels.bind(py).to_vec()?);
+    let marks = Marks { is_kept, labels, largest };
+    Ok(Deduplication::new(Ok(Results { clusters, pairs, kept, removed, marks }), summary))
 }

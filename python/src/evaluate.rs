@@ -12,12 +12,12 @@ use simstore_corpus::evaluate::{
 };
 use simstore_corpus::numbers::{count_of, grouped};
 
-use crate::arrow::Table;
 use crate::dedup::list;
-use crate::deduplication::escaped;
 use crate::gate;
+use crate::html::escaped;
 use crate::pairs::{Pairs, one_by_one};
 use crate::profile::Profile;
+use crate::table::Table;
 
 /// What distances find among labelled pairs, by `evaluate`.
 ///

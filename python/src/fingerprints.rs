@@ -10,9 +10,10 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use simstore::Fingerprint;
 
-use crate::arrow::Array;
+use crate::array::Array;
 use crate::border::{Numbers, arrow_array};
 use crate::panics::caught_here;
 use crate::texts::is_missing;
@@ -155,6 +156,10 @@ fn of_numpy(numbers: &Numbers<'_>, bits: Option<u32>) -> PyResult<Fingerprints> 
     if let (Some(bytes), [_, 16]) = (numbers.of::<u8>(2)?, shape) {
         return all(Values::Bits128(bytes.chunks_exact(16).map(wide).collect()));
     }
+    // 16 bytes each, as numpy has them.
+    if let (b'S' | b'V', [_], Some(rows)) = (numbers.kind(), shape, numbers.rows_of_bytes(16)?) {
+        return all(Values::Bits128(rows.chunks_exact(16).map(wide).collect()));
+    }
     // Ints of other kinds are taken for what they are, if they are not negative.
     match (numbers.kind(), shape) {
         (b'i' | b'u' | b'O', [_]) => of_ints(&numbers.objects()?, bits),
@@ -217,9 +222,14 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<Fingerprints>
 
 fn of_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprints> {
     let (mut narrow, mut wide, mut valid) = (Vec::new(), Vec::new(), Vec::new());
-    let is_wide = bits == Some(128);
+    let mut is_wide = bits == Some(128);
     for item in object.try_iter()? {
         let item = item?;
+        // Only those of 128 bits are bytes; what was missing before has either width.
+        if bits.is_none() && item.is_instance_of::<PyBytes>() && !valid.contains(&true) {
+            is_wide = true;
+            wide = vec![0; valid.len()];
+        }
         let is_there = !is_missing(&item)?;
         match (is_there, is_wide) {
             (true, false) => narrow.push(fingerprint::<u64>(&item)?),
@@ -234,8 +244,20 @@ fn of_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprint
     Ok(Fingerprints { values, valid })
 }
 
-/// A single fingerprint: an int that fits.
+/// A single fingerprint: an int that fits; of 128 bits also bytes of length 16, the most significant first.
 pub(crate) fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<F> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        let bytes = bytes.as_bytes();
+        if F::BITS == 128 && bytes.len() == F::BYTES {
+            return Ok(F::from_u128(wide(bytes)));
+        }
+        let expected = if F::BITS == 128 { "an int, or bytes of length 16" } else { "an int" };
+        return Err(PyValueError::new_err(format!(
+            "found bytes of length {}: expected a fingerprint of {} bits, {expected}",
+            bytes.len(),
+            F::BITS
+        )));
+    }
     if let Ok(narrow) = object.extract::<u64>() {
         return Ok(F::from_u128(narrow.into()));
     }
@@ -253,6 +275,23 @@ pub(crate) fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult
             F::BITS
         ))
     })
+}
+
+/// A single fingerprint of so many bits.
+pub(crate) fn one(object: &Bound<'_, PyAny>, bits: u32) -> PyResult<u128> {
+    match bits {
+        64 => fingerprint::<u64>(object).map(u128::from),
+        128 => fingerprint::<u128>(object),
+        _ => Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
+    }
+}
+
+/// A fingerprint of so many bits as Python has it: an int, or bytes of length 16 for 128 bits.
+pub(crate) fn to_python(py: Python<'_>, fingerprint: u128, bits: u32) -> PyResult<Bound<'_, PyAny>> {
+    if bits == 128 {
+        return Ok(PyBytes::new(py, &fingerprint.to_be_bytes()).into_any());
+    }
+    Ok((fingerprint as u64).into_pyobject(py)?.into_any())
 }
 
 /// The 16 bytes of a 128-bit fingerprint, the most significant first: they are in the order of its hexadecimal digits, and sort

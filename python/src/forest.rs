@@ -7,11 +7,12 @@ use pyo3::prelude::*;
 use simstore::join::Forest as Inner;
 use simstore::{Fingerprint, Result};
 
-use crate::arrow::{Array, Table};
+use crate::array::Array;
 use crate::fingerprints::{Fingerprints, Values, array_of};
 use crate::gate;
 use crate::packed::{array_of_packed, unpacked};
 use crate::rows::other_width;
+use crate::table::Table;
 
 /// What pairs connect, without keeping the pairs: one edge fewer than members of each cluster.
 ///

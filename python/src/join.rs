@@ -6,14 +6,14 @@ use arrow_array::{UInt8Array, UInt32Array};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyBytes, PyInt};
 use simstore::join::{join_positions, label_clusters};
 use simstore::{Fingerprint, Result};
 
-use crate::arrow::Table;
-use crate::fingerprints::{Fingerprints, Values, each_width, fingerprint};
+use crate::fingerprints::{Fingerprints, Values, each_width, one};
 use crate::gate;
 use crate::rows::other_width;
+use crate::table::Table;
 
 /// All pairs of elements whose fingerprints differ in no more than some bits, equal ones included.
 ///
@@ -124,7 +124,7 @@ fn with_missing(labels: &[u32], len: usize, position: impl Fn(usize) -> usize) -
 ///
 /// Parameters
 /// ----------
-/// a, b : int, or array_like of shape (n,)
+/// a, b : int, bytes of length 16, or array_like of shape (n,)
 ///     Two ints; two arrays of one length; or an array and an int, with which each element is compared. Of arrays none may be
 ///     missing.
 /// bits : {64, 128}, optional
@@ -187,17 +187,9 @@ fn with_one<F: Fingerprint>(fingerprints: &[F], one: u128) -> Vec<u8> {
     fingerprints.iter().map(|fingerprint| fingerprint.distance(F::from_u128(one)) as u8).collect()
 }
 
-fn one(object: &Bound<'_, PyAny>, bits: u32) -> PyResult<u128> {
-    match bits {
-        64 => fingerprint::<u64>(object).map(u128::from),
-        128 => fingerprint::<u128>(object),
-        _ => Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
-    }
-}
-
-/// Whether it is a single number: an int, or one of numpy's.
+/// Whether it is a single fingerprint: an int, one of numpy's, or bytes.
 fn is_int(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if object.is_instance_of::<PyInt>() {
+    if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyBytes>() {
         return Ok(true);
     }
     if object.is_none() {

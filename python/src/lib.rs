@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 
-mod arrow;
+mod array;
 mod batch;
 mod batches;
 mod blobs;
@@ -20,6 +20,7 @@ mod fingerprints;
 mod forest;
 mod frames;
 mod gate;
+mod html;
 mod items;
 mod join;
 mod matches;
@@ -28,6 +29,7 @@ mod packed;
 mod pairs;
 mod panics;
 mod parts;
+mod pickled;
 mod profile;
 mod results;
 mod rows;
@@ -40,15 +42,17 @@ mod stars;
 mod store;
 mod stored;
 mod summary;
+mod table;
 mod tables;
 mod texts;
 mod under_way;
+mod values;
 
 /// The compiled part of simstore.
 #[pymodule(gil_used = true)]
 mod _simstore {
     #[pymodule_export]
-    use crate::arrow::{Array, Table};
+    use crate::array::Array;
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]
@@ -58,7 +62,7 @@ mod _simstore {
     #[pymodule_export]
     use crate::dedup::dedup;
     #[pymodule_export]
-    use crate::deduplication::Deduplication;
+    use crate::deduplication::{_deduplication, Deduplication};
     #[pymodule_export]
     use crate::evaluate::{Evaluation, evaluate};
     #[pymodule_export]
@@ -73,6 +77,8 @@ mod _simstore {
     use crate::panics::_panic;
     #[pymodule_export]
     use crate::parts::{Parts, parts};
+    #[pymodule_export]
+    use crate::pickled::{_array, _table};
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
     #[pymodule_export]
@@ -90,7 +96,9 @@ mod _simstore {
     #[pymodule_export]
     use crate::stored::StoresOfSimilar;
     #[pymodule_export]
-    use crate::summary::Summary;
+    use crate::summary::{_summary, Summary};
+    #[pymodule_export]
+    use crate::table::Table;
 
     use super::*;
 

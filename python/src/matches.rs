@@ -1,9 +1,10 @@
 //! What a query finds, one at a time.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 use simstore::{Fingerprint, Result};
 
+use crate::fingerprints::{one, to_python};
 use crate::gate;
 
 /// A stored fingerprint within the distance of a query.
@@ -12,7 +13,7 @@ use crate::gate;
 ///
 /// Attributes
 /// ----------
-/// fingerprint : int
+/// fingerprint : int, or bytes of length 16 for 128 bits
 ///     The stored fingerprint.
 /// distance : int
 ///     In how many bits it differs from the query.
@@ -22,16 +23,18 @@ use crate::gate;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Match {
     found: simstore::Match<u128>,
+    /// The width of the fingerprint.
+    bits: u32,
 }
 
 impl Match {
-    fn of<F: Fingerprint>(found: simstore::Match<F>) -> Match {
+    fn of<F: Fingerprint>(found: simstore::Match<F>, bits: u32) -> Match {
         let simstore::Match { fingerprint, distance, id } = found;
-        Match { found: simstore::Match { fingerprint: fingerprint.to_u128(), distance, id } }
+        Match { found: simstore::Match { fingerprint: fingerprint.to_u128(), distance, id }, bits }
     }
 
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        (int(py, self.found.fingerprint)?, self.found.distance, self.found.id).into_pyobject(py)
+        (self.fingerprint(py)?, self.found.distance, self.found.id).into_pyobject(py)
     }
 }
 
@@ -42,13 +45,15 @@ impl Match {
     const __match_args__: (&'static str, &'static str, &'static str) = ("fingerprint", "distance", "id");
 
     #[new]
-    fn new(fingerprint: u128, distance: u32, id: Option<u64>) -> Match {
-        Match { found: simstore::Match { fingerprint, distance, id } }
+    fn new(fingerprint: &Bound<'_, PyAny>, distance: u32, id: Option<u64>) -> PyResult<Match> {
+        let bits = if fingerprint.is_instance_of::<PyBytes>() { 128 } else { 64 };
+        let fingerprint = one(fingerprint, bits)?;
+        Ok(Match { found: simstore::Match { fingerprint, distance, id }, bits })
     }
 
     #[getter]
     fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        int(py, self.found.fingerprint)
+        to_python(py, self.found.fingerprint, self.bits)
     }
 
     #[getter]
@@ -72,29 +77,28 @@ impl Match {
     fn __repr__(&self) -> String {
         let simstore::Match { fingerprint, distance, id } = self.found;
         let id = id.map_or_else(|| "None".to_owned(), |id| id.to_string());
+        if self.bits == 128 {
+            return format!(
+                "Match(fingerprint=bytes.fromhex('{fingerprint:032x}'), distance={distance}, id={id})"
+            );
+        }
         format!("Match(fingerprint={fingerprint:#x}, distance={distance}, id={id})")
     }
 }
 
-/// An int; for most there is a shorter way than for 128 bits.
-fn int(py: Python<'_>, value: u128) -> PyResult<Bound<'_, PyAny>> {
-    match u64::try_from(value) {
-        Ok(narrow) => Ok(narrow.into_pyobject(py)?.into_any()),
-        Err(_) => Ok(value.into_pyobject(py)?.into_any()),
-    }
-}
-
-/// Makes a list of what a query finds, while other threads run.
+/// Makes a list of what a query finds in a store of this width, while other threads run.
 pub(crate) fn list<'py, F: Fingerprint>(
     py: Python<'py>,
+    bits: u32,
     query: impl FnOnce() -> Result<Vec<simstore::Match<F>>> + Send,
 ) -> PyResult<Bound<'py, PyList>> {
-    list_of(py, gate::quick(py, query)?)
+    list_of(py, bits, gate::quick(py, query)?)
 }
 
 pub(crate) fn list_of<F: Fingerprint>(
     py: Python<'_>,
+    bits: u32,
     found: Vec<simstore::Match<F>>,
 ) -> PyResult<Bound<'_, PyList>> {
-    PyList::new(py, found.into_iter().map(Match::of))
+    PyList::new(py, found.into_iter().map(|found| Match::of(found, bits)))
 }

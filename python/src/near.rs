@@ -11,10 +11,10 @@ use simstore::join::{NearPair, Parts};
 use simstore::threads::{in_own_pool, in_this_process};
 use simstore::{Error, Fingerprint, Result};
 
-use crate::arrow::Table;
 use crate::fingerprints::array_of;
 use crate::gate;
 use crate::panics::caught;
+use crate::table::Table;
 use crate::under_way::OneAtATime;
 
 /// Batches of pairs that wait for whoever reads them.

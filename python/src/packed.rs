@@ -10,8 +10,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use simstore::Fingerprint;
 
-use crate::arrow::{Array, Table};
+use crate::array::Array;
 use crate::border::arrow_array;
+use crate::table::Table;
 
 /// What was packed: little-endian, one after the other. Nulls are nothing.
 pub(crate) fn unpacked<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<Vec<F>> {

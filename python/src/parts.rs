@@ -10,11 +10,12 @@ use rayon::prelude::*;
 use simstore::join::{Parts as Inner, bucket, collapse, sort};
 use simstore::{Error, Fingerprint, Result};
 
-use crate::arrow::{Array, Table};
+use crate::array::Array;
 use crate::fingerprints::{Fingerprints, Values, each_width};
 use crate::gate;
 use crate::near::{NearPairs, send_pairs};
 use crate::packed::{Sent, array_of_packed, packed, unpacked};
+use crate::table::Table;
 
 /// A join as pieces of work of their own, for tasks on several machines.
 ///

@@ -12,8 +12,8 @@ use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
 use simstore_text::{MAX_SKETCHES, Preset, Resource, Resources, Sketcher, jaccard};
 
-use crate::arrow::Array;
-use crate::fingerprints::array_of;
+use crate::array::Array;
+use crate::fingerprints::{array_of, to_python};
 use crate::gate::{self, Call};
 use crate::texts::Texts;
 
@@ -119,15 +119,16 @@ impl Profile {
     ///
     /// Returns
     /// -------
-    /// int or None
+    /// int, bytes of length 16 for 128 bits, or None
     ///     None if nothing in the text makes a feature: it is empty, or has no letter and no digit.
-    fn fingerprint(&self, py: Python<'_>, text: &str) -> PyResult<Option<u128>> {
-        gate::quick(py, || {
+    fn fingerprint<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let fingerprint = gate::quick(py, || {
             Ok(match self.bits {
                 128 => self.inner.fingerprint::<u128>(text).map(|simhash| simhash.fingerprint),
                 _ => self.inner.fingerprint::<u64>(text).map(|simhash| simhash.fingerprint.into()),
             })
-        })
+        })?;
+        fingerprint.map(|fingerprint| to_python(py, fingerprint, self.bits)).transpose()
     }
 
     /// The fingerprints of many texts, on all cores.

@@ -10,8 +10,8 @@ use simstore::Result;
 use simstore_corpus::dedup::{Cluster, Found, NearPair, Question};
 use simstore_corpus::{DocumentId, IdRef};
 
-use crate::arrow::Table;
 use crate::gate::Call;
+use crate::table::Table;
 
 /// Which row a document is: those that are malformed are rows, but no documents.
 pub(crate) struct RowNumbers {
@@ -58,6 +58,19 @@ pub(crate) struct Large {
     pub(crate) row: Option<u64>,
     /// Its text, where that is at hand.
     pub(crate) text: Option<String>,
+}
+
+/// What [`Large`] is pickled as: its fields.
+pub(crate) type LargeParts = (usize, String, Option<u64>, Option<String>);
+
+impl Large {
+    pub(crate) fn parts(&self) -> LargeParts {
+        (self.documents, self.id.clone(), self.row, self.text.clone())
+    }
+
+    pub(crate) fn of_parts((documents, id, row, text): LargeParts) -> Large {
+        Large { documents, id, row, text }
+    }
 }
 
 /// The largest clusters that a notebook shows.

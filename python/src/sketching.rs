@@ -11,10 +11,11 @@ use pyo3::prelude::*;
 use simstore_corpus::dedup::{SimilarSearch, moment_key};
 use simstore_text::{Profile as Features, SketchSearch, Sketched, Sketcher};
 
-use crate::arrow::{Array, Table};
+use crate::array::Array;
 use crate::blobs::{Blobs, column, digests, packed, unlike};
 use crate::gate;
 use crate::profile::{Profile, in_parallel};
+use crate::table::Table;
 use crate::texts::Texts;
 
 fn features_of(profile: Option<&Bound<'_, Profile>>) -> Features {

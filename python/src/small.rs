@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use simstore_corpus::dedup::{Rarity, SimilarSearch};
 
-use crate::arrow::Table;
 use crate::blobs::{Blobs, column, digests, unlike};
 use crate::gate;
+use crate::table::Table;
 
 /// How often features come, about: in counters that are added up.
 #[pyclass(module = "simstore._simstore", name = "_Rarity")]

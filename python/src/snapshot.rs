@@ -14,7 +14,7 @@ use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
 use simstore_corpus::describe::describe_store;
 
-use crate::arrow::{Array, Table, stream};
+use crate::array::Array;
 use crate::batches::{Batches, Reader};
 use crate::columns::{ids_of, names_of};
 use crate::errors::exception;
@@ -23,6 +23,7 @@ use crate::gate::{self, Call};
 use crate::matches;
 use crate::rows::{id_of, other_width, read_ids};
 use crate::settings::path_of;
+use crate::table::{Table, stream};
 
 /// Fingerprints that are looked up between two questions whether to go on.
 const LOOKED_UP: usize = 256;
@@ -129,7 +130,7 @@ impl Snapshot {
     ) -> PyResult<Bound<'py, PyList>> {
         each!(&self.inner, one => {
             let fingerprint = crate::fingerprints::fingerprint(fingerprint)?;
-            matches::list(py, || one.query(fingerprint, distance.unwrap_or_else(|| one.distance())))
+            matches::list(py, self.inner.bits(), || one.query(fingerprint, distance.unwrap_or_else(|| one.distance())))
         })
     }
 

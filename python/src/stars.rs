@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use simstore::Error;
 use simstore_corpus::dedup::SimilarSearch;
 
-use crate::arrow::Table;
 use crate::blobs::{Blobs, column, digests, unlike};
 use crate::gate;
+use crate::table::Table;
 
 /// Takes components one after the other: of each its sets, the most preferred first, then its pairs.
 #[pyclass(module = "simstore._simstore", name = "_Stars")]

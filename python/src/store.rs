@@ -311,6 +311,7 @@ impl Store {
         })?;
         matches::list_of(
             py,
+            self.bits,
             match insertion {
                 Insertion::Inserted => Vec::new(),
                 Insertion::DuplicateOf(found) => found,
@@ -434,7 +435,7 @@ impl Store {
         distance: Option<u32>,
     ) -> PyResult<Bound<'py, PyList>> {
         let (open, fingerprint) = (self.open()?, self.fingerprint(fingerprint)?);
-        matches::list(py, || {
+        matches::list(py, self.bits, || {
             let distance = distance.unwrap_or_else(|| open.store.snapshot().distance());
             open.store.query(fingerprint, distance)
         })

@@ -9,9 +9,9 @@ use simstore::threads::ensure_pool;
 use simstore_corpus::dedup::SimilarStores;
 use simstore_text::Resources;
 
-use crate::arrow::Table;
 use crate::gate;
 use crate::profile::Profile;
+use crate::table::Table;
 use crate::texts::Texts;
 
 /// Texts that are looked up between two questions whether to go on.

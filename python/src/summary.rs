@@ -1,9 +1,11 @@
 //! The numbers of a run.
 
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
 use serde_json::{Map, Value};
+
+use crate::html;
 
 /// The numbers of a run of `dedup`: a mapping with the keys of the command line's JSON, which prints as what the command line
 /// says.
@@ -92,6 +94,24 @@ impl Summary {
         }
     }
 
+    /// The values as JSON: a text of an object.
+    fn to_json(&self) -> String {
+        Value::Object(self.values.clone()).to_string()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String, String))> {
+        let make = py.import("simstore._simstore")?.getattr("_summary")?;
+        Ok((make, (self.to_json(), self.said.clone())))
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let row = |(key, value): (&String, &Value)| {
+            Ok(vec![key.into_pyobject(py)?.into_any(), value_of(py, value)?])
+        };
+        let rows = self.values.iter().map(row).collect::<PyResult<Vec<_>>>()?;
+        html::table(&["", ""], &rows, "")
+    }
+
     fn __str__(&self) -> &str {
         &self.said
     }
@@ -103,6 +123,13 @@ impl Summary {
         }
         Ok(format!("Summary({})", dict.repr()?))
     }
+}
+
+/// What a pickled summary is made from.
+#[pyfunction]
+pub(crate) fn _summary(values: &str, said: String) -> PyResult<Summary> {
+    let values = serde_json::from_str(values).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(Summary::new(values, said))
 }
 
 /// A value of JSON as Python has it.

@@ -19,6 +19,11 @@ def array(fingerprints, bits):
     return np.frombuffer(data, dtype=np.uint8).reshape(len(fingerprints), 16)
 
 
+def number(fingerprint):
+    """An int, of bytes too, as fingerprints of 128 bits are."""
+    return int.from_bytes(fingerprint, "big") if isinstance(fingerprint, bytes) else fingerprint
+
+
 def distances(fingerprints, others, bits):
     """Hamming distances of all to all."""
     if len(fingerprints) == 0 or len(others) == 0:

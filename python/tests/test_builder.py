@@ -19,7 +19,7 @@ def lines(snapshot):
     """What `reader.py` prints of a store."""
     digits = snapshot.bits // 4
     rows = [row.values() for table in snapshot.iter_batches() for row in table.to_pylist()]
-    return ["\t".join([f"{value:0{digits}x}", *(str(one) for one in more if one is not None)]) for value, *more in rows]
+    return ["\t".join([f"{plain.number(value):0{digits}x}", *(str(one) for one in more if one is not None)]) for value, *more in rows]
 
 
 def read(path):
@@ -49,7 +49,7 @@ def test_others_read_what_python_has_written(tmp_path, bits, codec):
             [plain.binary(), "query", "--json", path, asked], capture_output=True, check=True, text=True
         )
         found = [json.loads(line) for line in found.stdout.splitlines()]
-        ours = [(f"{m.fingerprint:0{bits // 4}x}", m.distance, m.id) for m in snapshot.query(values[7])]
+        ours = [(f"{plain.number(m.fingerprint):0{bits // 4}x}", m.distance, m.id) for m in snapshot.query(values[7])]
         assert [(m["fingerprint"], m["distance"], m["id"]) for m in found if "fingerprint" in m] == ours
 
 

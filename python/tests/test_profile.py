@@ -33,7 +33,7 @@ def test_a_profile_is_its_name_and_width():
 def test_what_is_no_text_is_refused():
     with pytest.raises(TypeError, match="put it in a list"):
         simstore.Profile().fingerprints("one text")
-    with pytest.raises(TypeError, match="found int"):
+    with pytest.raises(TypeError, match="text 1 is int"):
         simstore.Profile().fingerprints(["text", 3])
 
 

@@ -11,7 +11,7 @@ import simstore
 
 def use_texts() -> None:
     profile = simstore.Profile("chars-4", bits=128)
-    assert_type(profile.fingerprint("near duplicates"), int | None)
+    assert_type(profile.fingerprint("near duplicates"), int | bytes | None)
     fingerprints = simstore.Profile().fingerprints(["near duplicates", None])
     assert_type(fingerprints, simstore.Array)
     assert_type(fingerprints[:1], simstore.Array)

@@ -56,7 +56,7 @@ def nearest(
         best: dict[int, tuple[int, int, bytes, bytes, str]] = {}
         for number, store in enumerate(stores):
             for row in store.query_many(queries, distance).to_pylist():
-                data = row["fingerprint"].to_bytes(bits // 8, "big")
+                data = row["fingerprint"] if bits == 128 else row["fingerprint"].to_bytes(8, "big")
                 id = b"" if row["id"] is None else row["id"].to_bytes(8, "big")
                 name = row["name"] or (data.hex() if row["id"] is None else str(row["id"]))
                 found = (row["distance"], number, id, data, name)

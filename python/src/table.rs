@@ -1,0 +1,246 @@
+//! Tables as they go to Python.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{Array as _, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
+
+use simstore_corpus::numbers::count_of;
+
+use crate::array::Array;
+use crate::html;
+use crate::pickled::pickle;
+use crate::values::{objects, pandas_type, to_numpy, type_name, value};
+
+/// A table with named columns: a list of Arrow record batches.
+///
+/// It is iterated row by row, as dicts. Libraries that know the Arrow PyCapsule interface take it as it is: ``pyarrow.table(t)``, ``polars.DataFrame(t)``,
+/// ``duckdb.sql("from t")``, ``pandas.DataFrame.from_arrow(t)``.
+#[pyclass(frozen, from_py_object, module = "simstore")]
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    /// A table of columns of one length.
+    pub(crate) fn of_columns(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
+        let field = |(name, column): &(&str, ArrayRef)| Field::new(*name, column.data_type().clone(), true);
+        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        let columns = columns.into_iter().map(|(_, column)| column).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Table { schema, batches: vec![batch] })
+    }
+
+    pub(crate) fn of_batch(batch: RecordBatch) -> Table {
+        Table { schema: batch.schema(), batches: vec![batch] }
+    }
+
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Table {
+        Table { schema, batches }
+    }
+
+    pub(crate) fn pickle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        pickle(py, &self.schema, &self.batches)
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    pub(crate) fn column(&self, at: usize) -> PyResult<Array> {
+        let chunks: Vec<&dyn arrow_array::Array> =
+            self.batches.iter().map(|batch| batch.column(at).as_ref()).collect();
+        match &chunks[..] {
+            [] => Ok(Array::new(arrow_array::new_empty_array(self.schema.field(at).data_type()))),
+            chunks => arrow_select::concat::concat(chunks)
+                .map(Array::new)
+                .map_err(|error| PyValueError::new_err(error.to_string())),
+        }
+    }
+}
+
+#[pymethods]
+impl Table {
+    fn __len__(&self) -> usize {
+        self.rows()
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> Rows {
+        Rows { table: slf.clone().unbind(), at: Mutex::new((0, 0)) }
+    }
+
+    /// How many rows there are.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.rows()
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// A column by its name.
+    fn __getitem__(&self, name: &str) -> PyResult<Array> {
+        match self.schema.index_of(name) {
+            Ok(at) => self.column(at),
+            Err(_) => Err(PyKeyError::new_err(format!(
+                "{name}: the columns are {}",
+                self.column_names().join(", ")
+            ))),
+        }
+    }
+
+    /// The rows as a list of dicts.
+    pub(crate) fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows = PyList::empty(py);
+        for batch in &self.batches {
+            for at in 0..batch.num_rows() {
+                rows.append(row(py, batch, at)?)?;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The rows as JSON: a text of an array of objects. Bytes are hexadecimal digits.
+    fn to_json<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("simstore._json")?.call_method1("dumps", (slf.get().to_pylist(slf.py())?,))
+    }
+
+    /// As a pandas frame; needs pandas.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let this = slf.get();
+        let columns = PyDict::new(py);
+        for (at, field) in this.schema.fields().iter().enumerate() {
+            let column = this.column(at)?;
+            // pandas has no null but in columns of objects and of floats.
+            let values = match (column.values.null_count(), field.data_type()) {
+                (_, DataType::FixedSizeBinary(_)) => objects(py, &column.values)?,
+                (0, _) => to_numpy(py, &column.values, None)?,
+                (_, DataType::Float32 | DataType::Float64) => {
+                    to_numpy(py, &column.values, Some(&f64::NAN.into_pyobject(py)?.into_any()))?
+                }
+                _ => {
+                    let values = column.to_pylist(py)?;
+                    let kwargs = PyDict::new(py);
+                    kwargs.set_item("dtype", pandas_type(field.data_type()))?;
+                    py.import("pandas")?.call_method("array", (values,), Some(&kwargs))?
+                }
+            };
+            // Lists.
+            let values = if values.getattr("ndim")?.extract::<usize>()? > 1 {
+                values.call_method0("tolist")?
+            } else {
+                values
+            };
+            columns.set_item(field.name(), values)?;
+        }
+        py.import("pandas")?.call_method1("DataFrame", (columns,))
+    }
+
+    /// As a Polars frame; needs Polars.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+    }
+
+    /// As a pyarrow table; needs pyarrow.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let batches = self.batches.clone().into_iter().map(Ok);
+        let reader = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
+        stream(py, Box::new(reader), requested_schema)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let make = py.import("simstore._simstore")?.getattr("_table")?;
+        Ok((make, (self.pickle(py)?,)))
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let rows = self.batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |at| (batch, at)));
+        let rows = rows.take(html::SHOWN).map(|(batch, at)| {
+            batch.columns().iter().map(|column| value(py, column, at)).collect::<PyResult<Vec<_>>>()
+        });
+        let rows = rows.collect::<PyResult<Vec<_>>>()?;
+        let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        html::table(&names, &rows, &count_of(self.rows() as u64, "row"))
+    }
+
+    fn __repr__(&self) -> String {
+        let columns = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| format!("{}: {}", field.name(), type_name(field.data_type())));
+        format!("Table({} rows; {})", self.rows(), columns.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A row as a dict.
+fn row<'py>(py: Python<'py>, batch: &RecordBatch, at: usize) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        dict.set_item(field.name(), value(py, column, at)?)?;
+    }
+    Ok(dict)
+}
+
+/// Gives the rows of a table one by one.
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct Rows {
+    table: Py<Table>,
+    /// The next one: its batch, and its row in that.
+    at: Mutex<(usize, usize)>,
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(batch) = self.table.get().batches.get(at.0) {
+            if at.1 < batch.num_rows() {
+                at.1 += 1;
+                return row(py, batch, at.1 - 1).map(Some);
+            }
+            *at = (at.0 + 1, 0);
+        }
+        Ok(None)
+    }
+}
+
+/// Record batches as a stream for whoever takes it.
+pub(crate) fn stream<'py>(
+    py: Python<'py>,
+    reader: Box<dyn RecordBatchReader + Send>,
+    requested_schema: Option<Bound<'py, PyCapsule>>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let fields = reader.schema().fields().clone();
+    let field = Arc::new(Field::new_struct("", fields, false));
+    let arrays = reader.map(|batch| Ok(Arc::new(arrow_array::StructArray::from(batch?)) as ArrayRef));
+    Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, field)), requested_schema)?)
+}
