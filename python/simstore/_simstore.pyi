@@ -479,7 +479,7 @@ def dedup(
     verify_profile: Profile | str | None = None,
     cluster_by: Literal["stars", "components"] | None = None,
     keep: str = "first",
-    against: _Path | Sequence[_Path] | None = None,
+    against: _Path | Iterable[Any] | NDArray[Any] | _ArrowArray | _ArrowStream | _PandasFrame | _LazyFrame | _Dataset | None = None,
     add: bool = False,
     again: bool = False,
     resume: _Path | None = None,

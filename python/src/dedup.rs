@@ -13,6 +13,7 @@ use simstore_corpus::numbers::{count_of, parse_bytes};
 use simstore_corpus::{DocumentOptions, Inputs, Notice};
 use simstore_text::Resources;
 
+use crate::against::Against;
 use crate::deduplication::Deduplication;
 use crate::documents::{FieldNames, Handed};
 use crate::fingerprints::each_width;
@@ -57,8 +58,10 @@ use crate::summary::Summary;
 ///     default for texts, components for fingerprints.
 /// keep : str
 ///     Which document of a cluster to keep: "first", "longest", "smallest-id", "newest:FIELD" or "none".
-/// against : path or list of paths, optional
-///     Stores: also remove near-duplicates of their documents. A store of fingerprints needs ``distance`` for documents.
+/// against : stores, or anything that ``source`` may be, optional
+///     Also remove near-duplicates of these documents, such as those of a test set: they have True in the column ``stored`` of
+///     ``removed``. Paths are stores, or files of documents. A store of fingerprints needs ``distance`` for documents. Similarity to
+///     these is estimated by samples; where it is near ``similar``, a document may be removed or kept wrongly.
 /// add, again : bool
 ///     Whether to add the kept documents to the (first) store, which is made if it is missing; and also if the same run has done
 ///     so before. Store and files change together.
@@ -180,7 +183,6 @@ pub(crate) fn dedup(
         verify_text,
         cluster_by: cluster_by.map(shape).transpose()?,
         keep: keep.parse().map_err(|error| in_argument("keep", keep, &error))?,
-        against: against.map(list::<PathBuf>).transpose()?.unwrap_or_default(),
         add,
         again,
         resume,
@@ -223,6 +225,7 @@ pub(crate) fn dedup(
         ));
     }
     let shard = shard.map(str::parse).transpose().map_err(|error| crate::errors::exception(py, error))?;
+    let against = Against::read(against, &names, &options)?;
     let given = Given::read(source, &names, options.bits)?;
     if let Given::Fingerprints(values) = &given
         && values.bits() == 128
@@ -230,8 +233,11 @@ pub(crate) fn dedup(
         options.bits = Some(128);
     }
     let is_handed_over = matches!(given, Given::Documents(_));
-    let (mut results, summary) =
-        gate::told(py, progress, |call| run(given, reading, &options, files, keeps_pairs, shard, call))?;
+    let (mut results, summary) = gate::told(py, progress, |call| {
+        let has_fingerprints = matches!(given, Given::Fingerprints(_));
+        let _made = against.stores(&mut options, &reading, has_fingerprints, call)?;
+        run(given, reading, &options, files, keeps_pairs, shard, call)
+    })?;
     for large in results.iter_mut().filter(|_| is_handed_over).flat_map(|results| &mut results.marks.largest)
     {
         large.text = large.row.and_then(|row| text_at(source, &names, row)).map(|text| escaped(&text));

@@ -3,6 +3,7 @@
 
 use pyo3::prelude::*;
 
+mod against;
 mod array;
 mod batch;
 mod batches;

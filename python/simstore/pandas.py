@@ -1,0 +1,58 @@
+"""Frames and columns of pandas: ``import simstore.pandas`` registers the accessor ``simstore``.
+
+Examples
+--------
+>>> import pandas as pd, simstore.pandas
+>>> frame = pd.DataFrame({"text": ["to be or not to be", "something else altogether", "To be, or not to be"]})
+>>> frame.simstore.unique()["text"].tolist()
+['to be or not to be', 'something else altogether']
+>>> frame["text"].simstore.fingerprints().nunique()
+2
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from simstore import Deduplication, Profile
+from simstore import dedup as _dedup
+
+__all__ = ["FrameAccessor", "TextAccessor"]
+
+
+class FrameAccessor:
+    """``frame.simstore``: near-duplicates among the rows. All take the options of `simstore.dedup`."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def dedup(self, **options: Any) -> Deduplication:
+        """What `simstore.dedup` finds."""
+        return _dedup(self._frame, **options)
+
+    def unique(self, **options: Any) -> pd.DataFrame:
+        """The frame without near-duplicates."""
+        return self.dedup(**options).unique(self._frame)
+
+    def duplicates(self, **options: Any) -> pd.DataFrame:
+        """The near-duplicates that `unique` leaves out."""
+        return self.dedup(**options).duplicates(self._frame)
+
+
+class TextAccessor:
+    """``series.simstore``, of texts."""
+
+    def __init__(self, series: pd.Series[str]) -> None:
+        self._series = series
+
+    def fingerprints(self, profile: Profile | None = None) -> pd.Series[Any]:
+        """The fingerprints of the texts, with the index of the series; missing where a text has no features."""
+        made = (profile or Profile()).fingerprints(self._series)
+        kind = "UInt64" if made.type == "uint64" else object
+        return pd.Series(made.to_pylist(), index=self._series.index, name=self._series.name, dtype=kind)
+
+
+pd.api.extensions.register_dataframe_accessor("simstore")(FrameAccessor)
+pd.api.extensions.register_series_accessor("simstore")(TextAccessor)

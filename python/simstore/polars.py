@@ -1,0 +1,93 @@
+"""Frames and columns of Polars: ``import simstore.polars`` registers the namespace ``simstore``.
+
+Examples
+--------
+>>> import polars as pl, simstore.polars
+>>> frame = pl.DataFrame({"text": ["to be or not to be", "something else altogether", "To be, or not to be"]})
+>>> frame.simstore.unique()["text"].to_list()
+['to be or not to be', 'something else altogether']
+>>> frame.with_columns(fp=pl.col("text").simstore.fingerprints())["fp"].n_unique()
+2
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from simstore import Deduplication, Profile
+from simstore import dedup as _dedup
+
+__all__ = ["FrameNamespace", "LazyFrameNamespace", "TextExpression", "TextSeries"]
+
+
+class FrameNamespace:
+    """``frame.simstore``: near-duplicates among the rows. All take the options of `simstore.dedup`."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def dedup(self, **options: Any) -> Deduplication:
+        """What `simstore.dedup` finds."""
+        return _dedup(self._frame, **options)
+
+    def unique(self, **options: Any) -> pl.DataFrame:
+        """The frame without near-duplicates."""
+        return self.dedup(**options).unique(self._frame)
+
+    def duplicates(self, **options: Any) -> pl.DataFrame:
+        """The near-duplicates that `unique` leaves out."""
+        return self.dedup(**options).duplicates(self._frame)
+
+
+class LazyFrameNamespace:
+    """``query.simstore``: the same of a query, which is done batch by batch."""
+
+    def __init__(self, frame: pl.LazyFrame) -> None:
+        self._frame = frame
+
+    def dedup(self, **options: Any) -> Deduplication:
+        """What `simstore.dedup` finds."""
+        return _dedup(self._frame, **options)
+
+    def unique(self, **options: Any) -> pl.LazyFrame:
+        """The query without near-duplicates. It is done once for that, and again when it is collected."""
+        return self.dedup(**options).unique(self._frame)
+
+    def duplicates(self, **options: Any) -> pl.LazyFrame:
+        """The near-duplicates that `unique` leaves out."""
+        return self.dedup(**options).duplicates(self._frame)
+
+
+class TextSeries:
+    """``series.simstore``, of texts."""
+
+    def __init__(self, series: pl.Series) -> None:
+        self._series = series
+
+    def fingerprints(self, profile: Profile | None = None) -> pl.Series:
+        """The fingerprints of the texts; null where a text has no features."""
+        made: pl.Series = (profile or Profile()).fingerprints(self._series).to_polars()
+        return made.alias(self._series.name)
+
+
+class TextExpression:
+    """``pl.col("text").simstore``."""
+
+    def __init__(self, expression: pl.Expr) -> None:
+        self._expression = expression
+
+    def fingerprints(self, profile: Profile | None = None) -> pl.Expr:
+        """The fingerprints of the texts; null where a text has no features."""
+        profile = profile or Profile()
+        made = pl.UInt64 if profile.bits == 64 else pl.Binary
+        return self._expression.map_batches(
+            lambda series: TextSeries(series).fingerprints(profile), return_dtype=made, is_elementwise=True
+        )
+
+
+pl.api.register_dataframe_namespace("simstore")(FrameNamespace)
+pl.api.register_lazyframe_namespace("simstore")(LazyFrameNamespace)
+pl.api.register_series_namespace("simstore")(TextSeries)
+pl.api.register_expr_namespace("simstore")(TextExpression)

@@ -1,0 +1,201 @@
+//! What a corpus is compared with: stores, or documents and fingerprints, of which a store is made for the time of the call.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use simstore::store::is_store;
+use simstore::{Error, Fingerprint, Result, Store, StoreOptions};
+use simstore_corpus::add::{AddOptions, add};
+use simstore_corpus::dedup::Options;
+use simstore_corpus::{Document, DocumentOptions, Inputs, Watch as _};
+use simstore_text::{Profile, SimilarSettings, open_similar};
+use tempfile::TempDir;
+
+use crate::documents::{Documents, FieldNames, Handed};
+use crate::fingerprints::Values;
+use crate::gate::Call;
+use crate::source::{Given, path_of};
+
+/// The similarity and the recall of a store, where nothing says which.
+const SIMILAR: f64 = 0.8;
+const RECALL: f64 = 0.95;
+/// The distance of a store of fingerprints, where nothing says which.
+const DISTANCE: u32 = 3;
+
+/// What a corpus is compared with.
+pub(crate) enum Against {
+    Stores(Vec<PathBuf>),
+    Given(Given),
+}
+
+impl Against {
+    /// Paths are stores, unless there is something else: then they are files of documents.
+    pub(crate) fn read(
+        object: Option<&Bound<'_, PyAny>>,
+        names: &FieldNames,
+        options: &Options,
+    ) -> PyResult<Against> {
+        let Some(object) = object.filter(|object| !object.is_none()) else {
+            return Ok(Against::Stores(Vec::new()));
+        };
+        let is_path = |object: &Bound<'_, PyAny>| path_of(object).is_ok();
+        let paths = if is_path(object) {
+            vec![path_of(object)?]
+        } else {
+            let only_paths = object.extract::<Vec<Bound<'_, PyAny>>>().unwrap_or_default();
+            let is_name = |path: &Bound<'_, PyAny>| {
+                is_path(path)
+                    && (!path.is_instance_of::<PyString>() || path_of(path).is_ok_and(|path| path.exists()))
+            };
+            if !only_paths.is_empty() && only_paths.iter().all(is_name) {
+                only_paths.iter().map(path_of).collect::<PyResult<_>>()?
+            } else {
+                Vec::new()
+            }
+        };
+        // The first store of several may be one that is made.
+        let is_stored = |path: &PathBuf| is_store(path) || !path.exists() && !is_pattern(path);
+        if !paths.is_empty() && (options.add || paths.iter().any(is_stored)) {
+            return Ok(Against::Stores(paths));
+        }
+        if options.add {
+            return Err(PyValueError::new_err("option `add` needs a store: option `against` names none"));
+        }
+        let names = FieldNames { extra: None, ..names.clone() };
+        if !paths.is_empty() {
+            return Ok(Against::Given(Given::Paths(paths)));
+        }
+        Given::read(object, &names, options.bits).map(Against::Given)
+    }
+
+    /// The stores; one that is made is there as long as the folder that comes with it.
+    pub(crate) fn stores(
+        self,
+        options: &mut Options,
+        reading: &DocumentOptions,
+        has_fingerprints: bool,
+        call: &Arc<Call>,
+    ) -> Result<Option<TempDir>> {
+        let given = match self {
+            Against::Stores(stores) => {
+                options.against = stores;
+                return Ok(None);
+            }
+            Against::Given(given) => given,
+        };
+        let folder = temporary_folder(options)?;
+        let path = folder.path().join("against");
+        match given {
+            Given::Fingerprints(Values::Bits64(values)) => {
+                let inputs = Inputs::of_fingerprints(values, None)?;
+                store_fingerprints::<u64>(&path, &inputs, options, call)?;
+            }
+            Given::Fingerprints(Values::Bits128(values)) => {
+                let inputs = Inputs::of_fingerprints(values, None)?;
+                store_fingerprints::<u128>(&path, &inputs, options, call)?;
+            }
+            Given::Paths(paths) => {
+                let inputs = Inputs::new(&paths, reading.clone())?.skip_bad(options.skip_bad);
+                store_documents(&path, &inputs, options, has_fingerprints, call)?;
+            }
+            Given::Documents(documents) => {
+                let failed = Arc::default();
+                let documents = one_by_one(documents, options.skip_bad, call, &failed);
+                let inputs = Inputs::of_documents(documents, DocumentOptions::default());
+                store_documents(&path, &inputs, options, has_fingerprints, call)?;
+                if let Some(error) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    return Err(error);
+                }
+            }
+        }
+        options.against = vec![path];
+        Ok(Some(folder))
+    }
+}
+
+fn is_pattern(path: &std::path::Path) -> bool {
+    path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
+}
+
+fn temporary_folder(options: &Options) -> Result<TempDir> {
+    let parent = options.temporary.clone().unwrap_or_else(std::env::temp_dir);
+    tempfile::Builder::new().prefix("simstore-against-").tempdir_in(&parent).map_err(|source| Error::Io {
+        path: parent,
+        action: "make a temporary folder in",
+        source,
+    })
+}
+
+/// Documents up to the first that is malformed, or without those that are.
+fn one_by_one(
+    documents: Documents,
+    skip_bad: bool,
+    call: &Arc<Call>,
+    failed: &Arc<Mutex<Option<Error>>>,
+) -> impl Iterator<Item = Document> + Send + use<> {
+    let (call, failed) = (Arc::clone(call), Arc::clone(failed));
+    let (handed, _) = Handed::new(documents, &call);
+    handed
+        .map(move |text| match text {
+            Ok(text) => Some(Some(Document::new(text.id, text.text))),
+            Err(error @ Error::BadInput { .. }) if skip_bad => {
+                call.notice(&simstore_corpus::Notice::Malformed(&error));
+                Some(None)
+            }
+            Err(error) => {
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                None
+            }
+        })
+        .map_while(|document| document)
+        .flatten()
+}
+
+fn store_documents(
+    path: &std::path::Path,
+    inputs: &Inputs,
+    options: &mut Options,
+    has_fingerprints: bool,
+    call: &Arc<Call>,
+) -> Result<()> {
+    if options.distance.is_some() || has_fingerprints {
+        return match options.bits {
+            Some(u128::BITS) => store_fingerprints::<u128>(path, inputs, options, call),
+            _ => store_fingerprints::<u64>(path, inputs, options, call),
+        };
+    }
+    // The store knows it from now on.
+    let named = options.verify_profile.take().or_else(|| options.profile.take());
+    let profile = match named {
+        Some(name) => Profile::with_resources(&name, &options.resources)?,
+        None => Profile::shingles(),
+    };
+    let settings =
+        SimilarSettings::new(options.similar.unwrap_or(SIMILAR), options.recall.unwrap_or(RECALL))?;
+    let of_store = StoreOptions { profile: Some(profile.to_string()), ..StoreOptions::default() };
+    let store = open_similar(path, of_store, settings)?;
+    add(&store, inputs, &profile, &AddOptions::default(), &mut (), &**call).map(drop)
+}
+
+fn store_fingerprints<F: Fingerprint>(
+    path: &std::path::Path,
+    inputs: &Inputs,
+    options: &Options,
+    call: &Arc<Call>,
+) -> Result<()> {
+    let profile = match &options.profile {
+        Some(name) => Profile::with_resources(name, &options.resources)?,
+        None => Profile::default(),
+    };
+    let of_documents = inputs.kind()? == simstore_corpus::InputKind::Documents;
+    let of_store = StoreOptions {
+        distance: Some(options.distance.unwrap_or(DISTANCE)),
+        profile: of_documents.then(|| profile.to_string()),
+        ..StoreOptions::default()
+    };
+    let store = Store::<F>::open(path, of_store)?;
+    add(&store, inputs, &profile, &AddOptions::default(), &mut (), &**call).map(drop)
+}
