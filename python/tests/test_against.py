@@ -77,7 +77,7 @@ def test_files_and_stores(tmp_path):
     (tmp_path / "temporary").mkdir()
     simstore.dedup(SAMPLES / "en.jsonl", against=TEST, temporary=tmp_path / "temporary", output=tmp_path / "kept.jsonl")
     assert list((tmp_path / "temporary").iterdir()) == [] and (tmp_path / "kept.jsonl").exists()
-    with simstore.Store(tmp_path / "store", profile="auto") as store:
+    with simstore.Store(tmp_path / "store", profile=simstore.Profile()) as store:
         store.insert_many(simstore.Profile().fingerprints(TEST), [7, 8])
     assert 8 in simstore.dedup(TRAIN, against=tmp_path / "store", distance=3).removed["duplicate_of"]
 
