@@ -57,16 +57,14 @@ pub(crate) fn pull<S: Send + 'static, T: Send + 'static>(
 
 /// The rows of a table, or of what gives tables one after the other: datasets, and queries that are not yet done.
 pub(crate) fn documents_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Option<Documents>> {
-    let py = source.py();
     let each = |tables: Bound<'_, PyAny>| Ok(Some(items(&tables.try_iter()?, names)));
     if is_of(source, "polars", "LazyFrame") {
         let query = crate::frames::selected(source, names)?;
         if query.hasattr("collect_batches")? {
             return each(query.call_method0("collect_batches")?);
         }
-        let streaming = PyDict::new(py);
-        streaming.set_item("engine", "streaming")?;
-        return table_of(&query.call_method("collect", (), Some(&streaming))?, names);
+        // An older Polars.
+        return table_of(&query.call_method0("collect")?, names);
     }
     if is_of(source, "datasets", "Dataset") || is_of(source, "datasets", "IterableDataset") {
         let tables = source.call_method1("with_format", ("arrow",))?;
