@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::{Float64Array, LargeStringArray, UInt64Array};
 use pyo3::prelude::*;
+use serde_json::json;
 use simstore_corpus::numbers::{count_of, grouped};
-use simstore_corpus::ratio::{CompressionRatios, RatioOptions, compression_ratios};
+use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
 
 use crate::fingerprints::{Fingerprints, each_width};
 use crate::gate;
@@ -27,33 +28,58 @@ use crate::table::Table;
 ///     "simstore ..." are whole tables of a store; the others give no random access.
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Compression {
-    ratios: CompressionRatios,
+    fingerprints: u64,
+    distinct: u64,
+    floor: f64,
+    sizes: Vec<Size>,
+}
+
+/// A method, its bytes, bits for each fingerprint, and their ratio to the floor.
+type Size = (String, u64, f64, f64);
+
+/// All fields, as they are pickled.
+type Parts = (u64, u64, f64, Vec<Size>);
+
+/// What a pickled one is made from.
+#[pyfunction]
+pub(crate) fn _compression(fingerprints: u64, distinct: u64, floor: f64, sizes: Vec<Size>) -> Compression {
+    Compression { fingerprints, distinct, floor, sizes }
+}
+
+impl From<CompressionRatios> for Compression {
+    fn from(ratios: CompressionRatios) -> Compression {
+        let CompressionRatios { fingerprints, distinct, floor, sizes } = ratios;
+        let size = |size: &MethodSize| {
+            (size.method.to_string(), size.bytes, size.bits_per_fingerprint, size.ratio_to_floor)
+        };
+        Compression { fingerprints, distinct, floor, sizes: sizes.iter().map(size).collect() }
+    }
 }
 
 #[pymethods]
 impl Compression {
     #[getter]
     fn fingerprints(&self) -> u64 {
-        self.ratios.fingerprints
+        self.fingerprints
     }
 
     #[getter]
     fn distinct(&self) -> u64 {
-        self.ratios.distinct
+        self.distinct
     }
 
     #[getter]
     fn floor(&self) -> f64 {
-        self.ratios.floor
+        self.floor
     }
 
     #[getter]
     fn sizes(&self) -> PyResult<Table> {
-        let sizes = &self.ratios.sizes;
-        let methods = LargeStringArray::from_iter_values(sizes.iter().map(|size| size.method.to_string()));
-        let bytes = UInt64Array::from_iter_values(sizes.iter().map(|size| size.bytes));
-        let bits = Float64Array::from_iter_values(sizes.iter().map(|size| size.bits_per_fingerprint));
-        let ratios = Float64Array::from_iter_values(sizes.iter().map(|size| size.ratio_to_floor));
+        let sizes = &self.sizes;
+        let methods = LargeStringArray::from_iter_values(sizes.iter().map(|size| &size.0));
+        let bytes = UInt64Array::from_iter_values(sizes.iter().map(|size| size.1));
+        let bits = Float64Array::from_iter_values(sizes.iter().map(|size| size.2));
+        let ratios = Float64Array::from_iter_values(sizes.iter().map(|size| size.3));
         Table::of_columns(vec![
             ("method", Arc::new(methods)),
             ("bytes", Arc::new(bytes)),
@@ -62,14 +88,31 @@ impl Compression {
         ])
     }
 
+    /// The numbers as JSON: a text of an object.
+    fn to_json(&self) -> String {
+        let size = |(method, bytes, bits, ratio): &Size| json!({"method": method, "bytes": bytes, "bits_per_fingerprint": bits, "ratio_to_floor": ratio});
+        json!({
+            "fingerprints": self.fingerprints,
+            "distinct": self.distinct,
+            "floor": self.floor,
+            "sizes": self.sizes.iter().map(size).collect::<Vec<_>>(),
+        })
+        .to_string()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
+        let make = py.import("simstore._simstore")?.getattr("_compression")?;
+        Ok((make, (self.fingerprints, self.distinct, self.floor, self.sizes.clone())))
+    }
+
     fn __repr__(&self) -> String {
-        let smallest = self.ratios.sizes.first();
-        let smallest = smallest.map(|size| format!("; {}: {:.2}", size.method, size.bits_per_fingerprint));
+        let smallest = self.sizes.first();
+        let smallest = smallest.map(|(method, _, bits, _)| format!("; {method}: {bits:.2}"));
         format!(
             "Compression({}, {} distinct; bits each: floor {:.2}{})",
-            count_of(self.ratios.fingerprints, "fingerprint"),
-            grouped(self.ratios.distinct),
-            self.ratios.floor,
+            count_of(self.fingerprints, "fingerprint"),
+            grouped(self.distinct),
+            self.floor,
             smallest.unwrap_or_default()
         )
     }
@@ -78,11 +121,9 @@ impl Compression {
         let row = |method: &str, bytes: &str, bits: f64, ratio: f64| {
             format!("<tr><th>{method}</th><td>{bytes}</td><td>{bits:.2}</td><td>{ratio:.3}</td></tr>")
         };
-        let mut rows: Vec<(f64, String)> =
-            vec![(self.ratios.floor, row("floor (random)", "", self.ratios.floor, 1.0))];
-        for size in &self.ratios.sizes {
-            let (bits, ratio) = (size.bits_per_fingerprint, size.ratio_to_floor);
-            rows.push((bits, row(&size.method.to_string(), &grouped(size.bytes), bits, ratio)));
+        let mut rows: Vec<(f64, String)> = vec![(self.floor, row("floor (random)", "", self.floor, 1.0))];
+        for (method, bytes, bits, ratio) in &self.sizes {
+            rows.push((*bits, row(method, &grouped(*bytes), *bits, *ratio)));
         }
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
         let rows: String = rows.into_iter().map(|(_, row)| row).collect();
@@ -132,5 +173,5 @@ pub(crate) fn compression(
         |call| each_width!(values, values => compression_ratios(values, &options, &**call)),
     )?;
     ratios.sizes.sort_by_key(|size| size.bytes);
-    Ok(Compression { ratios })
+    Ok(ratios.into())
 }

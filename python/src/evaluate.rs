@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, LargeStringArray, UInt32Array, UInt64Array};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use simstore_corpus::evaluate::{
@@ -216,6 +216,16 @@ impl Evaluation {
         slf.py().import("simstore._plot")?.call_method1("plot", (slf, ax))
     }
 
+    /// All numbers as JSON: a text of an object.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let make = py.import("simstore._simstore")?.getattr("_evaluation")?;
+        Ok((make, (self.to_json()?,)))
+    }
+
     fn __repr__(&self) -> String {
         let of_profile = |curve: &ProfileCurve| match curve.recommended() {
             Some(point) => format!("{}: k = {} recommended, F1 {:.3}", curve.profile, point.k, point.f1),
@@ -251,6 +261,13 @@ impl Evaluation {
             self.to_svg()?
         ))
     }
+}
+
+/// What a pickled evaluation is made from.
+#[pyfunction]
+pub(crate) fn _evaluation(json: &str) -> PyResult<Evaluation> {
+    let inner = serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(Evaluation { inner })
 }
 
 /// Which distance finds the near-duplicates, and what else it finds: measured on labelled pairs of texts.

@@ -59,13 +59,13 @@ mod _simstore {
     #[pymodule_export]
     use crate::builder::Builder;
     #[pymodule_export]
-    use crate::compression::{Compression, compression};
+    use crate::compression::{_compression, Compression, compression};
     #[pymodule_export]
     use crate::dedup::dedup;
     #[pymodule_export]
     use crate::deduplication::{_deduplication, Deduplication};
     #[pymodule_export]
-    use crate::evaluate::{Evaluation, evaluate};
+    use crate::evaluate::{_evaluation, Evaluation, evaluate};
     #[pymodule_export]
     use crate::forest::Forest;
     #[pymodule_export]

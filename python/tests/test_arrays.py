@@ -108,6 +108,13 @@ def test_everything_is_pickled():
         for array in [*arrays(bits), arrays(bits)[0][1:3], simstore.sketches(TEXTS, 2)]:
             again = pickle.loads(pickle.dumps(array))
             assert (list(again), again.type) == (list(array), array.type)
+    pairs = [(TEXT, TEXT + " indeed", True), (TEXT, "another text", False)]
+    evaluation = simstore.evaluate(pairs, documents=2, similar=[0.8, 0.9])
+    compression = simstore.compression(np.arange(1000, dtype=np.uint64) << np.uint64(40))
+    for made in (evaluation, compression):
+        again = pickle.loads(pickle.dumps(made))
+        assert (again.to_json(), repr(again), again._repr_html_()) == (made.to_json(), repr(made), made._repr_html_())
+        assert json.loads(made.to_json())
     with pytest.raises(ValueError, match="no pickled table"):
         simstore._simstore._table(b"something else")
 

@@ -1,5 +1,7 @@
 //! From the distances of labelled and random pairs to recall, and precision and F1 in a corpus, for each k.
 
+use serde::{Deserialize, Serialize};
+
 /// The largest k that is evaluated.
 pub const MAX_K: u32 = 16;
 /// A distance of a smaller F1 is not recommended.
@@ -64,7 +66,7 @@ pub(crate) struct Compared {
 }
 
 /// What a distance gives.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The distance, in bits.
     pub k: u32,
@@ -89,7 +91,7 @@ pub struct Point {
 }
 
 /// The number of false pairs in a corpus whose documents resemble each other as the random pairs do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FalsePairs {
     /// So many are to be expected.
     Expected(f64),
@@ -98,7 +100,7 @@ pub enum FalsePairs {
 }
 
 /// What a profile makes of the pairs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileCurve {
     /// The name of the profile.
     pub profile: String,

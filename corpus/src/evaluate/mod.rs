@@ -29,6 +29,7 @@
 
 use std::io::{self, Write};
 
+use serde::{Deserialize, Serialize};
 use simstore::threads::ensure_pool;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
@@ -84,7 +85,7 @@ impl Default for EvaluateOptions {
 }
 
 /// What the profiles make of the pairs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// One for each profile, in their order.
     pub profiles: Vec<ProfileCurve>,

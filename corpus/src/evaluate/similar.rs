@@ -1,11 +1,12 @@
 //! What comparing the texts themselves finds, to stand beside distances.
 
+use serde::{Deserialize, Serialize};
 use simstore::{Error, Result};
 
 /// What a least similarity gives: pairs are found by the Jaccard similarity of their shingle sets.
 ///
 /// Of random pairs it finds none that are false: those that are so similar are alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimilarPoint {
     /// The least similarity.
     pub similar: f64,
