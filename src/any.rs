@@ -22,11 +22,13 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::batch::{BatchMatch, BatchMethod};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::fs::Fs;
 use crate::options::{BuildOptions, Durability, StoreOptions};
 use crate::progress::ProgressCallback;
 use crate::segment::{Entry, Match, Stats};
@@ -129,6 +131,17 @@ impl AnySnapshot {
         Ok(match is_wide(stored_bits(path)?)? {
             false => AnySnapshot::Bits64(Snapshot::open_settled(path)?),
             true => AnySnapshot::Bits128(Snapshot::open_settled(path)?),
+        })
+    }
+
+    /// [`Snapshot::open_settled_on`], whichever width the store has.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open_settled_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
+        Ok(match is_wide(stored_bits(path)?)? {
+            false => AnySnapshot::Bits64(Snapshot::open_settled_on(fs, path)?),
+            true => AnySnapshot::Bits128(Snapshot::open_settled_on(fs, path)?),
         })
     }
 

@@ -24,12 +24,14 @@ class Bars:
             self.close()
             self._step = told.step
             if told.total_bytes is None:
-                self._bar = self._tqdm(desc=told.step, unit="", unit_scale=True, leave=False)
+                self._bar = self._tqdm(desc=told.step, total=told.total, unit="", unit_scale=True, leave=False)
             else:
                 self._bar = self._tqdm(
                     desc=told.step, total=told.total_bytes, unit="B", unit_scale=True, unit_divisor=1024, leave=False
                 )
         if told.total_bytes is None:
+            if told.total is not None:
+                self._bar.total = told.total
             self._bar.update(told.count - self._bar.n)
         else:
             self._bar.set_postfix_str(f"{told.count:,} {told.step}", refresh=False)

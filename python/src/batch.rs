@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use simstore_text::SIMILAR_MARK;
 
 use crate::gate;
 use crate::rows::{Rows, id_of};
@@ -110,6 +111,11 @@ impl Batch {
     /// value : bytes
     ///     Up to 4 KiB each.
     fn mark(&self, key: String, value: Vec<u8>) -> PyResult<()> {
+        if key == SIMILAR_MARK {
+            return Err(PyValueError::new_err(format!(
+                "the mark `{key}` says that a store is of similar documents: choose another key"
+            )));
+        }
         self.push(Write::Mark { key, value })
     }
 
@@ -123,7 +129,7 @@ impl Batch {
         let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
         let Some(writes) = writes.filter(|_| !failed) else { return Ok(()) };
         let store = self.store.get();
-        let (open, durability) = (store.open()?, store.durability());
+        let (open, durability) = (store.writable(py)?, store.durability());
         gate::long(py, |call| {
             let mut transaction = open.store.transaction();
             for write in &writes {

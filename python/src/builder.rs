@@ -121,7 +121,7 @@ fn callback(call: &Arc<Mutex<Option<Arc<Call>>>>) -> ProgressCallback {
     ProgressCallback::new(move |progress| {
         let call = call.lock().unwrap_or_else(PoisonError::into_inner).clone();
         call.map_or(std::ops::ControlFlow::Continue(()), |call| {
-            call.step("fingerprints written", progress.done);
+            call.step("fingerprints written", progress.done, progress.total);
             call.go_on()
         })
     })

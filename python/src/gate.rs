@@ -33,6 +33,8 @@ const MALFORMED_SHOWN: u64 = 10;
 ///     What is counted: "documents", "fingerprints", "texts compared", ...
 /// count : int
 ///     How many of them are done.
+/// total : int or None
+///     How many there are in all, where that is known.
 /// bytes : int
 ///     Bytes read of the input files, where files are read.
 /// total_bytes : int or None
@@ -45,6 +47,8 @@ pub(crate) struct Progress {
     #[pyo3(get)]
     count: u64,
     #[pyo3(get)]
+    total: Option<u64>,
+    #[pyo3(get)]
     bytes: u64,
     #[pyo3(get)]
     total_bytes: Option<u64>,
@@ -53,7 +57,8 @@ pub(crate) struct Progress {
 #[pymethods]
 impl Progress {
     fn __repr__(&self) -> String {
-        format!("Progress(step={:?}, count={})", self.step, self.count)
+        let total = self.total.map_or_else(String::new, |total| format!(", total={total}"));
+        format!("Progress(step={:?}, count={}{total})", self.step, self.count)
     }
 }
 
@@ -123,7 +128,7 @@ impl Call {
     pub(crate) fn callback(self: &Arc<Self>, step: &'static str) -> ProgressCallback {
         let call = Arc::clone(self);
         ProgressCallback::new(move |progress| {
-            call.step(step, progress.done);
+            call.step(step, progress.done, progress.total);
             call.go_on()
         })
     }
@@ -145,16 +150,17 @@ impl Call {
         self.in_caller(move |py| warn(py, &call))
     }
 
-    /// Tells of a step of the engine, or of Python's side.
-    pub(crate) fn step(&self, step: &str, count: u64) {
-        self.tell(Progress { step: step.to_owned(), count, bytes: 0, total_bytes: None });
+    /// Tells of a step of the engine, or of Python's side; a total of 0 is not known.
+    pub(crate) fn step(&self, step: &str, count: u64, total: u64) {
+        let total = Some(total).filter(|&total| total > 0);
+        self.tell(Progress { step: step.to_owned(), count, total, bytes: 0, total_bytes: None });
     }
 }
 
 impl Watch for Call {
     fn progress(&self, progress: &simstore_corpus::Progress) -> ControlFlow<()> {
         let &simstore_corpus::Progress { what, count, bytes, total_bytes } = progress;
-        self.tell(Progress { step: what.to_owned(), count, bytes, total_bytes });
+        self.tell(Progress { step: what.to_owned(), count, total: None, bytes, total_bytes });
         self.go_on()
     }
 

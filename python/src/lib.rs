@@ -35,6 +35,7 @@ mod profile;
 mod results;
 mod rows;
 mod settings;
+mod similar;
 mod sketching;
 mod small;
 mod snapshot;

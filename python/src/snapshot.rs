@@ -1,15 +1,17 @@
 //! A store as it was at one moment.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, UInt8Array, UInt32Array};
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 use rayon::prelude::*;
 use simstore::any::AnySnapshot;
 use simstore::batch::BatchMatch;
+use simstore::fs::{Disk, Fs};
 use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
 use simstore_corpus::describe::describe_store;
@@ -23,6 +25,7 @@ use crate::gate::{self, Call};
 use crate::matches;
 use crate::rows::{id_of, other_width, read_ids};
 use crate::settings::path_of;
+use crate::similar::check_look_up;
 use crate::table::{Table, stream};
 
 /// Fingerprints that are looked up between two questions whether to go on.
@@ -61,6 +64,9 @@ macro_rules! each {
 /// ----------
 /// path : str or os.PathLike
 ///     The store's folder.
+/// mmap : bool
+///     Whether files are mapped: opening takes a moment then, and memory is the system's cache. With False, files are read whole into
+///     memory of the process when the store is opened or refreshed.
 ///
 /// Raises
 /// ------
@@ -70,6 +76,12 @@ macro_rules! each {
 ///     If there is something else.
 /// CorruptError
 ///     If what is read at first is damaged; the rest is checked when it is read first, or by `verify`.
+///
+/// Notes
+/// -----
+/// simstore never changes a file that has been written. Where something else makes a mapped file shorter (a copy over it, a disk of the
+/// network), the system ends the process with the signal SIGBUS when the missing part is read, as it does for any map. With
+/// ``mmap=False`` this is an exception when the store is opened, and nothing afterwards.
 ///
 /// Examples
 /// --------
@@ -82,11 +94,13 @@ macro_rules! each {
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Snapshot {
     inner: AnySnapshot,
+    /// Whether files are mapped.
+    mmap: bool,
 }
 
 impl Snapshot {
     pub(crate) fn new(inner: AnySnapshot) -> Snapshot {
-        Snapshot { inner }
+        Snapshot { inner, mmap: true }
     }
 
     fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
@@ -105,8 +119,11 @@ impl Snapshot {
 impl Snapshot {
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "a path is made of what it is called with")]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Snapshot> {
-        gate::quick(py, || AnySnapshot::open_settled(&path)).map(Snapshot::new)
+    #[pyo3(signature = (path, *, mmap=true))]
+    fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Snapshot> {
+        let disk: Arc<dyn Fs> = Arc::new(if mmap { Disk::default() } else { Disk::resident() });
+        let inner = gate::quick(py, || AnySnapshot::open_settled_on(&disk, &path))?;
+        Ok(Snapshot { mmap, ..Snapshot::new(inner) })
     }
 
     /// What is stored within some bits of a fingerprint.
@@ -130,7 +147,10 @@ impl Snapshot {
     ) -> PyResult<Bound<'py, PyList>> {
         each!(&self.inner, one => {
             let fingerprint = crate::fingerprints::fingerprint(fingerprint)?;
-            matches::list(py, self.inner.bits(), || one.query(fingerprint, distance.unwrap_or_else(|| one.distance())))
+            matches::list(py, self.inner.bits(), || {
+                check_look_up(&self.inner)?;
+                one.query(fingerprint, distance.unwrap_or_else(|| one.distance()))
+            })
         })
     }
 
@@ -162,6 +182,7 @@ impl Snapshot {
         let queries = Fingerprints::read(fingerprints, Some(self.inner.bits()))?.present();
         let distance = distance.unwrap_or_else(|| self.inner.distance());
         let columns = gate::told(py, progress, |call| {
+            check_look_up(&self.inner)?;
             of_one_width!(&self.inner, &queries.values, (one, fingerprints) => {
                 let matches = one.batch_query_with(fingerprints, distance, &call.callback("matches"))?;
                 call.check()?;
@@ -180,9 +201,12 @@ impl Snapshot {
         id: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let (fingerprint, id) = (self.fingerprint(fingerprint)?, id.map(id_of).transpose()?);
-        gate::quick(py, || match id {
-            Some(id) => self.inner.contains_pair(fingerprint, id),
-            None => self.inner.contains(fingerprint),
+        gate::quick(py, || {
+            check_look_up(&self.inner)?;
+            match id {
+                Some(id) => self.inner.contains_pair(fingerprint, id),
+                None => self.inner.contains(fingerprint),
+            }
         })
     }
 
@@ -203,6 +227,7 @@ impl Snapshot {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let queries = Fingerprints::read(fingerprints, Some(self.inner.bits()))?;
         let stored = gate::long(py, |call| {
+            check_look_up(&self.inner)?;
             of_one_width!(&self.inner, &queries.values, (one, fingerprints) => {
                 let is_there = |at: usize| queries.valid.as_ref().is_none_or(|valid| valid.is_valid(at));
                 in_parallel(fingerprints, call, |at, fingerprint| Ok(is_there(at) && one.contains(fingerprint)?))
@@ -322,7 +347,8 @@ impl Snapshot {
 
     /// The newest state of the store.
     fn refresh(&self, py: Python<'_>) -> PyResult<Snapshot> {
-        gate::quick(py, || self.inner.refresh()).map(Snapshot::new)
+        let inner = gate::quick(py, || self.inner.refresh())?;
+        Ok(Snapshot { mmap: self.mmap, ..Snapshot::new(inner) })
     }
 
     /// Reads everything, and checks that it is intact: every checksum, every order, all tables, ids and names against one another.
@@ -355,9 +381,16 @@ impl Snapshot {
         format!("Snapshot('{path}', bits={}, distance={})", self.inner.bits(), self.inner.distance())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyString>,))> {
-        let path = absolute(slf.get().inner.path());
-        Ok((slf.get_type().into_any(), (path_of(slf.py(), &path)?,)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, this) = (slf.py(), slf.get());
+        let path = path_of(py, &absolute(this.inner.path()))?;
+        if this.mmap {
+            return Ok((slf.get_type().into_any(), (path,).into_pyobject(py)?));
+        }
+        let options = PyDict::new(py);
+        options.set_item("mmap", false)?;
+        let make = py.import("functools")?.getattr("partial")?.call((slf.get_type(),), Some(&options))?;
+        Ok((make, (path,).into_pyobject(py)?))
     }
 }
 
@@ -377,9 +410,9 @@ fn columns<F: Fingerprint>(
     let query = UInt32Array::from_iter_values(matches.iter().map(|m| position(m.query) as u32));
     let distance = UInt8Array::from_iter_values(matches.iter().map(|m| m.found.distance as u8));
     Ok(vec![
-        ("query", std::sync::Arc::new(query)),
+        ("query", Arc::new(query)),
         ("fingerprint", array_of(matches.iter().map(|m| Some(m.found.fingerprint))).values),
-        ("distance", std::sync::Arc::new(distance)),
+        ("distance", Arc::new(distance)),
         ("id", ids_of(ids)),
         ("name", names),
     ])

@@ -15,11 +15,13 @@ use simstore::store::CompactOptions;
 use simstore::{Durability, Insertion, Result, StoreOptions};
 
 use crate::batch::Batch;
+use crate::errors::exception;
 use crate::fingerprints::fingerprint;
 use crate::gate;
 use crate::matches;
 use crate::rows::{Rows, id_of};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
+use crate::similar::{self, is_similar, refused};
 use crate::snapshot::Snapshot;
 use crate::under_way::{UnderWay, refuse_inside};
 
@@ -103,6 +105,8 @@ struct Held {
 /// An open store. Its fields are dropped in this order: whoever waits for the second waits for the first.
 pub(crate) struct Open {
     pub(crate) store: AnyStore,
+    /// Whether it is of similar documents, and takes no fingerprints.
+    is_similar: bool,
     _closed: Sender<()>,
 }
 
@@ -128,6 +132,19 @@ impl Store {
         held.as_ref().map(used).ok_or_else(|| {
             PyValueError::new_err(format!("the store is closed: {}; open it again", self.path.display()))
         })
+    }
+
+    /// The store, for a call that writes fingerprints.
+    pub(crate) fn writable(&self, py: Python<'_>) -> PyResult<Use> {
+        self.of_fingerprints(py, similar::WRITE)
+    }
+
+    fn of_fingerprints(&self, py: Python<'_>, instead: &str) -> PyResult<Use> {
+        let open = self.open()?;
+        if open.is_similar {
+            return Err(exception(py, refused(&self.path, instead)));
+        }
+        Ok(open)
     }
 
     fn snapshot_of(&self) -> PyResult<AnySnapshot> {
@@ -193,7 +210,7 @@ impl Store {
             }
         };
         let (profile, profile_bits) = profile_of(profile)?;
-        let (store, snapshot) = gate::quick(py, || {
+        let (store, snapshot, is_similar) = gate::quick(py, || {
             let (codec, plan) = (codec_of(codec)?, plan_of(plan)?);
             let options = StoreOptions {
                 create,
@@ -208,13 +225,14 @@ impl Store {
             };
             let store = AnyStore::open(&path, bits.or(profile_bits), options)?;
             let snapshot = store.snapshot();
-            Ok((store, snapshot))
+            let is_similar = is_similar(&snapshot)?;
+            Ok((store, snapshot, is_similar))
         })?;
         if let Some(torn) = store.torn_end() {
             gate::warn_of(py, &torn.to_string())?;
         }
         let (sender, closed) = mpsc::channel();
-        let held = Held { open: Arc::new(Open { store, _closed: sender }), closed };
+        let held = Held { open: Arc::new(Open { store, is_similar, _closed: sender }), closed };
         Ok(Store {
             held: Mutex::new(Some(held)),
             path: snapshot.path().to_path_buf(),
@@ -239,7 +257,7 @@ impl Store {
         id: &Bound<'_, PyAny>,
         name: Option<&str>,
     ) -> PyResult<()> {
-        let (open, fingerprint, id) = (self.open()?, self.fingerprint(fingerprint)?, id_of(id)?);
+        let (open, fingerprint, id) = (self.writable(py)?, self.fingerprint(fingerprint)?, id_of(id)?);
         gate::quick(py, || match name {
             Some(name) => open.store.insert_named(fingerprint, id, name),
             None => open.store.insert(fingerprint, id),
@@ -268,7 +286,7 @@ impl Store {
         names: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (open, rows) = (self.open()?, Rows::read(fingerprints, ids, names, self.bits)?);
+        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, names, self.bits)?);
         gate::told(py, progress, |call| {
             let mut at = 0;
             while at < rows.len() {
@@ -279,7 +297,7 @@ impl Store {
                     at += 1;
                 }
                 transaction.commit(if at < rows.len() { Durability::Os } else { self.durability })?;
-                call.step("fingerprints", at as u64);
+                call.step("fingerprints", at as u64, rows.len() as u64);
             }
             Ok(())
         })
@@ -300,7 +318,7 @@ impl Store {
         id: &Bound<'py, PyAny>,
         name: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (open, fingerprint, id) = (self.open()?, self.fingerprint(fingerprint)?, id_of(id)?);
+        let (open, fingerprint, id) = (self.writable(py)?, self.fingerprint(fingerprint)?, id_of(id)?);
         let insertion = gate::quick(py, || {
             let mut transaction = open.store.transaction();
             match name {
@@ -340,7 +358,7 @@ impl Store {
         names: Option<&Bound<'py, PyAny>>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (open, rows) = (self.open()?, Rows::read(fingerprints, ids, names, self.bits)?);
+        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, names, self.bits)?);
         let inserted = gate::told(py, progress, |call| {
             let one = |at| {
                 call.check()?;
@@ -348,7 +366,7 @@ impl Store {
                 rows.insert(at, &mut transaction)?;
                 let insertion = transaction.commit_if_new(Durability::Os)?;
                 if at % DELETED == 0 {
-                    call.step("fingerprints", at as u64);
+                    call.step("fingerprints", at as u64, rows.len() as u64);
                 }
                 Ok(insertion == Insertion::Inserted)
             };
@@ -373,7 +391,7 @@ impl Store {
         fingerprint: &Bound<'_, PyAny>,
         id: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let (open, fingerprint, id) = (self.open()?, self.fingerprint(fingerprint)?, id_of(id)?);
+        let (open, fingerprint, id) = (self.writable(py)?, self.fingerprint(fingerprint)?, id_of(id)?);
         gate::quick(py, || open.store.delete(fingerprint, id))
     }
 
@@ -392,7 +410,7 @@ impl Store {
         ids: &Bound<'py, PyAny>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (open, rows) = (self.open()?, Rows::read(fingerprints, ids, None, self.bits)?);
+        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, None, self.bits)?);
         let deleted = gate::told(py, progress, |call| {
             let mut deleted = Vec::with_capacity(rows.len());
             while deleted.len() < rows.len() {
@@ -401,7 +419,7 @@ impl Store {
                 let pairs: Vec<(u128, u64)> = (deleted.len()..end).map(|at| rows.pair(at)).collect();
                 let durability = if end < rows.len() { Durability::Os } else { self.durability };
                 deleted.extend(open.store.delete_all(&pairs, durability)?);
-                call.step("fingerprints", end as u64);
+                call.step("fingerprints", end as u64, rows.len() as u64);
             }
             Ok(deleted)
         })?;
@@ -411,7 +429,7 @@ impl Store {
     /// Writes that become visible and durable all at once, or not at all: ``with store.batch() as batch:`` commits at the end,
     /// and writes nothing after an exception.
     fn batch(slf: &Bound<'_, Self>) -> PyResult<Batch> {
-        slf.get().open()?;
+        slf.get().writable(slf.py())?;
         Ok(Batch::new(slf.clone().unbind()))
     }
 
@@ -434,7 +452,8 @@ impl Store {
         fingerprint: &Bound<'py, PyAny>,
         distance: Option<u32>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (open, fingerprint) = (self.open()?, self.fingerprint(fingerprint)?);
+        let (open, fingerprint) =
+            (self.of_fingerprints(py, similar::LOOK_UP)?, self.fingerprint(fingerprint)?);
         matches::list(py, self.bits, || {
             let distance = distance.unwrap_or_else(|| open.store.snapshot().distance());
             open.store.query(fingerprint, distance)
@@ -531,7 +550,8 @@ impl Store {
     }
 
     fn __contains__(&self, py: Python<'_>, fingerprint: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (snapshot, fingerprint) = (self.snapshot_of()?, self.fingerprint(fingerprint)?);
+        let fingerprint = self.fingerprint(fingerprint)?;
+        let snapshot = self.of_fingerprints(py, similar::LOOK_UP)?.store.snapshot();
         gate::quick(py, || snapshot.contains(fingerprint))
     }
 

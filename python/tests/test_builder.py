@@ -58,6 +58,9 @@ def test_golden_stores_are_read(path):
     snapshot = simstore.Snapshot(path)
     assert lines(snapshot) == read(path)
     assert snapshot.verify() == []
+    if snapshot.mark("similar") is not None:
+        # Its sketches are looked up by texts alone.
+        return
     for table in snapshot.iter_batches(50):
         fingerprints = table["fingerprint"].to_pylist()
         assert snapshot.contains_many(table["fingerprint"]).all()

@@ -3,6 +3,7 @@
 import json
 import pickle
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -241,3 +242,28 @@ def test_libraries_read_a_table_and_a_store(tmp_path, bits):
     # And give fingerprints back.
     for given in (frame["fingerprint"], pyarrow.table(found)["fingerprint"], found["fingerprint"]):
         assert snapshot.query_many(given, 0)["id"].to_pylist() == ids
+
+
+TRUNCATED = """
+import os, pickle, sys, numpy as np, simstore
+path = sys.argv[1]
+with simstore.Builder(path) as builder:
+    builder.insert_many(np.arange(1_000_000, dtype=np.uint64) << np.uint64(40), np.arange(1_000_000))
+snapshot = simstore.Snapshot(path, mmap=False)
+tables = [os.path.join(path, name) for name in os.listdir(path) if os.path.getsize(os.path.join(path, name)) > 1 << 20]
+assert tables
+for table in tables:
+    os.truncate(table, 4096)
+print(len(snapshot.query(5 << 40)) > 0, snapshot.verify())
+for opened in (lambda: simstore.Snapshot(path, mmap=False), lambda: pickle.loads(pickle.dumps(snapshot))):
+    try:
+        opened()
+    except (OSError, simstore.errors.CorruptError) as error:
+        print(type(error).__name__)
+"""
+
+
+def test_a_snapshot_in_memory_outlives_its_files(tmp_path):
+    """Where a map would end the process by a signal."""
+    ran = subprocess.run([sys.executable, "-c", TRUNCATED, str(tmp_path / "store")], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "True []\nCorruptError\nCorruptError\n"), ran.stderr

@@ -54,7 +54,9 @@ pub struct Snapshot<F> {
 
 impl<F: Fingerprint> Snapshot<F> {
     /// Reads the newest state of a store, without a lock: another process may be writing to it. Its files are mapped:
-    /// nothing but simstore may change them while they are open.
+    /// nothing but simstore may change them while they are open. Where something else makes a mapped file shorter, the system ends the
+    /// process with the signal SIGBUS when the missing part is read; [`Snapshot::open_on`] with [`Disk::resident`] reads the files into
+    /// memory, and no map is left.
     ///
     /// Headers, footers and block indexes are checked now, each block when it is first read; what is in the log is read
     /// into memory.
@@ -73,7 +75,15 @@ impl<F: Fingerprint> Snapshot<F> {
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn open_settled(path: &Path) -> Result<Self> {
-        let mut store = Snapshot::open(path)?;
+        Snapshot::open_settled_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
+    }
+
+    /// [`Snapshot::open_settled`] on another file system, such as [`Disk::resident`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open_settled_on(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
+        let mut store = Snapshot::open_on(fs, path)?;
         for _ in 0..SETTLING_TRIES {
             if store.logs().iter().all(|log| log.torn_bytes == 0 || log.ended) {
                 break;
