@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use simstore_text::SIMILAR_MARK;
 
+use crate::entries::{Entries, Entry};
 use crate::gate;
 use crate::rows::{Rows, id_of};
 use crate::store::Store;
@@ -32,9 +33,10 @@ pub(crate) struct Batch {
 }
 
 enum Write {
-    Insert { fingerprint: u128, id: u64, name: Option<String> },
+    Insert(Entry),
+    InsertMany(Entries),
     Delete { fingerprint: u128, id: u64 },
-    Rows { rows: Rows, delete: bool },
+    DeleteMany(Rows),
     Mark { key: String, value: Vec<u8> },
 }
 
@@ -54,42 +56,37 @@ impl Batch {
         writes.push(write);
         Ok(())
     }
-
-    fn rows(
-        &self,
-        fingerprints: &Bound<'_, PyAny>,
-        ids: &Bound<'_, PyAny>,
-        names: Option<&Bound<'_, PyAny>>,
-        delete: bool,
-    ) -> PyResult<()> {
-        let rows = Rows::read(fingerprints, ids, names, self.store.get().bits())?;
-        self.push(Write::Rows { rows, delete })
-    }
 }
 
 #[pymethods]
 impl Batch {
-    /// Adds a fingerprint with an id, and the name of its document if it has one.
-    #[pyo3(signature = (fingerprint, id, name=None))]
-    fn insert(
+    /// Adds a fingerprint, or that of a text, with an id or a name: as `Store.insert`. Numbers are given to names at the end.
+    #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
+    fn insert<'py>(
         &self,
-        fingerprint: &Bound<'_, PyAny>,
-        id: &Bound<'_, PyAny>,
-        name: Option<String>,
+        py: Python<'py>,
+        fingerprint: Option<&Bound<'py, PyAny>>,
+        id: Option<&Bound<'py, PyAny>>,
+        name: Option<&str>,
+        text: Option<&str>,
     ) -> PyResult<()> {
-        let (fingerprint, id) = (self.store.get().fingerprint(fingerprint)?, id_of(id)?);
-        self.push(Write::Insert { fingerprint, id, name })
+        self.push(Write::Insert(self.store.get().entry(py, fingerprint, id, name, text)?))
     }
 
     /// Adds arrays of fingerprints and ids, as `Store.insert_many` takes them.
-    #[pyo3(signature = (fingerprints, ids, names=None))]
+    #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None))]
     fn insert_many(
         &self,
-        fingerprints: &Bound<'_, PyAny>,
-        ids: &Bound<'_, PyAny>,
+        py: Python<'_>,
+        fingerprints: Option<&Bound<'_, PyAny>>,
+        ids: Option<&Bound<'_, PyAny>>,
         names: Option<&Bound<'_, PyAny>>,
+        texts: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.rows(fingerprints, ids, names, false)
+        let store = self.store.get();
+        let mut entries = Entries::read(fingerprints, ids, names, texts, store.bits())?;
+        gate::long(py, |call| entries.make(store.profile(), call))?;
+        self.push(Write::InsertMany(entries))
     }
 
     /// Removes a pair of fingerprint and id, whether it is there or not.
@@ -100,7 +97,7 @@ impl Batch {
 
     /// Removes pairs of arrays of fingerprints and ids, whether they are there or not.
     fn delete_many(&self, fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.rows(fingerprints, ids, None, true)
+        self.push(Write::DeleteMany(Rows::read(fingerprints, ids, self.store.get().bits())?))
     }
 
     /// Keeps some bytes under a key, such as how much of an input has been read: it tells after a crash where to carry on.
@@ -131,19 +128,20 @@ impl Batch {
         let store = self.store.get();
         let (open, durability) = (store.writable(py)?, store.durability());
         gate::long(py, |call| {
-            let mut transaction = open.store.transaction();
+            let by_name = writes.iter().any(|write| match write {
+                Write::Insert(entry) => entry.by_name(),
+                Write::InsertMany(entries) => entries.by_name(),
+                _ => false,
+            });
+            let (_inserting, mut transaction, mut numbers) = open.inserting(by_name)?;
             for write in &writes {
                 call.check()?;
                 match write {
-                    &Write::Insert { fingerprint, id, name: None } => transaction.insert(fingerprint, id)?,
-                    Write::Insert { fingerprint, id, name: Some(name) } => {
-                        transaction.insert_named(*fingerprint, *id, name)?;
-                    }
+                    Write::Insert(entry) => drop(entry.insert(&mut transaction, &mut numbers)?),
+                    Write::InsertMany(entries) => (0..entries.len())
+                        .try_for_each(|at| entries.insert(at, &mut transaction, &mut numbers).map(drop))?,
                     &Write::Delete { fingerprint, id } => transaction.delete(fingerprint, id)?,
-                    Write::Rows { rows, delete: false } => {
-                        (0..rows.len()).try_for_each(|at| rows.insert(at, &mut transaction))?;
-                    }
-                    Write::Rows { rows, delete: true } => (0..rows.len()).try_for_each(|at| {
+                    Write::DeleteMany(rows) => (0..rows.len()).try_for_each(|at| {
                         let (fingerprint, id) = rows.pair(at);
                         transaction.delete(fingerprint, id)
                     })?,

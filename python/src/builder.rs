@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use simstore::BuildOptions;
 use simstore::any::AnyBuilder;
 use simstore::progress::ProgressCallback;
+use simstore::{BuildOptions, Error, Result};
 
+use crate::entries::{Entries, Id, IdRef};
 use crate::fingerprints::fingerprint;
 use crate::gate::{self, Call};
-use crate::rows::{Rows, id_of};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
 use crate::snapshot::Snapshot;
+use crate::text_profile::TextProfile;
 use crate::under_way::OneAtATime;
 
 /// Rows of an array that are inserted between two questions whether to go on.
@@ -70,11 +71,44 @@ const ROWS: usize = 1 << 14;
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Builder {
     /// `None` when it has ended.
-    builder: OneAtATime<Option<AnyBuilder>>,
+    builder: OneAtATime<Option<Building>>,
+    profile: TextProfile,
     /// The call that is under way: what is told of progress.
     call: Arc<Mutex<Option<Arc<Call>>>>,
     path: PathBuf,
     bits: u32,
+}
+
+/// A store that is built, and how its documents are called.
+struct Building {
+    builder: AnyBuilder,
+    /// Whether documents are called by names; `None` while there is none.
+    by_name: Option<bool>,
+    /// The position of the next one that is called by a name: its number, as `simstore build` has it.
+    position: u64,
+}
+
+impl Building {
+    fn insert(&mut self, fingerprint: Option<u128>, id: IdRef<'_>, name: Option<&str>) -> Result<()> {
+        let by_name = matches!(id, IdRef::Name(_));
+        if *self.by_name.get_or_insert(by_name) != by_name {
+            return Err(Error::BadArgument(
+                "some ids are numbers, and some are names: a store that is built has one kind".to_owned(),
+            ));
+        }
+        let (id, name) = match id {
+            IdRef::Number(id) => (id, name),
+            IdRef::Name(name) => {
+                self.position += 1;
+                (self.position - 1, Some(name))
+            }
+        };
+        match (fingerprint, name) {
+            (None, _) => Ok(()),
+            (Some(fingerprint), Some(name)) => self.builder.insert_named(fingerprint, id, name),
+            (Some(fingerprint), None) => self.builder.insert(fingerprint, id),
+        }
+    }
 }
 
 impl Builder {
@@ -83,7 +117,7 @@ impl Builder {
         &self,
         py: Python<'_>,
         name: &str,
-        insert: impl FnOnce(&mut AnyBuilder) -> PyResult<T>,
+        insert: impl FnOnce(&mut Building) -> PyResult<T>,
     ) -> PyResult<T> {
         self.builder.with(py, name, |held| {
             let inserted = insert(held.as_mut().ok_or_else(|| self.ended())?);
@@ -96,7 +130,7 @@ impl Builder {
 
     /// The builder, which ends with this call.
     fn take(&self, py: Python<'_>, name: &str) -> PyResult<Option<AnyBuilder>> {
-        self.builder.with(py, name, |held| Ok(held.take()))
+        self.builder.with(py, name, |held| Ok(held.take().map(|held| held.builder)))
     }
 
     fn ended(&self) -> PyErr {
@@ -144,7 +178,9 @@ impl Builder {
         ids: bool,
         replace: bool,
     ) -> PyResult<Builder> {
+        let given = profile;
         let (profile, profile_bits) = profile_of(profile)?;
+        let name = profile.clone().unwrap_or_default();
         let bits = bits.or(profile_bits).unwrap_or(64);
         let call = Arc::default();
         let builder = gate::quick(py, || {
@@ -161,30 +197,42 @@ impl Builder {
             };
             AnyBuilder::create(&path, bits, options)
         })?;
-        Ok(Builder { builder: OneAtATime::new(Some(builder)), call, path, bits })
+        let profile = TextProfile::new(&name, bits, &path, given);
+        let building = Building { builder, by_name: None, position: 0 };
+        Ok(Builder { builder: OneAtATime::new(Some(building)), profile, call, path, bits })
     }
 
-    /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
+    /// Adds a fingerprint, or that of a text, with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
     ///
     /// Parameters
     /// ----------
-    /// fingerprint, id : int
+    /// fingerprint : int
+    ///     Or ``text``.
+    /// id : int or str
+    ///     A number; or a name, whose number is then its position among all documents, from 0, as for `simstore build`. All ids of a
+    ///     store that is built are of one kind.
     /// name : str, optional
-    ///     The document's name, up to 64 KiB. Ids of named documents come in ascending order.
-    #[pyo3(signature = (fingerprint, id, name=None))]
-    fn insert(
+    ///     The name of a document whose id is a number, up to 64 KiB. Ids of named documents come in ascending order.
+    /// text : str
+    ///     A text, whose fingerprint the profile makes.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If the text has no letter and no digit, and so no fingerprint; if the builder has no profile.
+    #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
+    fn insert<'py>(
         &self,
-        py: Python<'_>,
-        fingerprint: &Bound<'_, PyAny>,
-        id: &Bound<'_, PyAny>,
+        py: Python<'py>,
+        fingerprint: Option<&Bound<'py, PyAny>>,
+        id: Option<&Bound<'py, PyAny>>,
         name: Option<&str>,
+        text: Option<&str>,
     ) -> PyResult<()> {
-        let (fingerprint, id) = (self.fingerprint(fingerprint)?, id_of(id)?);
-        self.insert_with(py, "Builder.insert", |builder| {
-            gate::quick(py, || match name {
-                Some(name) => builder.insert_named(fingerprint, id, name),
-                None => builder.insert(fingerprint, id),
-            })
+        let fingerprint = self.profile.inserted(py, fingerprint, text, |one| self.fingerprint(one))?;
+        let id = Id::of(id, name)?;
+        self.insert_with(py, "Builder.insert", |building| {
+            gate::quick(py, || building.insert(Some(fingerprint), id.as_ref(), name))
         })
     }
 
@@ -193,29 +241,38 @@ impl Builder {
     /// Parameters
     /// ----------
     /// fingerprints : array_like, shape (n,)
-    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints.
+    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. Or ``texts``.
     /// ids : array_like, shape (n,)
-    ///     Ints from 0 to 2**64 - 1.
+    ///     Ints from 0 to 2**64 - 1; or names, as for `insert`.
     /// names : array_like of str or None, shape (n,), optional
     ///     Ids of named documents come in ascending order.
-    #[pyo3(signature = (fingerprints, ids, names=None))]
+    /// texts : iterable of str or None
+    ///     Texts, as `Profile.fingerprints` takes them. Those without a fingerprint are left out, with a warning; they have a position.
+    /// progress : bool or callable, optional
+    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None, progress=None))]
     fn insert_many(
         &self,
         py: Python<'_>,
-        fingerprints: &Bound<'_, PyAny>,
-        ids: &Bound<'_, PyAny>,
+        fingerprints: Option<&Bound<'_, PyAny>>,
+        ids: Option<&Bound<'_, PyAny>>,
         names: Option<&Bound<'_, PyAny>>,
+        texts: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let rows = Rows::read(fingerprints, ids, names, self.bits)?;
-        self.insert_with(py, "Builder.insert_many", |builder| {
-            gate::long(py, |call| {
+        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits)?;
+        self.insert_with(py, "Builder.insert_many", |building| {
+            gate::told(py, progress, |call| {
                 self.begin(call);
-                (0..rows.len()).try_for_each(|at| {
-                    if at % ROWS == 0 {
+                entries.make(&self.profile, call)?;
+                for at in 0..entries.len() {
+                    building.insert(entries.fingerprint(at), entries.id(at), entries.name(at))?;
+                    if (at + 1) % ROWS == 0 || at + 1 == entries.len() {
                         call.check()?;
+                        call.step("fingerprints", at as u64 + 1, entries.len() as u64);
                     }
-                    rows.build(at, builder)
-                })
+                }
+                Ok(())
             })
         })
     }
@@ -243,8 +300,7 @@ impl Builder {
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let this = slf.get();
-        let is_there =
-            |held: &mut Option<AnyBuilder>| held.is_some().then_some(()).ok_or_else(|| this.ended());
+        let is_there = |held: &mut Option<Building>| held.is_some().then_some(()).ok_or_else(|| this.ended());
         this.builder.with(slf.py(), "Builder.__enter__", is_there)?;
         Ok(slf.clone())
     }

@@ -138,6 +138,11 @@ impl Call {
         lock(&self.notices).push((notice.is_warning(), said(&notice.to_string())));
     }
 
+    /// Warns of something when the call ends, or before.
+    pub(crate) fn warn_of(&self, said: String) {
+        lock(&self.notices).push((true, said));
+    }
+
     /// Says what is to be known of a reading.
     pub(crate) fn say_counts(&self, counts: &Counts, kind: InputKind) {
         let notes = std::mem::take(&mut *lock(&self.notes));

@@ -2,10 +2,12 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use simstore::{Fingerprint, Result};
+use simstore::Result;
+use simstore::any::AnySnapshot;
 
 use crate::fingerprints::{one, to_python};
 use crate::gate;
+use crate::similar::check_look_up;
 
 /// A stored fingerprint within the distance of a query.
 ///
@@ -19,20 +21,18 @@ use crate::gate;
 ///     In how many bits it differs from the query.
 /// id : int or None
 ///     An id that was stored with it; None in a store without ids.
+/// name : str or None
+///     The name of the document with this id; None if it has none.
 #[pyclass(frozen, eq, hash, module = "simstore")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Match {
     found: simstore::Match<u128>,
     /// The width of the fingerprint.
     bits: u32,
+    name: Option<String>,
 }
 
 impl Match {
-    fn of<F: Fingerprint>(found: simstore::Match<F>, bits: u32) -> Match {
-        let simstore::Match { fingerprint, distance, id } = found;
-        Match { found: simstore::Match { fingerprint: fingerprint.to_u128(), distance, id }, bits }
-    }
-
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         (self.fingerprint(py)?, self.found.distance, self.found.id).into_pyobject(py)
     }
@@ -45,10 +45,16 @@ impl Match {
     const __match_args__: (&'static str, &'static str, &'static str) = ("fingerprint", "distance", "id");
 
     #[new]
-    fn new(fingerprint: &Bound<'_, PyAny>, distance: u32, id: Option<u64>) -> PyResult<Match> {
+    #[pyo3(signature = (fingerprint, distance, id, name=None))]
+    fn new(
+        fingerprint: &Bound<'_, PyAny>,
+        distance: u32,
+        id: Option<u64>,
+        name: Option<String>,
+    ) -> PyResult<Match> {
         let bits = if fingerprint.is_instance_of::<PyBytes>() { 128 } else { 64 };
         let fingerprint = one(fingerprint, bits)?;
-        Ok(Match { found: simstore::Match { fingerprint, distance, id }, bits })
+        Ok(Match { found: simstore::Match { fingerprint, distance, id }, bits, name })
     }
 
     #[getter]
@@ -66,39 +72,64 @@ impl Match {
         self.found.id
     }
 
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.parts(py)?.call_method0("__iter__")
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        Ok((slf.get_type().into_any(), slf.get().parts(slf.py())?))
+        let (py, this) = (slf.py(), slf.get());
+        let parts = match &this.name {
+            None => this.parts(py)?,
+            Some(name) => {
+                (this.fingerprint(py)?, this.found.distance, this.found.id, name).into_pyobject(py)?
+            }
+        };
+        Ok((slf.get_type().into_any(), parts))
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let simstore::Match { fingerprint, distance, id } = self.found;
         let id = id.map_or_else(|| "None".to_owned(), |id| id.to_string());
-        if self.bits == 128 {
-            return format!(
-                "Match(fingerprint=bytes.fromhex('{fingerprint:032x}'), distance={distance}, id={id})"
-            );
-        }
-        format!("Match(fingerprint={fingerprint:#x}, distance={distance}, id={id})")
+        let name = match &self.name {
+            Some(name) => format!(", name={}", name.into_pyobject(py)?.repr()?),
+            None => String::new(),
+        };
+        let fingerprint = match self.bits {
+            128 => format!("bytes.fromhex('{fingerprint:032x}')"),
+            _ => format!("{fingerprint:#x}"),
+        };
+        Ok(format!("Match(fingerprint={fingerprint}, distance={distance}, id={id}{name})"))
     }
 }
 
-/// Makes a list of what a query finds in a store of this width, while other threads run.
-pub(crate) fn list<'py, F: Fingerprint>(
+/// Makes a list of what a query finds, while other threads run; nothing without a fingerprint.
+pub(crate) fn query<'py>(
     py: Python<'py>,
-    bits: u32,
-    query: impl FnOnce() -> Result<Vec<simstore::Match<F>>> + Send,
+    snapshot: &AnySnapshot,
+    fingerprint: Option<u128>,
+    distance: Option<u32>,
 ) -> PyResult<Bound<'py, PyList>> {
-    list_of(py, bits, gate::quick(py, query)?)
+    let found = gate::quick(py, || {
+        check_look_up(snapshot)?;
+        let distance = distance.unwrap_or_else(|| snapshot.distance());
+        let found =
+            fingerprint.map_or(Ok(Vec::new()), |fingerprint| snapshot.query(fingerprint, distance))?;
+        named(snapshot, found)
+    })?;
+    PyList::new(py, found)
 }
 
-pub(crate) fn list_of<F: Fingerprint>(
-    py: Python<'_>,
-    bits: u32,
-    found: Vec<simstore::Match<F>>,
-) -> PyResult<Bound<'_, PyList>> {
-    PyList::new(py, found.into_iter().map(|found| Match::of(found, bits)))
+/// What was found, with the names of the documents.
+pub(crate) fn named(snapshot: &AnySnapshot, found: Vec<simstore::Match<u128>>) -> Result<Vec<Match>> {
+    let has_names = !found.is_empty() && snapshot.stats().names > 0;
+    let name = |id: Option<u64>| match id.filter(|_| has_names) {
+        Some(id) => snapshot.name(id),
+        None => Ok(None),
+    };
+    found.into_iter().map(|found| Ok(Match { name: name(found.id)?, bits: snapshot.bits(), found })).collect()
 }

@@ -1,4 +1,4 @@
-//! Arrays of what is stored: fingerprints, ids, names.
+//! Arrays of what is stored: fingerprints and ids.
 
 use std::fmt::Display;
 
@@ -10,42 +10,28 @@ use arrow_cast::CastOptions;
 use arrow_schema::DataType;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use simstore::any::{AnyBuilder, AnyTransaction};
-use simstore::{Error, Result};
+use simstore::Error;
 
 use crate::border::{Numbers, arrow_array};
 use crate::fingerprints::{Fingerprints, Values};
 use crate::panics::caught_here;
-use crate::texts::Texts;
 
-/// Fingerprints with their ids, and names of some.
+/// Fingerprints with their ids.
 pub(crate) struct Rows {
     fingerprints: Values,
     ids: Vec<u64>,
-    names: Option<Texts>,
 }
 
 impl Rows {
-    /// Reads arrays of one length, of which only names may be missing.
-    pub(crate) fn read(
-        fingerprints: &Bound<'_, PyAny>,
-        ids: &Bound<'_, PyAny>,
-        names: Option<&Bound<'_, PyAny>>,
-        bits: u32,
-    ) -> PyResult<Rows> {
+    /// Reads arrays of one length.
+    pub(crate) fn read(fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>, bits: u32) -> PyResult<Rows> {
         let fingerprints = Fingerprints::read_all(fingerprints, Some(bits))?;
         let ids = read_ids(ids)?;
-        let names = names.map(|names| Texts::read(names, "name")).transpose()?;
-        let lengths = [Some(ids.len()), names.as_ref().map(Texts::len)];
-        for (what, len) in ["ids", "names"].into_iter().zip(lengths) {
-            if let Some(len) = len.filter(|&len| len != fingerprints.len()) {
-                let count = fingerprints.len();
-                return Err(PyValueError::new_err(format!(
-                    "there are {count} fingerprints, and {len} {what}"
-                )));
-            }
+        let (count, len) = (fingerprints.len(), ids.len());
+        if count != len {
+            return Err(PyValueError::new_err(format!("there are {count} fingerprints, and {len} ids")));
         }
-        Ok(Rows { fingerprints, ids, names })
+        Ok(Rows { fingerprints, ids })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -54,28 +40,6 @@ impl Rows {
 
     pub(crate) fn pair(&self, at: usize) -> (u128, u64) {
         (self.fingerprints.get(at), self.ids[at])
-    }
-
-    pub(crate) fn name(&self, at: usize) -> Option<&str> {
-        self.names.as_ref().and_then(|names| names.get(at))
-    }
-
-    /// Adds one of them to a transaction.
-    pub(crate) fn insert(&self, at: usize, transaction: &mut AnyTransaction<'_>) -> Result<()> {
-        let (fingerprint, id) = self.pair(at);
-        match self.name(at) {
-            Some(name) => transaction.insert_named(fingerprint, id, name),
-            None => transaction.insert(fingerprint, id),
-        }
-    }
-
-    /// Adds one of them to a store that is built.
-    pub(crate) fn build(&self, at: usize, builder: &mut AnyBuilder) -> Result<()> {
-        let (fingerprint, id) = self.pair(at);
-        match self.name(at) {
-            Some(name) => builder.insert_named(fingerprint, id, name),
-            None => builder.insert(fingerprint, id),
-        }
     }
 }
 

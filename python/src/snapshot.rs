@@ -23,10 +23,12 @@ use crate::errors::exception;
 use crate::fingerprints::{Fingerprints, Values, array_of, fingerprint};
 use crate::gate::{self, Call};
 use crate::matches;
+use crate::profile::Profile;
 use crate::rows::{id_of, other_width, read_ids};
 use crate::settings::path_of;
 use crate::similar::check_look_up;
 use crate::table::{Table, stream};
+use crate::text_profile::{Queries, TextProfile};
 
 /// Fingerprints that are looked up between two questions whether to go on.
 const LOOKED_UP: usize = 256;
@@ -67,6 +69,9 @@ macro_rules! each {
 /// mmap : bool
 ///     Whether files are mapped: opening takes a moment then, and memory is the system's cache. With False, files are read whole into
 ///     memory of the process when the store is opened or refreshed.
+/// profile : Profile, optional
+///     How texts became fingerprints, where the store does not say it, or where the name that it has refers to files, such as a
+///     dictionary.
 ///
 /// Raises
 /// ------
@@ -96,11 +101,19 @@ pub(crate) struct Snapshot {
     inner: AnySnapshot,
     /// Whether files are mapped.
     mmap: bool,
+    profile: TextProfile,
+    /// Whether it is the caller who has told the profile.
+    given: Option<Py<PyAny>>,
 }
 
 impl Snapshot {
     pub(crate) fn new(inner: AnySnapshot) -> Snapshot {
-        Snapshot { inner, mmap: true }
+        let profile = TextProfile::new(inner.profile(), inner.bits(), inner.path(), None);
+        Snapshot::with(inner, profile)
+    }
+
+    pub(crate) fn with(inner: AnySnapshot, profile: TextProfile) -> Snapshot {
+        Snapshot { inner, mmap: true, profile, given: None }
     }
 
     fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
@@ -119,50 +132,71 @@ impl Snapshot {
 impl Snapshot {
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "a path is made of what it is called with")]
-    #[pyo3(signature = (path, *, mmap=true))]
-    fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Snapshot> {
+    #[pyo3(signature = (path, *, mmap=true, profile=None))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        mmap: bool,
+        profile: Option<&Bound<'_, Profile>>,
+    ) -> PyResult<Snapshot> {
         let disk: Arc<dyn Fs> = Arc::new(if mmap { Disk::default() } else { Disk::resident() });
         let inner = gate::quick(py, || AnySnapshot::open_settled_on(&disk, &path))?;
-        Ok(Snapshot { mmap, ..Snapshot::new(inner) })
+        let given = profile.map(|profile| profile.get().name());
+        if let Some(given) = given.filter(|given| !inner.profile().is_empty() && *given != inner.profile()) {
+            let stored = inner.profile();
+            return Err(PyValueError::new_err(format!(
+                "{}: the store has the profile `{stored}`, not `{given}`",
+                path.display()
+            )));
+        }
+        let object = profile.map(|profile| profile.as_any());
+        let text_profile = TextProfile::new(inner.profile(), inner.bits(), inner.path(), object);
+        Ok(Snapshot {
+            inner,
+            mmap,
+            profile: text_profile,
+            given: object.map(|profile| profile.clone().unbind()),
+        })
     }
 
-    /// What is stored within some bits of a fingerprint.
+    /// What is stored within some bits of a fingerprint, or of that of a text.
     ///
     /// Parameters
     /// ----------
     /// fingerprint : int
+    ///     Or ``text``.
     /// distance : int, optional
     ///     In bits; the store's own if not given, which is also the largest one.
+    /// text : str
+    ///     A text, whose fingerprint the store's profile makes; nothing is near one that has none.
     ///
     /// Returns
     /// -------
     /// list of Match
     ///     One for each id, sorted by distance, then fingerprint, then id.
-    #[pyo3(signature = (fingerprint, distance=None))]
+    #[pyo3(signature = (fingerprint=None, distance=None, *, text=None))]
     fn query<'py>(
         &self,
         py: Python<'py>,
-        fingerprint: &Bound<'py, PyAny>,
+        fingerprint: Option<&Bound<'py, PyAny>>,
         distance: Option<u32>,
+        text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        each!(&self.inner, one => {
-            let fingerprint = crate::fingerprints::fingerprint(fingerprint)?;
-            matches::list(py, self.inner.bits(), || {
-                check_look_up(&self.inner)?;
-                one.query(fingerprint, distance.unwrap_or_else(|| one.distance()))
-            })
-        })
+        let fingerprint = self.profile.either(py, fingerprint, text, |one| self.fingerprint(one))?;
+        matches::query(py, &self.inner, fingerprint, distance)
     }
 
-    /// What is stored within some bits of each of many fingerprints, on all cores.
+    /// What is stored within some bits of each of many fingerprints, or of texts, on all cores.
     ///
     /// Parameters
     /// ----------
     /// fingerprints : array_like, shape (n,)
     ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. A null matches
-    ///     nothing.
+    ///     nothing. Or ``texts``.
     /// distance : int, optional
     ///     In bits; the store's own if not given.
+    /// texts : iterable of str or None
+    ///     Texts, as `Profile.fingerprints` takes them; nothing is near one without a fingerprint.
     /// progress : bool or callable, optional
     ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
     ///
@@ -171,18 +205,20 @@ impl Snapshot {
     /// Table
     ///     A row for each match, with columns query (uint32, its position in the array), fingerprint, distance (uint8), id (uint64)
     ///     and name (string; both null where there is none), sorted by query, then as by `query`.
-    #[pyo3(signature = (fingerprints, distance=None, *, progress=None))]
-    fn query_many(
+    #[pyo3(signature = (fingerprints=None, distance=None, *, texts=None, progress=None))]
+    pub(crate) fn query_many(
         &self,
         py: Python<'_>,
-        fingerprints: &Bound<'_, PyAny>,
+        fingerprints: Option<&Bound<'_, PyAny>>,
         distance: Option<u32>,
+        texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
-        let queries = Fingerprints::read(fingerprints, Some(self.inner.bits()))?.present();
+        let mut queries = Queries::read(fingerprints, texts, self.inner.bits())?;
         let distance = distance.unwrap_or_else(|| self.inner.distance());
         let columns = gate::told(py, progress, |call| {
             check_look_up(&self.inner)?;
+            let queries = queries.make(&self.profile, call)?;
             of_one_width!(&self.inner, &queries.values, (one, fingerprints) => {
                 let matches = one.batch_query_with(fingerprints, distance, &call.callback("matches"))?;
                 call.check()?;
@@ -246,7 +282,7 @@ impl Snapshot {
     }
 
     /// The name of a document; None if it has none.
-    fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    pub(crate) fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let id = id_of(id)?;
         gate::quick(py, || self.inner.name(id))
     }
@@ -261,7 +297,7 @@ impl Snapshot {
     /// -------
     /// Array
     ///     Strings of shape (n,); null for those without a name.
-    fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
+    pub(crate) fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
         let ids: Vec<Option<u64>> = read_ids(ids)?.into_iter().map(Some).collect();
         gate::long(py, |_| names_of(&self.inner, &ids)).map(Array::new)
     }
@@ -348,7 +384,8 @@ impl Snapshot {
     /// The newest state of the store.
     fn refresh(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let inner = gate::quick(py, || self.inner.refresh())?;
-        Ok(Snapshot { mmap: self.mmap, ..Snapshot::new(inner) })
+        let given = self.given.as_ref().map(|given| given.clone_ref(py));
+        Ok(Snapshot { inner, mmap: self.mmap, profile: self.profile.clone(), given })
     }
 
     /// Reads everything, and checks that it is intact: every checksum, every order, all tables, ids and names against one another.
@@ -384,11 +421,12 @@ impl Snapshot {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, this) = (slf.py(), slf.get());
         let path = path_of(py, &absolute(this.inner.path()))?;
-        if this.mmap {
+        if this.mmap && this.given.is_none() {
             return Ok((slf.get_type().into_any(), (path,).into_pyobject(py)?));
         }
         let options = PyDict::new(py);
-        options.set_item("mmap", false)?;
+        options.set_item("mmap", this.mmap)?;
+        options.set_item("profile", this.given.as_ref())?;
         let make = py.import("functools")?.getattr("partial")?.call((slf.get_type(),), Some(&options))?;
         Ok((make, (path,).into_pyobject(py)?))
     }

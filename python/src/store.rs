@@ -3,18 +3,20 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
-use simstore::any::{AnySnapshot, AnyStore};
+use simstore::any::{AnySnapshot, AnyStore, AnyTransaction};
 use simstore::store::CompactOptions;
 use simstore::{Durability, Insertion, Result, StoreOptions};
 
+use crate::array::Array;
 use crate::batch::Batch;
+use crate::entries::{Entries, Entry, Id, Numbers};
 use crate::errors::exception;
 use crate::fingerprints::fingerprint;
 use crate::gate;
@@ -23,6 +25,8 @@ use crate::rows::{Rows, id_of};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
 use crate::similar::{self, is_similar, refused};
 use crate::snapshot::Snapshot;
+use crate::table::Table;
+use crate::text_profile::TextProfile;
 use crate::under_way::{UnderWay, refuse_inside};
 
 /// An array is written in transactions of about so many bytes of the log.
@@ -85,7 +89,14 @@ const WAITED: Duration = Duration::from_millis(50);
 /// >>> with simstore.Store("pages") as store:
 /// ...     store.insert(0b1111, 1, "https://example.org/")
 /// ...     store.insert_if_new(0b1110, 2)
-/// [Match(fingerprint=0xf, distance=1, id=1)]
+/// [Match(fingerprint=0xf, distance=1, id=1, name='https://example.org/')]
+///
+/// A store with a profile takes texts, and names instead of numbers.
+///
+/// >>> with simstore.Store("texts", profile=simstore.Profile()) as store:
+/// ...     store.insert(text="To be, or not to be, that is the question", id="https://example.org/hamlet")
+/// ...     [match.name for match in store.query(text="To be or not to be: that is the question!")]
+/// ['https://example.org/hamlet']
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Store {
     /// Locked under the GIL alone, and never for long: so nobody holds it when a process is forked.
@@ -94,6 +105,7 @@ pub(crate) struct Store {
     bits: u32,
     durability: Durability,
     process: u32,
+    profile: TextProfile,
 }
 
 /// An open store; and what tells when the last call that uses it has let it go.
@@ -105,6 +117,8 @@ struct Held {
 /// An open store. Its fields are dropped in this order: whoever waits for the second waits for the first.
 pub(crate) struct Open {
     pub(crate) store: AnyStore,
+    /// Held by whoever numbers documents; shared by whoever inserts others.
+    numbering: RwLock<()>,
     /// Whether it is of similar documents, and takes no fingerprints.
     is_similar: bool,
     _closed: Sender<()>,
@@ -121,6 +135,26 @@ impl Deref for Use {
 
     fn deref(&self) -> &Open {
         &self.open
+    }
+}
+
+/// The right to insert: alone, while numbers are given to names, or with others.
+pub(crate) struct Inserting<'a> {
+    _alone: Option<RwLockWriteGuard<'a, ()>>,
+    _shared: Option<RwLockReadGuard<'a, ()>>,
+}
+
+impl Open {
+    /// A transaction, with numbers for names if there are some; the right to insert is to be kept until it is committed.
+    pub(crate) fn inserting(
+        &self,
+        by_name: bool,
+    ) -> Result<(Inserting<'_>, AnyTransaction<'_>, Option<Numbers>)> {
+        let alone = by_name.then(|| self.numbering.write().unwrap_or_else(PoisonError::into_inner));
+        let shared = (!by_name).then(|| self.numbering.read().unwrap_or_else(PoisonError::into_inner));
+        let numbers = by_name.then(|| Numbers::after(self.store.snapshot())).transpose()?;
+        let inserting = Inserting { _alone: alone, _shared: shared };
+        Ok((inserting, self.store.transaction(), numbers))
     }
 }
 
@@ -157,6 +191,24 @@ impl Store {
 
     pub(crate) fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// How texts become fingerprints.
+    pub(crate) fn profile(&self) -> &TextProfile {
+        &self.profile
+    }
+
+    /// A document that is inserted.
+    pub(crate) fn entry<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprint: Option<&Bound<'py, PyAny>>,
+        id: Option<&Bound<'py, PyAny>>,
+        name: Option<&str>,
+        text: Option<&str>,
+    ) -> PyResult<Entry> {
+        let fingerprint = self.profile.inserted(py, fingerprint, text, |one| self.fingerprint(one))?;
+        Ok(Entry { fingerprint, id: Id::of(id, name)?, name: name.map(str::to_owned) })
     }
 
     /// A single fingerprint of the store's width.
@@ -209,6 +261,7 @@ impl Store {
                 )));
             }
         };
+        let given = profile;
         let (profile, profile_bits) = profile_of(profile)?;
         let (store, snapshot, is_similar) = gate::quick(py, || {
             let (codec, plan) = (codec_of(codec)?, plan_of(plan)?);
@@ -231,36 +284,55 @@ impl Store {
         if let Some(torn) = store.torn_end() {
             gate::warn_of(py, &torn.to_string())?;
         }
+        let text_profile = TextProfile::new(snapshot.profile(), snapshot.bits(), snapshot.path(), given);
         let (sender, closed) = mpsc::channel();
-        let held = Held { open: Arc::new(Open { store, is_similar, _closed: sender }), closed };
+        let held = Held {
+            open: Arc::new(Open { store, numbering: RwLock::default(), is_similar, _closed: sender }),
+            closed,
+        };
         Ok(Store {
             held: Mutex::new(Some(held)),
             path: snapshot.path().to_path_buf(),
             bits: snapshot.bits(),
             durability,
             process: std::process::id(),
+            profile: text_profile,
         })
     }
 
-    /// Adds a fingerprint with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
+    /// Adds a fingerprint, or that of a text, with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
     ///
     /// Parameters
     /// ----------
-    /// fingerprint, id : int
+    /// fingerprint : int
+    ///     Or ``text``.
+    /// id : int or str
+    ///     A number; or a name, as documents of `simstore add` have it: the number is then one more than the highest id ever stored, and
+    ///     the same fingerprint and name again changes nothing. The same name with another fingerprint is another document. A store that
+    ///     has begun with numbers alone takes no names.
     /// name : str, optional
-    ///     The document's name, up to 64 KiB; the newest one of an id counts.
-    #[pyo3(signature = (fingerprint, id, name=None))]
+    ///     The name of a document whose id is a number, up to 64 KiB; the newest one of an id counts.
+    /// text : str
+    ///     A text, whose fingerprint the store's profile makes.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If the text has no letter and no digit, and so no fingerprint; if the store has no profile.
+    #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
     fn insert(
         &self,
         py: Python<'_>,
-        fingerprint: &Bound<'_, PyAny>,
-        id: &Bound<'_, PyAny>,
+        fingerprint: Option<&Bound<'_, PyAny>>,
+        id: Option<&Bound<'_, PyAny>>,
         name: Option<&str>,
+        text: Option<&str>,
     ) -> PyResult<()> {
-        let (open, fingerprint, id) = (self.writable(py)?, self.fingerprint(fingerprint)?, id_of(id)?);
-        gate::quick(py, || match name {
-            Some(name) => open.store.insert_named(fingerprint, id, name),
-            None => open.store.insert(fingerprint, id),
+        let (open, entry) = (self.writable(py)?, self.entry(py, fingerprint, id, name, text)?);
+        gate::quick(py, || {
+            let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
+            entry.insert(&mut transaction, &mut numbers)?;
+            transaction.commit(self.durability)
         })
     }
 
@@ -271,33 +343,38 @@ impl Store {
     /// Parameters
     /// ----------
     /// fingerprints : array_like, shape (n,)
-    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints.
+    ///     Numpy's of uint64, or of uint8 of shape (n, 16); Arrow's of uint64 or fixed_size_binary[16]; a list of ints. Or ``texts``.
     /// ids : array_like, shape (n,)
-    ///     Ints from 0 to 2**64 - 1.
+    ///     Ints from 0 to 2**64 - 1; or names, as for `insert`.
     /// names : array_like of str or None, shape (n,), optional
+    /// texts : iterable of str or None
+    ///     Texts, as `Profile.fingerprints` takes them. Those without a fingerprint are left out, with a warning.
     /// progress : bool or callable, optional
     ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
-    #[pyo3(signature = (fingerprints, ids, names=None, *, progress=None))]
+    #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None, progress=None))]
     fn insert_many(
         &self,
         py: Python<'_>,
-        fingerprints: &Bound<'_, PyAny>,
-        ids: &Bound<'_, PyAny>,
+        fingerprints: Option<&Bound<'_, PyAny>>,
+        ids: Option<&Bound<'_, PyAny>>,
         names: Option<&Bound<'_, PyAny>>,
+        texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, names, self.bits)?);
+        let open = self.writable(py)?;
+        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits)?;
         gate::told(py, progress, |call| {
+            entries.make(&self.profile, call)?;
             let mut at = 0;
-            while at < rows.len() {
+            while at < entries.len() {
                 call.check()?;
-                let mut transaction = open.store.transaction();
-                while at < rows.len() && transaction.bytes() < TRANSACTION {
-                    rows.insert(at, &mut transaction)?;
+                let (_inserting, mut transaction, mut numbers) = open.inserting(entries.by_name())?;
+                while at < entries.len() && transaction.bytes() < TRANSACTION {
+                    entries.insert(at, &mut transaction, &mut numbers)?;
                     at += 1;
                 }
-                transaction.commit(if at < rows.len() { Durability::Os } else { self.durability })?;
-                call.step("fingerprints", at as u64, rows.len() as u64);
+                transaction.commit(if at < entries.len() { Durability::Os } else { self.durability })?;
+                call.step("fingerprints", at as u64, entries.len() as u64);
             }
             Ok(())
         })
@@ -306,35 +383,38 @@ impl Store {
     /// Adds a fingerprint with an id, unless something within the store's distance is there: as one step, whatever other threads
     /// do.
     ///
+    /// Parameters
+    /// ----------
+    /// fingerprint, id, name, text
+    ///     As for `insert`.
+    ///
     /// Returns
     /// -------
     /// list of Match
     ///     What is there, nearest first; empty if the fingerprint was inserted.
-    #[pyo3(signature = (fingerprint, id, name=None))]
+    #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
     fn insert_if_new<'py>(
         &self,
         py: Python<'py>,
-        fingerprint: &Bound<'py, PyAny>,
-        id: &Bound<'py, PyAny>,
+        fingerprint: Option<&Bound<'py, PyAny>>,
+        id: Option<&Bound<'py, PyAny>>,
         name: Option<&str>,
+        text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (open, fingerprint, id) = (self.writable(py)?, self.fingerprint(fingerprint)?, id_of(id)?);
-        let insertion = gate::quick(py, || {
-            let mut transaction = open.store.transaction();
-            match name {
-                Some(name) => transaction.insert_named(fingerprint, id, name)?,
-                None => transaction.insert(fingerprint, id)?,
+        let (open, entry) = (self.writable(py)?, self.entry(py, fingerprint, id, name, text)?);
+        let found = gate::quick(py, || {
+            let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
+            if !entry.insert(&mut transaction, &mut numbers)? {
+                // The same document is there.
+                let snapshot = open.store.snapshot();
+                return matches::named(&snapshot, snapshot.query(entry.fingerprint, snapshot.distance())?);
             }
-            transaction.commit_if_new(self.durability)
+            match transaction.commit_if_new(self.durability)? {
+                Insertion::Inserted => Ok(Vec::new()),
+                Insertion::DuplicateOf(found) => matches::named(&open.store.snapshot(), found),
+            }
         })?;
-        matches::list_of(
-            py,
-            self.bits,
-            match insertion {
-                Insertion::Inserted => Vec::new(),
-                Insertion::DuplicateOf(found) => found,
-            },
-        )
+        PyList::new(py, found)
     }
 
     /// Adds arrays, in order, each element unless something within the store's distance is there: earlier ones of the same array
@@ -342,35 +422,38 @@ impl Store {
     ///
     /// Parameters
     /// ----------
-    /// fingerprints, ids, names, progress
+    /// fingerprints, ids, names, texts, progress
     ///     As for `insert_many`.
     ///
     /// Returns
     /// -------
     /// numpy.ndarray of bool, shape (n,)
     ///     Which were inserted.
-    #[pyo3(signature = (fingerprints, ids, names=None, *, progress=None))]
+    #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None, progress=None))]
     fn insert_many_if_new<'py>(
         &self,
         py: Python<'py>,
-        fingerprints: &Bound<'py, PyAny>,
-        ids: &Bound<'py, PyAny>,
+        fingerprints: Option<&Bound<'py, PyAny>>,
+        ids: Option<&Bound<'py, PyAny>>,
         names: Option<&Bound<'py, PyAny>>,
+        texts: Option<&Bound<'py, PyAny>>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, names, self.bits)?);
+        let open = self.writable(py)?;
+        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits)?;
         let inserted = gate::told(py, progress, |call| {
+            entries.make(&self.profile, call)?;
             let one = |at| {
                 call.check()?;
-                let mut transaction = open.store.transaction();
-                rows.insert(at, &mut transaction)?;
-                let insertion = transaction.commit_if_new(Durability::Os)?;
-                if at % DELETED == 0 {
-                    call.step("fingerprints", at as u64, rows.len() as u64);
+                let (_inserting, mut transaction, mut numbers) = open.inserting(entries.by_name())?;
+                let is_inserted = entries.insert(at, &mut transaction, &mut numbers)?
+                    && transaction.commit_if_new(Durability::Os)? == Insertion::Inserted;
+                if (at + 1) % DELETED == 0 || at + 1 == entries.len() {
+                    call.step("fingerprints", at as u64 + 1, entries.len() as u64);
                 }
-                Ok(insertion == Insertion::Inserted)
+                Ok(is_inserted)
             };
-            let inserted = (0..rows.len()).map(one).collect::<Result<Vec<bool>>>()?;
+            let inserted = (0..entries.len()).map(one).collect::<Result<Vec<bool>>>()?;
             if self.durability != Durability::Os {
                 open.store.sync()?;
             }
@@ -410,7 +493,7 @@ impl Store {
         ids: &Bound<'py, PyAny>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, None, self.bits)?);
+        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, self.bits)?);
         let deleted = gate::told(py, progress, |call| {
             let mut deleted = Vec::with_capacity(rows.len());
             while deleted.len() < rows.len() {
@@ -433,36 +516,60 @@ impl Store {
         Ok(Batch::new(slf.clone().unbind()))
     }
 
-    /// What is stored within some bits of a fingerprint now.
+    /// What is stored within some bits of a fingerprint, or of that of a text, now.
     ///
     /// Parameters
     /// ----------
     /// fingerprint : int
+    ///     Or ``text``.
     /// distance : int, optional
     ///     In bits; the store's own if not given, which is also the largest one.
+    /// text : str
+    ///     A text, whose fingerprint the store's profile makes; nothing is near one that has none.
     ///
     /// Returns
     /// -------
     /// list of Match
     ///     One for each id, sorted by distance, then fingerprint, then id.
-    #[pyo3(signature = (fingerprint, distance=None))]
+    #[pyo3(signature = (fingerprint=None, distance=None, *, text=None))]
     fn query<'py>(
         &self,
         py: Python<'py>,
-        fingerprint: &Bound<'py, PyAny>,
+        fingerprint: Option<&Bound<'py, PyAny>>,
         distance: Option<u32>,
+        text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (open, fingerprint) =
-            (self.of_fingerprints(py, similar::LOOK_UP)?, self.fingerprint(fingerprint)?);
-        matches::list(py, self.bits, || {
-            let distance = distance.unwrap_or_else(|| open.store.snapshot().distance());
-            open.store.query(fingerprint, distance)
-        })
+        let snapshot = self.snapshot_of()?;
+        let fingerprint = self.profile.either(py, fingerprint, text, |one| self.fingerprint(one))?;
+        matches::query(py, &snapshot, fingerprint, distance)
+    }
+
+    /// What is stored within some bits of each of many fingerprints, or of texts, now: as `Snapshot.query_many`.
+    #[pyo3(signature = (fingerprints=None, distance=None, *, texts=None, progress=None))]
+    fn query_many(
+        &self,
+        py: Python<'_>,
+        fingerprints: Option<&Bound<'_, PyAny>>,
+        distance: Option<u32>,
+        texts: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        self.snapshot()?.query_many(py, fingerprints, distance, texts, progress)
+    }
+
+    /// The name of a document; None if it has none.
+    fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        self.snapshot()?.name(py, id)
+    }
+
+    /// The names of documents, as `Snapshot.names`.
+    fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
+        self.snapshot()?.names(py, ids)
     }
 
     /// The store as it is now, which stays so while the store moves on, also after it is closed.
     fn snapshot(&self) -> PyResult<Snapshot> {
-        Ok(Snapshot::new(self.snapshot_of()?))
+        Ok(Snapshot::with(self.snapshot_of()?, self.profile.clone()))
     }
 
     /// Makes a segment of what is in the log, and waits for it: the next opening is quick then.

@@ -1,0 +1,307 @@
+//! What is inserted: fingerprints or texts, with ids or names.
+
+use std::collections::HashMap;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use simstore::any::{AnySnapshot, AnyTransaction};
+use simstore::{Error, Result};
+
+use crate::fingerprints::{Fingerprints, Values};
+use crate::gate::Call;
+use crate::profile::in_parallel;
+use crate::rows::{id_of, read_ids};
+use crate::text_profile::TextProfile;
+use crate::texts::Texts;
+
+/// What a document is called: by a number, or by a name, to which a number is given.
+#[derive(Clone)]
+pub(crate) enum Id {
+    Number(u64),
+    Name(String),
+}
+
+impl Id {
+    pub(crate) fn of(id: Option<&Bound<'_, PyAny>>, name: Option<&str>) -> PyResult<Id> {
+        let id = id.ok_or_else(|| {
+            PyTypeError::new_err("expected an id: an int, or a str that is the document's name")
+        })?;
+        match id.cast::<PyString>() {
+            Ok(_) if name.is_some() => Err(named_twice()),
+            Ok(id) => Ok(Id::Name(id.to_str()?.to_owned())),
+            Err(_) => id_of(id).map(Id::Number),
+        }
+    }
+}
+
+fn named_twice() -> PyErr {
+    PyTypeError::new_err("an id that is a str is the document's name: leave the other name out")
+}
+
+/// A document that is inserted.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) fingerprint: u128,
+    pub(crate) id: Id,
+    pub(crate) name: Option<String>,
+}
+
+impl Entry {
+    /// Whether a number is to be given to its name.
+    pub(crate) fn by_name(&self) -> bool {
+        matches!(self.id, Id::Name(_))
+    }
+
+    /// Adds it to a transaction; whether it is not stored already under its name.
+    pub(crate) fn insert(
+        &self,
+        transaction: &mut AnyTransaction<'_>,
+        numbers: &mut Option<Numbers>,
+    ) -> Result<bool> {
+        insert(transaction, numbers, self.fingerprint, self.id.as_ref(), self.name.as_deref())
+    }
+}
+
+impl Id {
+    pub(crate) fn as_ref(&self) -> IdRef<'_> {
+        match self {
+            Id::Number(id) => IdRef::Number(*id),
+            Id::Name(name) => IdRef::Name(name),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum IdRef<'a> {
+    Number(u64),
+    Name(&'a str),
+}
+
+fn insert(
+    transaction: &mut AnyTransaction<'_>,
+    numbers: &mut Option<Numbers>,
+    fingerprint: u128,
+    id: IdRef<'_>,
+    name: Option<&str>,
+) -> Result<bool> {
+    match (id, name) {
+        (IdRef::Number(id), None) => transaction.insert(fingerprint, id)?,
+        (IdRef::Number(id), Some(name)) => transaction.insert_named(fingerprint, id, name)?,
+        (IdRef::Name(name), _) => {
+            let numbers = numbers.as_mut().ok_or_else(|| Error::Bug("names are not numbered".to_owned()))?;
+            match numbers.give(fingerprint, name)? {
+                Some(id) => transaction.insert_named(fingerprint, id, name)?,
+                None => return Ok(false),
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Numbers for documents that are called by names, as `simstore add` gives them: each is one more than the highest id. A document with
+/// the fingerprint and the name of a stored one is that one. Nothing else may be inserted meanwhile.
+pub(crate) struct Numbers {
+    stored: AnySnapshot,
+    next: Option<u64>,
+    given: HashMap<(u128, String), u64>,
+}
+
+impl Numbers {
+    pub(crate) fn after(stored: AnySnapshot) -> Result<Numbers> {
+        let refused =
+            |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", stored.path().display())));
+        if !stored.keeps_ids() {
+            return refused("the store keeps no ids, and so no names: give numbers as ids");
+        }
+        if !stored.is_empty() && stored.stats().names == 0 {
+            return refused(
+                "the ids of the store are numbers: give numbers as ids, or name the documents of another store",
+            );
+        }
+        let next = stored.highest_id().map_or(Some(0), |id| id.checked_add(1));
+        Ok(Numbers { stored, next, given: HashMap::new() })
+    }
+
+    /// The number of a document; `None` if it is stored already.
+    fn give(&mut self, fingerprint: u128, name: &str) -> Result<Option<u64>> {
+        let document = (fingerprint, name.to_owned());
+        if self.given.contains_key(&document) || !ids_of(&self.stored, fingerprint, name)?.is_empty() {
+            return Ok(None);
+        }
+        let id = self.next.ok_or_else(|| {
+            Error::BadArgument(
+                "there is a document with the greatest id, 2**64 - 1, and so none is left for another"
+                    .to_owned(),
+            )
+        })?;
+        self.next = id.checked_add(1);
+        self.given.insert(document, id);
+        Ok(Some(id))
+    }
+}
+
+/// The ids of the documents with this fingerprint and name.
+pub(crate) fn ids_of(stored: &AnySnapshot, fingerprint: u128, name: &str) -> Result<Vec<u64>> {
+    if !stored.contains(fingerprint)? {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<u64> = stored.query(fingerprint, 0)?.iter().filter_map(|found| found.id).collect();
+    let names = stored.names_of(&ids)?;
+    Ok(ids
+        .into_iter()
+        .zip(names)
+        .filter(|(_, other)| other.as_deref() == Some(name))
+        .map(|(id, _)| id)
+        .collect())
+}
+
+/// Documents that are inserted together.
+pub(crate) struct Entries {
+    fingerprints: Given,
+    ids: Ids,
+    names: Option<Texts>,
+}
+
+enum Given {
+    All(Values),
+    Texts(Texts),
+    /// Those of texts; some have none.
+    Made(Vec<Option<u128>>),
+}
+
+enum Ids {
+    Numbers(Vec<u64>),
+    Names(Texts),
+}
+
+impl Entries {
+    /// Reads arrays of one length, of which only names may be missing.
+    pub(crate) fn read(
+        fingerprints: Option<&Bound<'_, PyAny>>,
+        ids: Option<&Bound<'_, PyAny>>,
+        names: Option<&Bound<'_, PyAny>>,
+        texts: Option<&Bound<'_, PyAny>>,
+        bits: u32,
+    ) -> PyResult<Entries> {
+        let (fingerprints, what) = match (fingerprints, texts) {
+            (Some(fingerprints), None) => {
+                (Given::All(Fingerprints::read_all(fingerprints, Some(bits))?), "fingerprints")
+            }
+            (None, Some(texts)) => (Given::Texts(Texts::read(texts, "text")?), "texts"),
+            (given, _) => return Err(either("fingerprints", "texts", given.is_some())),
+        };
+        let ids = ids.ok_or_else(|| PyTypeError::new_err("expected ids: ints, or names of documents"))?;
+        let ids = Ids::read(ids)?;
+        if matches!(ids, Ids::Names(_)) && names.is_some() {
+            return Err(named_twice());
+        }
+        let names = names.map(|names| Texts::read(names, "name")).transpose()?;
+        let entries = Entries { fingerprints, ids, names };
+        let (count, ids) = (entries.len(), entries.ids.len());
+        for (what_else, len) in [("ids", Some(ids)), ("names", entries.names.as_ref().map(Texts::len))] {
+            if let Some(len) = len.filter(|&len| len != count) {
+                return Err(PyValueError::new_err(format!(
+                    "there are {count} {what}, and {len} {what_else}"
+                )));
+            }
+        }
+        Ok(entries)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match &self.fingerprints {
+            Given::All(values) => values.len(),
+            Given::Texts(texts) => texts.len(),
+            Given::Made(made) => made.len(),
+        }
+    }
+
+    /// Whether numbers are to be given to names.
+    pub(crate) fn by_name(&self) -> bool {
+        matches!(self.ids, Ids::Names(_))
+    }
+
+    /// Makes fingerprints of texts, and warns of those that have none.
+    pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<()> {
+        let Given::Texts(texts) = &self.fingerprints else { return Ok(()) };
+        let profile = profile.get()?;
+        let made = in_parallel(texts, call, |text| Ok(profile.fingerprint(text)))?;
+        let missing = made.iter().filter(|made| made.is_none()).count();
+        if missing > 0 {
+            call.warn_of(format!(
+                "{missing} of {} texts are None, or have no letter and no digit, and so no fingerprint: they are left out",
+                made.len()
+            ));
+        }
+        self.fingerprints = Given::Made(made);
+        Ok(())
+    }
+
+    pub(crate) fn fingerprint(&self, at: usize) -> Option<u128> {
+        match &self.fingerprints {
+            Given::All(values) => Some(values.get(at)),
+            Given::Texts(_) => None,
+            Given::Made(made) => made[at],
+        }
+    }
+
+    pub(crate) fn id(&self, at: usize) -> IdRef<'_> {
+        match &self.ids {
+            Ids::Numbers(ids) => IdRef::Number(ids[at]),
+            Ids::Names(names) => IdRef::Name(names.get(at).unwrap_or_default()),
+        }
+    }
+
+    pub(crate) fn name(&self, at: usize) -> Option<&str> {
+        self.names.as_ref().and_then(|names| names.get(at))
+    }
+
+    /// Adds one of them to a transaction; whether it has a fingerprint, and is not stored already under its name.
+    pub(crate) fn insert(
+        &self,
+        at: usize,
+        transaction: &mut AnyTransaction<'_>,
+        numbers: &mut Option<Numbers>,
+    ) -> Result<bool> {
+        let Some(fingerprint) = self.fingerprint(at) else { return Ok(false) };
+        insert(transaction, numbers, fingerprint, self.id(at), self.name(at))
+    }
+}
+
+impl Ids {
+    /// Reads numbers, or names, of which none may be missing.
+    fn read(ids: &Bound<'_, PyAny>) -> PyResult<Ids> {
+        // What is read once is read a second time.
+        let ids = if ids.hasattr("__len__")? {
+            ids.clone()
+        } else {
+            ids.py().get_type::<pyo3::types::PyList>().call1((ids,))?
+        };
+        let error = match read_ids(&ids) {
+            Ok(numbers) => return Ok(Ids::Numbers(numbers)),
+            Err(error) => error,
+        };
+        let Ok(names) = Texts::read(&ids, "id") else { return Err(error) };
+        match (0..names.len()).find(|&at| names.get(at).is_none()) {
+            None => Ok(Ids::Names(names)),
+            Some(at) if names.len() > 1 => {
+                Err(PyValueError::new_err(format!("id {at} is missing: leave the document out")))
+            }
+            Some(_) => Err(error),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Ids::Numbers(ids) => ids.len(),
+            Ids::Names(names) => names.len(),
+        }
+    }
+}
+
+/// The error of a call that takes one of two arguments, and got both or none.
+pub(crate) fn either(one: &str, other: &str, is_both: bool) -> PyErr {
+    let found = if is_both { "both" } else { "neither" };
+    PyTypeError::new_err(format!("expected {one} or {other}, found {found}"))
+}

@@ -1,0 +1,146 @@
+//! How texts become the fingerprints of a store: by the profile that it names.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use arrow_buffer::NullBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use simstore::{Error, Result};
+use simstore_text::Resources;
+
+use crate::entries::either;
+use crate::fingerprints::{Fingerprints, Present};
+use crate::gate::{self, Call};
+use crate::profile::{Profile, in_parallel};
+use crate::texts::Texts;
+
+/// The profile of a store, which is made of its name when it is first needed.
+#[derive(Clone)]
+pub(crate) struct TextProfile {
+    name: String,
+    bits: u32,
+    path: PathBuf,
+    made: OnceLock<OfWidth>,
+}
+
+/// A profile whose fingerprints have a width.
+#[derive(Clone)]
+pub(crate) struct OfWidth {
+    profile: simstore_text::Profile,
+    bits: u32,
+}
+
+impl OfWidth {
+    /// The fingerprint of a text; `None` if it has no features.
+    pub(crate) fn fingerprint(&self, text: &str) -> Option<u128> {
+        match self.bits {
+            128 => self.profile.fingerprint::<u128>(text).map(|simhash| simhash.fingerprint),
+            _ => self.profile.fingerprint::<u64>(text).map(|simhash| simhash.fingerprint.into()),
+        }
+    }
+}
+
+impl TextProfile {
+    /// That of a store; `given` is what the caller has given, with the files that its name refers to.
+    pub(crate) fn new(name: &str, bits: u32, path: &Path, given: Option<&Bound<'_, PyAny>>) -> TextProfile {
+        let made = OnceLock::new();
+        if let Some(Ok(given)) = given.map(|given| given.cast::<Profile>()) {
+            made.get_or_init(|| OfWidth { profile: given.get().inner.clone(), bits });
+        }
+        TextProfile { name: name.to_owned(), bits, path: path.to_path_buf(), made }
+    }
+
+    pub(crate) fn get(&self) -> Result<&OfWidth> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let refused = |reason: String| Err(Error::BadArgument(format!("{}: {reason}", self.path.display())));
+        if self.name.is_empty() {
+            return refused(
+                "the store has no profile, which says how texts become fingerprints: make a store with `profile`, or give fingerprints"
+                    .to_owned(),
+            );
+        }
+        let profile = match simstore_text::Profile::with_resources(&self.name, &Resources::default()) {
+            Ok(profile) => profile,
+            Err(Error::BadArgument(reason)) => {
+                return refused(format!("{reason}; open it with `profile`, a Profile that has the files"));
+            }
+            Err(error) => return Err(error),
+        };
+        profile.check_bits(self.bits)?;
+        Ok(self.made.get_or_init(|| OfWidth { profile, bits: self.bits }))
+    }
+
+    /// The fingerprint that is given, or that of the text; `None` if the text has none.
+    pub(crate) fn either<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprint: Option<&Bound<'py, PyAny>>,
+        text: Option<&str>,
+        read: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<u128>,
+    ) -> PyResult<Option<u128>> {
+        match (fingerprint, text) {
+            (Some(fingerprint), None) => read(fingerprint).map(Some),
+            (None, Some(text)) => gate::quick(py, || Ok(self.get()?.fingerprint(text))),
+            (fingerprint, _) => Err(either("a fingerprint", "a text", fingerprint.is_some())),
+        }
+    }
+
+    /// The same, for what is inserted.
+    pub(crate) fn inserted<'py>(
+        &self,
+        py: Python<'py>,
+        fingerprint: Option<&Bound<'py, PyAny>>,
+        text: Option<&str>,
+        read: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<u128>,
+    ) -> PyResult<u128> {
+        self.either(py, fingerprint, text, read)?.ok_or_else(|| {
+            PyValueError::new_err("the text has no letter and no digit, and so no fingerprint: leave it out")
+        })
+    }
+}
+
+/// What many queries ask for.
+pub(crate) enum Queries {
+    Fingerprints(Option<Fingerprints>),
+    Texts(Texts),
+}
+
+impl Queries {
+    pub(crate) fn read(
+        fingerprints: Option<&Bound<'_, PyAny>>,
+        texts: Option<&Bound<'_, PyAny>>,
+        bits: u32,
+    ) -> PyResult<Queries> {
+        match (fingerprints, texts) {
+            (Some(fingerprints), None) => {
+                Ok(Queries::Fingerprints(Some(Fingerprints::read(fingerprints, Some(bits))?)))
+            }
+            (None, Some(texts)) => Texts::read(texts, "text").map(Queries::Texts),
+            (fingerprints, _) => Err(either("fingerprints", "texts", fingerprints.is_some())),
+        }
+    }
+
+    /// The fingerprints that there are.
+    pub(crate) fn make(&mut self, profile: &TextProfile, call: &Call) -> Result<Present> {
+        let texts = match self {
+            Queries::Fingerprints(fingerprints) => {
+                let read =
+                    fingerprints.take().ok_or_else(|| Error::Bug("queries are made once".to_owned()))?;
+                return Ok(read.present());
+            }
+            Queries::Texts(texts) => texts,
+        };
+        let of = profile.get()?;
+        let made = in_parallel(texts, call, |text| Ok(of.fingerprint(text)))?;
+        let valid = NullBuffer::from_iter(made.iter().map(Option::is_some));
+        let made = made.into_iter().map(Option::unwrap_or_default);
+        let values = match profile.bits {
+            128 => made.collect::<Vec<u128>>().into(),
+            _ => made.map(|fingerprint| fingerprint as u64).collect::<Vec<u64>>().into(),
+        };
+        Ok(Fingerprints { values, valid: Some(valid) }.present())
+    }
+}
