@@ -236,7 +236,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         with pytest.raises(ValueError, match="no id"):
             store.insert_many([1], np.array([-1]))
         with pytest.raises(TypeError):
-            store.insert(1, "one")
+            store.insert(1, b"one")
         with pytest.raises(TypeError, match="float64"):
             store.insert_many([1], np.array([1.0]))
         with pytest.raises(ValueError, match="there are 2 fingerprints, and 1 ids"):
