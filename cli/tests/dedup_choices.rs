@@ -125,6 +125,14 @@ fn numbers_of_newest_are_numbers() {
         folder.run(&["dedup", "a.jsonl", "-q", "--keep", "newest:date", "--keep-list", "-"]).ok(),
         "2\n"
     );
+    for (rule, kept) in [("largest:date", "2\n"), ("smallest:date", "3\n")] {
+        let args = ["dedup", "a.jsonl", "-q", "--keep", rule, "--keep-list", "-"];
+        assert_eq!(folder.run(&args).ok(), kept, "{rule}");
+    }
+    folder
+        .run(&["dedup", "a.jsonl", "--keep", "largest:size"])
+        .fails(1, "no document has a number in a field `size`");
+    folder.run(&["dedup", "a.jsonl", "--keep", "smallest"]).fails(2, "smallest:FIELD");
 }
 
 #[test]

@@ -30,6 +30,10 @@ impl Watch for Told {
 }
 
 impl Told {
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
     pub(crate) fn has_spilled(&self) -> bool {
         self.0.lock().unwrap().iter().any(|remark| remark.contains("put on disk"))
     }

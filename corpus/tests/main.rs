@@ -13,6 +13,7 @@ mod files;
 mod fingerprints;
 mod idf;
 mod inputs;
+mod keep;
 mod limits;
 #[cfg(feature = "parquet")]
 mod parquet;

@@ -57,7 +57,8 @@ use crate::summary::Summary;
 ///     Stars, where every duplicate is near the kept document, or components, which are chains of near documents. Stars by
 ///     default for texts, components for fingerprints.
 /// keep : str
-///     Which document of a cluster to keep: "first", "longest", "smallest-id", "newest:FIELD" or "none".
+///     Which document of a cluster to keep: "first", "longest", "smallest-id", "newest:FIELD" (dates or numbers), "largest:FIELD" or
+///     "smallest:FIELD" (numbers alone), or "none". A document without a value comes last; of equal ones the first is kept.
 /// against : stores, or anything that ``source`` may be, optional
 ///     Also remove near-duplicates of these documents, such as those of a test set: they have True in the column ``stored`` of
 ///     ``removed``. Paths are stores, or files of documents. A store of fingerprints needs ``distance`` for documents. Similarity to
@@ -193,9 +194,9 @@ pub(crate) fn dedup(
         ..Options::default()
     };
     set_profiles(&mut options, profile, verify_profile)?;
-    let newest = keep.strip_prefix("newest:").map(str::to_owned);
+    let of_keep = options.keep.field().map(str::to_owned);
     let texts = text.map(list::<String>).transpose()?.unwrap_or_else(|| vec!["text".to_owned()]);
-    let names = FieldNames { texts, id, extra: newest };
+    let names = FieldNames { texts, id, extra: of_keep };
     let reading = DocumentOptions {
         text_fields: names.texts.clone(),
         id_field: names.id.clone(),

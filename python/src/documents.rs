@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyInt, PyString};
 use simstore::Error;
 use simstore_corpus::dedup::Text;
 use simstore_corpus::{DocumentId, MAX_NAME_BYTES};
 
 use crate::gate::Call;
+use crate::frames::is_of;
 use crate::texts::{MaybeText, NoText, is_missing, text_of};
 
 /// Why a missing id is none.
@@ -93,7 +94,7 @@ pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<Result<DocumentId, St
     Ok(number.map(DocumentId::Number).ok_or_else(|| NO_ID.to_owned()))
 }
 
-/// A value that decides which document is kept: dates as ISO 8601, numbers as they are.
+/// A value that decides which document is kept: dates as ISO 8601, numbers by their value, whatever their type is.
 pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if is_missing(object)? {
         return Ok(None);
@@ -101,13 +102,39 @@ pub(crate) fn extra_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if object.is_instance_of::<PyString>() {
         return Ok(text_of(object)?.ok().flatten().map(|text| text.to_string()));
     }
+    if let Ok(value) = object.cast::<PyBool>() {
+        return Ok(Some(value.is_true().to_string()));
+    }
     if object.hasattr("isoformat")? {
         return object.call_method0("isoformat")?.extract().map(Some);
     }
-    if object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>() {
-        return object.repr()?.extract().map(Some);
+    // A scalar of numpy: its `str` is a date of ISO 8601, any other is a value of Python by `item`.
+    if let Ok(kind) = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<char>()) {
+        if kind == 'M' {
+            let date: String = object.str()?.extract()?;
+            return Ok((date != "NaT").then_some(date));
+        }
+        if let Ok(value) = object.call_method0("item")
+            && !value.is(object)
+            && !value.get_type().is(object.get_type())
+        {
+            return extra_of(&value);
+        }
     }
-    object.str()?.extract().map(Some)
+    // A duration; an enumeration of integers is shown by another text than its number.
+    for number in ["total_seconds", "__index__"] {
+        if let Ok(number) = object.call_method0(number) {
+            return number.repr()?.extract().map(Some);
+        }
+    }
+    // A decimal number is exact as its text.
+    if is_of(object, "decimal", "Decimal") {
+        return object.str()?.extract().map(Some);
+    }
+    match object.call_method0("__float__") {
+        Ok(number) => number.repr()?.extract().map(Some),
+        Err(_) => object.str()?.extract().map(Some),
+    }
 }
 
 /// The rows that are malformed, ascending.

@@ -87,7 +87,7 @@ mod _simstore {
     use crate::profile::{_profile, Profile, similarity, sketches};
     #[pymodule_export]
     use crate::sketching::{
-        _candidates, _choose_sketches, _compared, _feature_sets, _few, _moment_keys, _sketched,
+        _candidates, _choose_sketches, _compared, _feature_sets, _few, _sketched, _value_keys,
     };
     #[pymodule_export]
     use crate::small::{CountedFeatures, SmallSets};

@@ -7,8 +7,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array as _, ArrayRef};
 use arrow_schema::DataType;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simstore_corpus::dedup::{SimilarSearch, moment_key};
+use simstore_corpus::dedup::{SimilarSearch, moment_key, number_key};
 use simstore_text::{Profile as Features, SketchSearch, Sketched, Sketcher};
 
 use crate::array::Array;
@@ -216,11 +217,20 @@ pub(crate) fn _compared(
     Ok(Array::new(Arc::new(similarities.finish())))
 }
 
-/// Bytes whose order is that in which moments are preferred, the newest first; of none, those of one that is empty.
+/// Bytes whose order is that in which a rule prefers values; of none, those of one that is empty.
 #[pyfunction]
-pub(crate) fn _moment_keys(moments: &Bound<'_, PyAny>) -> PyResult<Array> {
-    let moments = Texts::read(moments, "moment")?;
+pub(crate) fn _value_keys(values: &Bound<'_, PyAny>, rule: &str) -> PyResult<Array> {
+    let key = match rule {
+        "newest" => moment_key,
+        "largest" => |value: &str| number_key(value, false),
+        "smallest" => |value: &str| number_key(value, true),
+        _ => {
+            let expected = "newest, largest or smallest";
+            return Err(PyValueError::new_err(format!("option `rule` is {rule:?}: expected {expected}")));
+        }
+    };
+    let values = Texts::read(values, "value")?;
     let mut keys = BinaryBuilder::new();
-    (0..moments.len()).for_each(|at| keys.append_value(moment_key(moments.get(at).unwrap_or_default())));
+    (0..values.len()).for_each(|at| keys.append_value(key(values.get(at).unwrap_or_default())));
     Ok(Array::new(Arc::new(keys.finish())))
 }

@@ -1,6 +1,11 @@
 """What can be deduplicated: files, frames, streams, iterables and arrays, all with the same answer."""
 
+import datetime
+import decimal
+import enum
+import fractions
 import sqlite3
+import warnings
 
 import numpy as np
 import pytest
@@ -181,6 +186,51 @@ def test_the_newest_is_kept():
             assert simstore.dedup(source, keep="newest:date").is_kept.tolist() == [False, True, False]
     numbers = [{"text": TEXT, "date": number} for number in (9, 10, 2.5)]
     assert simstore.dedup(numbers, keep="newest:date").is_kept.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("rule", ["newest", "largest", "smallest"])
+def test_numbers_count_by_their_value_whatever_their_type(rule):
+    types = [int, float, str, np.float64, np.float32, np.int64, np.uint8, decimal.Decimal, fractions.Fraction]
+    types += [lambda number: enum.IntEnum("Size", {"A": number}).A, np.array]
+    values = [kind(number) for kind, number in zip(types, [9, 10, 8, 11, 7, 12, 6, 100, 1000, 5, 2000])]
+    of = {"newest": 2000, "largest": 2000, "smallest": 5}[rule]
+    for some in [values, values[::-1]]:
+        sources = [[{"text": TEXT, "size": value} for value in some]]
+        sources.append(pd.DataFrame({"text": [TEXT] * len(some), "size": pd.Series(some, dtype=object)}))
+        for source in sources:
+            (kept,) = np.flatnonzero(simstore.dedup(source, keep=f"{rule}:size").is_kept)
+            assert int(some[kept]) == of
+    numbers = np.random.default_rng(5).integers(-3, 3, 200) * np.random.default_rng(6).choice([0.0, 1.0, np.inf, 0.5], 200)
+    columns = {"text": [TEXT] * 200, "size": numbers}
+    best = {"newest": max, "largest": max, "smallest": min}[rule]
+    expected = list(numbers).index(best(number for number in numbers if number == number))
+    rows = [{"text": TEXT, "size": number} for number in numbers]
+    for source in [rows, pd.DataFrame(columns), pa.table(columns), pl.DataFrame(columns)]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", simstore.SimstoreWarning)
+            kept = np.flatnonzero(simstore.dedup(source, keep=f"{rule}:size").is_kept)
+        assert kept.tolist() == [expected]
+
+
+def test_dates_truths_and_durations_have_an_order():
+    days = [np.datetime64("2024-01-01"), np.datetime64("2026-01-01", "ns"), datetime.date(2025, 1, 1)]
+    truths = [False, np.True_, 0.5]
+    spans = [datetime.timedelta(1), datetime.timedelta(10), datetime.timedelta(9)]
+    for values in (days, truths, spans):
+        rows = [{"text": TEXT, "at": value} for value in values]
+        assert simstore.dedup(rows, keep="newest:at").is_kept.tolist() == [False, True, False]
+    with pytest.warns(simstore.SimstoreWarning, match="1 document without `at`"):
+        simstore.dedup([{"text": TEXT, "at": np.datetime64("NaT")}, {"text": TEXT, "at": days[0]}], keep="newest:at")
+
+
+def test_a_rule_of_numbers_needs_numbers():
+    rows = [{"text": TEXT, "size": "soon"}, {"text": TEXT, "size": 5}]
+    with pytest.warns(simstore.SimstoreWarning, match="1 document without a number in `size`"):
+        assert simstore.dedup(rows, keep="smallest:size").is_kept.tolist() == [False, True]
+    with pytest.raises(simstore.Error, match="no document has a number in a field `size`"):
+        simstore.dedup(rows[:1], keep="largest:size")
+    with pytest.raises(ValueError, match="largest:FIELD"):
+        simstore.dedup(rows, keep="largest")
 
 
 def test_columns_that_are_not_there_are_named():

@@ -227,9 +227,16 @@ def test_a_component_that_is_too_large_is_refused():
 
 def test_moments_are_in_the_order_of_one_machine():
     moments = ["2026-01-01", "soon", None, "10", "9", "9.5", "-3", "", "1e3"]
-    keys = pa.array(simstore._simstore._moment_keys(moments)).to_pylist()
+    keys = pa.array(simstore._simstore._value_keys(moments, "newest")).to_pylist()
     batch = pa.record_batch({"id": range(len(moments)), "date": moments})
     (made,) = similarity.moments([batch], "date")
     assert made.column("date").to_pylist() == keys and made.column("id") == batch.column("id")
     newest = [moments[at] or "" for at in sorted(range(len(moments)), key=lambda at: keys[at])]
     assert newest == ["soon", "2026-01-01", "1e3", "10", "9.5", "9", "-3", "", ""]
+    for rule, expected in [("largest", ["1e3", "10", "9.5", "9", "-3"]), ("smallest", ["-3", "9", "9.5", "10", "1e3"])]:
+        (made,) = similarity.moments([batch], "date", rule)
+        keys = made.column("date").to_pylist()
+        ordered = [moments[at] for at in sorted(range(len(moments)), key=lambda at: keys[at])]
+        assert ordered[:5] == expected and set(keys[at] for at in (0, 1, 2, 7)) == {b"\x01"}
+    with pytest.raises(ValueError, match="expected newest, largest or smallest"):
+        list(similarity.moments([batch], "date", "last"))

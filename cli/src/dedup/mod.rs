@@ -91,7 +91,8 @@ pub(crate) struct DedupArgs {
     /// for fingerprints and --keep none, components]
     #[arg(long, value_enum, value_name = "SHAPE")]
     cluster_by: Option<Shape>,
-    /// Which document of a cluster to keep: first, longest, smallest-id, newest:FIELD (the greatest value of a field), or none
+    /// Which document of a cluster to keep: first, longest, smallest-id, newest:FIELD (dates or numbers), largest:FIELD or
+    /// smallest:FIELD (numbers alone), or none
     #[arg(long, value_name = "RULE", default_value = "first")]
     keep: Keep,
     /// Also remove near-duplicates of documents in STORE; repeatable. A store of fingerprints needs --distance for documents

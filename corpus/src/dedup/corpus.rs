@@ -33,7 +33,7 @@ pub(super) struct Corpus<F> {
     place: Place<F>,
     /// Documents without text.
     empty: usize,
-    /// Documents without the field that decides which is kept.
+    /// Documents without a value that decides which is kept.
     missing: usize,
     /// Whether the ids of all are numbers, and are their positions.
     are_numbers: bool,
@@ -95,9 +95,7 @@ impl<F: Fingerprint> Corpus<F> {
     pub(super) fn push(&mut self, item: &Item<F>) {
         self.stretch.push(item);
         self.empty += usize::from(item.fingerprint.is_none());
-        let is_missing = matches!(self.stretch.values, Values::Fields(_))
-            && item.extra.as_deref().unwrap_or_default().is_empty();
-        self.missing += usize::from(is_missing);
+        self.missing += usize::from(self.stretch.values.lacks(item.extra.as_deref()));
         self.sketches.iter_mut().for_each(|sketches| sketches.push(item.sketched.as_deref()));
     }
 

@@ -141,7 +141,7 @@ pub(super) fn find<F: Fingerprint>(
     };
     let Read { corpus, counts, inputs, features } = reading.read(source, corpus)?;
     if let Some(field) = options.keep.field() {
-        check_field(field, &corpus, inputs.as_ref(), watch)?;
+        check_field(field, options.keep.takes_numbers(), &corpus, inputs.as_ref(), watch)?;
     }
     let run = run_of(options, &corpus, question, &profile)?;
     if let Some(last) =
@@ -314,9 +314,10 @@ fn check_files(
     }
 }
 
-/// Tells of documents that do not have the field by which one is kept; fails if none has it.
+/// Tells of documents that do not have a value by which one is kept; fails if none has.
 fn check_field<F: Fingerprint>(
     field: &str,
+    takes_numbers: bool,
     corpus: &Corpus<F>,
     inputs: Option<&Inputs>,
     watch: &dyn Watch,
@@ -327,8 +328,9 @@ fn check_field<F: Fingerprint>(
     }
     if missing < corpus.len() {
         watch.notice(&Notice::Warning(&format!(
-            "{} without `{field}`: such a document is kept only if its whole cluster has none",
-            count_of(missing as u64, "document")
+            "{} without {}`{field}`: such a document is kept only if its whole cluster has none",
+            count_of(missing as u64, "document"),
+            if takes_numbers { "a number in " } else { "" }
         )));
         return Ok(());
     }
@@ -339,7 +341,8 @@ fn check_field<F: Fingerprint>(
         Some(names) if !names.is_empty() => format!("; the first has `{}`", names.join("`, `")),
         _ => String::new(),
     };
-    Err(Error::Refused(format!("option `keep`: no document has a field `{field}`{there}")))
+    let wanted = if takes_numbers { "number in a " } else { "" };
+    Err(Error::Refused(format!("option `keep`: no document has a {wanted}field `{field}`{there}")))
 }
 
 /// Tells a run from those on other documents, or with other options. Stores keep it: what is written here stays as it is.

@@ -72,6 +72,7 @@ mod source;
 mod stretch;
 mod summary;
 mod totals;
+mod value;
 mod written;
 
 pub use self::estimate::{Estimate, FilesOfFormat, Search, estimate};
@@ -79,12 +80,13 @@ pub use self::files::Files;
 pub use self::found::{AddedBefore, Answer, Cluster, Found, Kept, Member, NearPair, Removed};
 pub use self::options::{ClusterBy, Options, profile_with};
 pub use self::parts::{Shard, Tally};
-pub use self::preference::{Keep, moment_key};
+pub use self::preference::Keep;
 pub use self::question::Question;
 pub use self::similar::{Boilerplate, Rarity, SimilarSearch, SimilarStores};
 pub use self::source::{Source, Text};
 pub use self::summary::Summary;
 pub use self::totals::{Largest, Spilled, Totals};
+pub use self::value::{moment_key, number_key};
 
 /// Reads all, and finds what is near what.
 ///

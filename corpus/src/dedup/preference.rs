@@ -6,6 +6,7 @@ use std::str::FromStr;
 use simstore::{Error, Result};
 
 use super::names::{Names, Strings};
+use super::value::{Number, compare_moments, compare_numbers, says_moment};
 use crate::spill::{SpillReader, SpillWriter};
 
 /// Which document of a cluster is kept; where the rule does not tell, the first in order of input.
@@ -20,6 +21,10 @@ pub enum Keep {
     SmallestId,
     /// The one with the greatest value of this field: numbers by value, texts as ISO 8601 dates of one time zone are in order.
     Newest(String),
+    /// The one with the largest number in this field; a document without a number there comes last.
+    Largest(String),
+    /// The one with the smallest number in this field; a document without a number there comes last.
+    Smallest(String),
     /// None of them: what has a near duplicate goes with it, and only what is alone is left. The first in order of input stands for
     /// the cluster all the same.
     None,
@@ -27,29 +32,41 @@ pub enum Keep {
 
 impl Keep {
     /// The field that the rule looks at.
-    pub(super) fn field(&self) -> Option<&str> {
+    pub fn field(&self) -> Option<&str> {
         match self {
-            Keep::Newest(field) => Some(field),
-            _ => None,
+            Keep::Newest(field) | Keep::Largest(field) | Keep::Smallest(field) => Some(field),
+            Keep::First | Keep::Longest | Keep::SmallestId | Keep::None => None,
         }
     }
+
+    /// Whether the rule compares numbers alone.
+    pub(super) fn takes_numbers(&self) -> bool {
+        matches!(self, Keep::Largest(_) | Keep::Smallest(_))
+    }
 }
+
+/// The rules that name a field, as they begin.
+const OF_FIELD: [(&str, fn(String) -> Keep); 3] =
+    [("newest:", Keep::Newest), ("largest:", Keep::Largest), ("smallest:", Keep::Smallest)];
 
 impl FromStr for Keep {
     type Err = Error;
 
     fn from_str(rule: &str) -> Result<Self> {
         match rule {
-            "first" => Ok(Keep::First),
-            "longest" => Ok(Keep::Longest),
-            "smallest-id" => Ok(Keep::SmallestId),
-            "none" => Ok(Keep::None),
-            _ => match rule.strip_prefix("newest:") {
-                Some(field) if !field.is_empty() => Ok(Keep::Newest(field.to_owned())),
-                _ => Err(Error::BadArgument(
-                    "expected first, longest, smallest-id, newest:FIELD or none".to_owned(),
-                )),
-            },
+            "first" => return Ok(Keep::First),
+            "longest" => return Ok(Keep::Longest),
+            "smallest-id" => return Ok(Keep::SmallestId),
+            "none" => return Ok(Keep::None),
+            _ => {}
+        }
+        let of_field = OF_FIELD.iter().find_map(|(begin, keep)| Some((rule.strip_prefix(begin)?, keep)));
+        match of_field {
+            Some((field, keep)) if !field.is_empty() => Ok(keep(field.to_owned())),
+            _ => Err(Error::BadArgument(
+                "expected first, longest, smallest-id, newest:FIELD, largest:FIELD, smallest:FIELD or none"
+                    .to_owned(),
+            )),
         }
     }
 }
@@ -60,21 +77,25 @@ pub(super) enum Values {
     None,
     /// Bytes of the text.
     Lengths(Vec<u64>),
-    /// Empty for a document without the field.
-    Fields(Strings),
+    /// Dates or numbers; empty for a document without one.
+    Moments(Strings),
+    /// Numbers; empty for a document without one.
+    Numbers(Strings),
 }
 
 /// Kinds of values on disk.
 const NONE: u64 = 0;
 const LENGTHS: u64 = 1;
-const FIELDS: u64 = 2;
+const MOMENTS: u64 = 2;
+const NUMBERS: u64 = 3;
 
 impl Values {
     pub(super) fn new(keep: &Keep) -> Values {
         match keep {
             Keep::First | Keep::SmallestId | Keep::None => Values::None,
             Keep::Longest => Values::Lengths(Vec::new()),
-            Keep::Newest(_) => Values::Fields(Strings::default()),
+            Keep::Newest(_) => Values::Moments(Strings::default()),
+            Keep::Largest(_) | Keep::Smallest(_) => Values::Numbers(Strings::default()),
         }
     }
 
@@ -83,7 +104,8 @@ impl Values {
         match self {
             Values::None => Values::None,
             Values::Lengths(_) => Values::Lengths(Vec::new()),
-            Values::Fields(_) => Values::Fields(Strings::default()),
+            Values::Moments(_) => Values::Moments(Strings::default()),
+            Values::Numbers(_) => Values::Numbers(Strings::default()),
         }
     }
 
@@ -91,16 +113,27 @@ impl Values {
         match self {
             Values::None => 0,
             Values::Lengths(lengths) => (lengths.len() * size_of::<u64>()) as u64,
-            Values::Fields(fields) => fields.memory(),
+            Values::Moments(fields) | Values::Numbers(fields) => fields.memory(),
+        }
+    }
+
+    /// Whether a document with this in the field has no value.
+    pub(super) fn lacks(&self, field: Option<&str>) -> bool {
+        let field = field.unwrap_or_default();
+        match self {
+            Values::None | Values::Lengths(_) => false,
+            Values::Moments(_) => !says_moment(field),
+            Values::Numbers(_) => Number::read(field).is_none(),
         }
     }
 
     /// Adds those of a document.
     pub(super) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
+        let field = field.filter(|_| !self.lacks(field)).unwrap_or_default();
         match self {
             Values::None => {}
             Values::Lengths(lengths) => lengths.push(text_bytes),
-            Values::Fields(fields) => fields.push(field.unwrap_or_default()),
+            Values::Moments(fields) | Values::Numbers(fields) => fields.push(field),
         }
     }
 
@@ -109,7 +142,7 @@ impl Values {
         match other {
             Values::None => {}
             Values::Lengths(lengths) => self.push(lengths[at], None),
-            Values::Fields(fields) => self.push(0, Some(fields.get(at))),
+            Values::Moments(fields) | Values::Numbers(fields) => self.push(0, Some(fields.get(at))),
         }
     }
 
@@ -121,8 +154,12 @@ impl Values {
                 file.push_records([LENGTHS].into_iter())?;
                 file.push_records(lengths.iter().copied())
             }
-            Values::Fields(fields) => {
-                file.push_records([FIELDS].into_iter())?;
+            Values::Moments(fields) => {
+                file.push_records([MOMENTS].into_iter())?;
+                fields.write(file)
+            }
+            Values::Numbers(fields) => {
+                file.push_records([NUMBERS].into_iter())?;
                 fields.write(file)
             }
         }
@@ -136,7 +173,8 @@ impl Values {
                 lengths if lengths.len() == count => Ok(Values::Lengths(lengths)),
                 _ => Err(file.changed()),
             },
-            [FIELDS] => Ok(Values::Fields(Strings::read(file, count)?)),
+            [MOMENTS] => Ok(Values::Moments(Strings::read(file, count)?)),
+            [NUMBERS] => Ok(Values::Numbers(Strings::read(file, count)?)),
             _ => Err(file.changed()),
         }
     }
@@ -161,7 +199,11 @@ impl Preference<'_> {
         };
         let by_rule = match self.values {
             Values::Lengths(lengths) => lengths[at(b)].cmp(&lengths[at(a)]),
-            Values::Fields(fields) => compare_moments(fields.get(at(b)), fields.get(at(a))),
+            Values::Moments(fields) => compare_moments(fields.get(at(b)), fields.get(at(a))),
+            Values::Numbers(fields) => {
+                let is_smallest = matches!(self.keep, Keep::Smallest(_));
+                compare_numbers(fields.get(at(a)), fields.get(at(b)), is_smallest)
+            }
             Values::None if *self.keep == Keep::SmallestId => self.names.id(at(a)).cmp(&self.names.id(at(b))),
             Values::None => Ordering::Equal,
         };
@@ -174,105 +216,16 @@ impl Preference<'_> {
     }
 }
 
-/// The order of two moments: none first, then numbers by value, then texts, as ISO 8601 dates of one time zone are in
-/// order.
-fn compare_moments(a: &str, b: &str) -> Ordering {
-    let key = |text: &str| {
-        let number = text.parse::<f64>().ok();
-        let rank = match number {
-            _ if text.is_empty() => 0,
-            // What is no number is no moment either.
-            Some(number) if number.is_nan() => 0,
-            Some(number) if number.is_finite() => 1,
-            _ => 2,
-        };
-        (rank, number.filter(|_| rank == 1))
-    };
-    let ((rank_a, number_a), (rank_b, number_b)) = (key(a), key(b));
-    // Integers that are equal as floats need not be equal.
-    let integer = |text: &str| text.parse::<i128>().ok();
-    rank_a.cmp(&rank_b).then_with(|| match (number_a, number_b) {
-        (Some(x), Some(y)) => x.total_cmp(&y).then_with(|| integer(a).cmp(&integer(b))),
-        _ if rank_a == 0 => Ordering::Equal,
-        _ => a.cmp(b),
-    })
-}
-
-/// Bytes whose order is that of moments, the newest first, as [`Keep::Newest`] prefers them: for those who sort by them elsewhere.
-///
-/// ```
-/// use simstore_corpus::dedup::moment_key;
-///
-/// let mut moments = ["2007-05-08", "", "10", "9", "2026-01-01"];
-/// moments.sort_by_key(|moment| moment_key(moment));
-/// assert_eq!(moments, ["2026-01-01", "2007-05-08", "10", "9", ""]);
-/// ```
-pub fn moment_key(moment: &str) -> Vec<u8> {
-    // All bytes but those of the rank are turned round, so that a greater moment is less.
-    match moment.parse::<f64>() {
-        _ if moment.is_empty() => vec![2],
-        Ok(number) if number.is_nan() => vec![2],
-        Ok(number) if number.is_finite() => {
-            let bits = number.to_bits();
-            let ascending = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
-            let mut key = vec![1];
-            key.extend((!ascending).to_be_bytes());
-            match moment.parse::<i128>() {
-                Ok(integer) => key.extend((!(integer as u128 ^ 1 << 127)).to_be_bytes()),
-                // Comes after all that are integers.
-                Err(_) => key.extend([u8::MAX; 17]),
-            }
-            key
-        }
-        // No byte of UTF-8 is above 0xf4; what ends comes after what goes on.
-        _ => {
-            let turned = moment.bytes().map(|byte| 0xf5 - byte);
-            [0].into_iter().chain(turned).chain([u8::MAX]).collect()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        #[test]
-        fn keys_are_in_the_order_of_moments(a in "-?[0-9]{0,40}(\\.[0-9])?|[0-9-]{0,12}|\\PC{0,3}|\u{0}{0,3}", b in "-?[0-9]{0,40}|[0-9-]{0,12}|\\PC{0,3}|\u{0}{0,3}") {
-            prop_assert_eq!(moment_key(&a).cmp(&moment_key(&b)), compare_moments(&b, &a));
-        }
-    }
-
-    #[test]
-    fn moments_are_in_order() {
-        let ascending = [
-            "",
-            "-5",
-            "9",
-            "10",
-            "1e3",
-            "1234567890123456788",
-            "1234567890123456789",
-            "2007-05-08",
-            "2007-05-08T10:00:00Z",
-            "2026-01-01",
-            "soon",
-        ];
-        for (i, a) in ascending.iter().enumerate() {
-            for (j, b) in ascending.iter().enumerate() {
-                assert_eq!(compare_moments(a, b), i.cmp(&j), "{a} {b}");
-                assert_eq!(moment_key(b).cmp(&moment_key(a)), i.cmp(&j), "{a} {b}");
-            }
-        }
-        assert_eq!(compare_moments("NaN", ""), Ordering::Equal);
-    }
 
     #[test]
     fn rules_by_name() {
         assert_eq!("newest:date".parse::<Keep>().unwrap(), Keep::Newest("date".to_owned()));
-        for bad in ["", "last", "newest", "newest:", "First"] {
+        assert_eq!("largest:a.b".parse::<Keep>().unwrap(), Keep::Largest("a.b".to_owned()));
+        assert_eq!("smallest:newest:".parse::<Keep>().unwrap(), Keep::Smallest("newest:".to_owned()));
+        for bad in ["", "last", "newest", "newest:", "largest", "largest:", "smallest:", "First"] {
             assert!(bad.parse::<Keep>().is_err(), "{bad}");
         }
     }

@@ -14,7 +14,7 @@ from simstore.tasks import similarity
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-RULES = 'expected "smallest-id", "longest", "newest:COLUMN" or "none"'
+RULES = 'expected "smallest-id", "longest", "newest:COLUMN", "largest:COLUMN", "smallest:COLUMN" or "none"'
 
 
 def check(keep: str, df: DataFrame) -> None:
@@ -23,12 +23,23 @@ def check(keep: str, df: DataFrame) -> None:
         raise TypeError(f"option `keep` is {type(keep).__name__}: {RULES}")
     if keep == "first":
         raise ValueError(f'option `keep` is "first", but rows of a DataFrame have no order: {RULES}')
-    if keep.startswith("newest:"):
-        found = _columns.type_of(df, keep.removeprefix("newest:"))
+    rule, column = _of_column(keep)
+    if rule:
+        found = _columns.type_of(df, column)
         if not isinstance(found, T.AtomicType) or isinstance(found, T.BinaryType):
-            raise TypeError(f"option `keep`: column `{keep.removeprefix('newest:')}` is {found.simpleString()}, no moment")
+            raise TypeError(f"option `keep`: column `{column}` is {found.simpleString()}, which has no order here")
+        if rule != "newest" and not isinstance(found, (T.NumericType, T.StringType, T.BooleanType)):
+            raise TypeError(
+                f'option `keep`: column `{column}` is {found.simpleString()}: "{rule}" compares numbers, "newest:{column}" dates'
+            )
     elif keep not in ("smallest-id", "longest", "none"):
         raise ValueError(f"option `keep` is {keep!r}: {RULES}")
+
+
+def _of_column(keep: str) -> tuple[str, str]:
+    """The rule and its column, if it has one."""
+    rule, _, column = keep.partition(":")
+    return (rule, column) if rule in ("newest", "largest", "smallest") and column else ("", "")
 
 
 def ranked(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
@@ -36,14 +47,15 @@ def ranked(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
     rank = F.lit(0)
     if keep == "longest":
         rank = -F.octet_length(_columns.column(text))
-    elif keep.startswith("newest:"):
-        rank = _columns.column(keep.removeprefix("newest:")).cast("string")
+    rule, column = _of_column(keep)
+    if rule:
+        rank = _columns.column(column).cast("string")
     rows = df.select(_columns.ids(df, id).alias("id"), _columns.column(text).alias("text"), rank.alias("rank"))
-    if not keep.startswith("newest:"):
+    if not rule:
         return rows
     # As one machine orders them: bytes in the order of preference.
     schema = T.StructType([*rows.schema.fields[:2], T.StructField("rank", T.BinaryType())])
-    return rows.mapInArrow(partial(similarity.moments, moment="rank"), schema)
+    return rows.mapInArrow(partial(similarity.moments, moment="rank", rule=rule), schema)
 
 
 def best(*others: str) -> Column:

@@ -68,7 +68,8 @@ def dedup(
         As for `similar_pairs`.
     keep : str
         Which row of a cluster is kept: "smallest-id", "longest" (of the text in bytes), "newest:COLUMN" (numbers by value, dates and
-        times as ISO 8601 texts are in order), or "none". Of several, the one with the smallest id. There is no "first": rows of a
+        times as ISO 8601 texts are in order), "largest:COLUMN" or "smallest:COLUMN" (numbers alone; a row without one comes last), or
+        "none". Of several, the one with the smallest id. There is no "first": rows of a
         DataFrame have no order.
     against : path or list of paths, optional
         Stores, in folders that the driver and all executors see: what is near something stored is not kept. By similarity they are such

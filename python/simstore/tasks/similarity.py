@@ -228,22 +228,25 @@ def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]
     yield _batch(stars.finish(), LED)
 
 
-def moments(batches: Batches, moment: str) -> Iterator[pa.RecordBatch]:
-    """Has bytes in place of moments, whose order is that in which these are preferred: the newest first, none last.
+def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.RecordBatch]:
+    """Has bytes in place of values, whose order is that in which a rule of `simstore.dedup` prefers these: none last.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
     moment : str
-        The column, of texts: numbers, which come by their value, then others, as ISO 8601 dates of one time zone are in order.
+        The column, of texts.
+    rule : {"newest", "largest", "smallest"}
+        "newest": numbers come by their value, then others, as ISO 8601 dates of one time zone are in order. "largest" and "smallest"
+        compare numbers alone.
 
     Yields
     ------
     pyarrow.RecordBatch
-        The same columns, that of the moments as binary.
+        The same columns, that of the values as binary.
     """
     for batch in batches:
-        keys = pa.array(_simstore._moment_keys(column_of(batch, moment)))
+        keys = pa.array(_simstore._value_keys(column_of(batch, moment), rule))
         at = batch.schema.get_field_index(moment)
         yield batch.set_column(at, pa.field(moment, pa.binary()), keys)
 

@@ -80,7 +80,7 @@ def test_what_is_left(spark):
     release()
 
 
-@pytest.mark.parametrize("keep", ["longest", "newest:date"])
+@pytest.mark.parametrize("keep", ["longest", "newest:date", "largest:date", "smallest:date"])
 def test_what_is_kept(spark, keep):
     rows = mixed()
     expected = one_machine(rows, similar=0.8, keep=keep)
@@ -129,6 +129,8 @@ def test_what_makes_no_sense_is_refused(spark):
         dedup(df, keep="best")
     with pytest.raises(ValueError, match="there is no column `day`"):
         dedup(df, keep="newest:day")
+    with pytest.raises(TypeError, match='column `day` is date: "largest" compares numbers, "newest:day" dates'):
+        dedup(df.selectExpr("id", "text", "date'2024-01-01' as day"), keep="largest:day")
     with pytest.raises(TypeError, match="texts are string"):
         dedup(df, text="id")
     with pytest.raises(ValueError, match="there is a column `Keep`|there is a column `keep`"):
