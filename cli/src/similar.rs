@@ -33,7 +33,7 @@ pub(crate) fn print<F: Fingerprint>(
     output: &mut Output,
 ) -> Outcome {
     let Some(kept) = settings.keep(&profile.feature_set(text)) else {
-        return Err(Failure::Failed("the text has no letter and no digit: it is similar to none".to_owned()));
+        return Err(Failure::Failed("the text is empty: it is similar to none".to_owned()));
     };
     for found in similar_among(store, kept.sample(), &kept.candidates(store)?, settings.similar())? {
         if json {

@@ -128,6 +128,46 @@ fn kept_lines_are_the_lines_of_the_input() {
 }
 
 #[test]
+fn equal_texts_without_words_are_duplicates() {
+    let folder = Folder::new();
+    let texts = ["!!!", "???", "!!!", "", " ", "", "!!! ", "\u{1f600}", "\u{1f600}"];
+    let lines: Vec<String> = texts.iter().map(|text| json!({"text": text}).to_string()).collect();
+    folder.write("a.jsonl", lines.join("\n"));
+    let shard = ["dedup", "a.jsonl", "--resume", "parts", "--shard", "1/1"];
+    folder.run(&shard).ok();
+    for more in [
+        &[][..],
+        &["--resume", "parts"],
+        &["--cluster-by", "components"],
+        &["--profile", "chars-4", "-s", "1"],
+    ] {
+        let args = [&["dedup", "a.jsonl", "--remove-list", "-", "--json"], more].concat();
+        let removed: Vec<String> = folder
+            .run(&args)
+            .ok()
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(removed, ["a.jsonl:3", "a.jsonl:7", "a.jsonl:9"], "{more:?}");
+    }
+    folder.run(&["dedup", "a.jsonl"]).fails(0, "3 documents without text");
+    folder.run(&["dedup", "a.jsonl", "--distance", "3"]).fails(0, "9 documents without text");
+    // What is stored, too.
+    folder.run(&["dedup", "a.jsonl", "--output", "kept.jsonl"]).ok();
+    folder.run(&["add", "seen", "--similar", "0.8", "kept.jsonl"]).ok();
+    folder.run(&["dedup", "a.jsonl", "--against", "seen", "--output", "new"]).ok();
+    assert_eq!(folder.read("new"), [3, 4, 5].map(|at| format!("{}\n", lines[at])).concat());
+    assert!(folder.run(&["query", "seen", "--text", "???"]).ok().starts_with("1\t0"));
+    assert_eq!(folder.run(&["query", "seen", "--text", "?"]).ok(), "");
+    for (name, text) in [("a.txt", "!!!"), ("b.txt", "!!!\n"), ("c.txt", "???")] {
+        folder.write(name, text);
+    }
+    let similarity =
+        |other: &str| folder.run(&["compare", "a.txt", other, "--json"]).json()[0]["similarity"].clone();
+    assert_eq!((similarity("b.txt"), similarity("c.txt")), (json!(1.0), json!(0.0)));
+}
+
+#[test]
 fn kept_text_files_are_listed() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("pages")).unwrap();

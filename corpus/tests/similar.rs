@@ -298,3 +298,24 @@ fn files_and_documents_give_the_same_and_keep_what_the_rule_says() {
         assert!(texts[kept].len() >= texts[document].len());
     }
 }
+
+#[test]
+fn texts_without_words_are_similar_to_equal_ones_alone() {
+    let mut random = Random(12);
+    let some =
+        ["!", "?!", "?! ", "\t?!", "!!", "\u{1f600}", "\u{1f600}\u{1f600}", "", " ", "\n", "one two three"];
+    let texts: Vec<String> = (0..200).map(|_| some[random.index(some.len())].to_owned()).collect();
+    check(&texts, 0.8);
+    let options = Options { pairs: true, ..Options::default() };
+    let mut expected = Vec::new();
+    for (a, x) in texts.iter().enumerate() {
+        for (b, y) in texts.iter().enumerate().skip(a + 1) {
+            if x.trim() == y.trim() && !x.trim().is_empty() {
+                expected.push((a, b, 1.0));
+            }
+        }
+    }
+    let found = found(&texts, &options);
+    assert_eq!(pairs(&found), expected);
+    assert_eq!(found.totals().empty, texts.iter().filter(|text| text.trim().is_empty()).count() as u64);
+}

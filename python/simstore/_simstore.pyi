@@ -43,6 +43,7 @@ __all__ = [
     "_sketched",
     "_summary",
     "_table",
+    "_value_keys",
     "clusters",
     "compression",
     "dedup",

@@ -8,8 +8,8 @@ use simstore::Error;
 use simstore_corpus::dedup::Text;
 use simstore_corpus::{DocumentId, MAX_NAME_BYTES};
 
-use crate::gate::Call;
 use crate::frames::is_of;
+use crate::gate::Call;
 use crate::texts::{MaybeText, NoText, is_missing, text_of};
 
 /// Why a missing id is none.

@@ -246,7 +246,7 @@ pub(crate) fn in_parallel<T: Send>(
 /// Returns
 /// -------
 /// float
-///     From 0 to 1; 1 for two texts without features.
+///     From 0 to 1. A text without features, such as "!!!", is similar to the same text alone; two texts of white space are equal.
 ///
 /// Examples
 /// --------
@@ -281,7 +281,7 @@ pub(crate) fn similarity(
 /// Returns
 /// -------
 /// Array
-///     Of n lists of ``count`` uint64; null for None and for texts without features. ``to_numpy()`` has shape (n, count).
+///     Of n lists of ``count`` uint64; null for None and for texts of white space. ``to_numpy()`` has shape (n, count).
 #[pyfunction]
 #[pyo3(signature = (texts, count=8, *, profile=None))]
 pub(crate) fn sketches(

@@ -33,7 +33,7 @@ use std::hash::BuildHasherDefault;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::distinct::keep_first;
 use crate::idf::IdfTable;
@@ -72,6 +72,8 @@ pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, digest, sketch};
 
 /// The name of the default profile.
 const DEFAULT: &str = "by-script,strip-markup,simplified";
+/// Seed of the hash of a text without features: it is no hash of a feature.
+const SEED_OF_TEXTS: u64 = 1;
 /// The name of the profile by which similarity is defined.
 const SHINGLES: &str = "words-3,segmented,strip-markup,simplified,weights=none";
 /// The name of the profile by which the similarity of source code is defined.
@@ -268,11 +270,17 @@ impl Profile {
     /// The different features of a text, as 64-bit xxh3 hashes with seed 0, ascending, whatever
     /// they weigh: for the Jaccard similarity of two texts.
     ///
+    /// A text that makes no feature, `?!`, is one feature by itself, without white space at its ends, with seed 1: it is similar to
+    /// the same text alone. White space alone has no features.
+    ///
     /// ```
     /// use simstore_text::Profile;
     ///
     /// let profile: Profile = "words-1".parse()?;
     /// assert_eq!(profile.feature_set("A rose is a rose").len(), 3);
+    /// assert_eq!(profile.feature_set("?!"), profile.feature_set(" ?!\n"));
+    /// assert_ne!(profile.feature_set("?!"), profile.feature_set("!!"));
+    /// assert_eq!(profile.feature_set(" "), []);
     /// # Ok::<(), simstore::Error>(())
     /// ```
     pub fn feature_set(&self, text: &str) -> Vec<u64> {
@@ -288,6 +296,10 @@ impl Profile {
             features.push(xxh3_64(feature.as_bytes()));
         });
         keep_first(&mut features);
+        let text = text.trim();
+        if features.is_empty() && !text.is_empty() {
+            features.push(xxh3_64_with_seed(text.as_bytes(), SEED_OF_TEXTS));
+        }
         features
     }
 

@@ -441,7 +441,7 @@ mod tests {
             ("words-2,hash=x", "unknown feature hash `x`"),
             ("auto,dictionary=9F86d081884c7d65", "16 hexadecimal digits"),
             ("auto,idf=1", "16 hexadecimal digits"),
-            ("auto,weights=none,weights=levels", "`weights` of a text profile is given twice"),
+            ("auto,weights=none,weights=levels", "`weights` is given twice in a text profile"),
             ("auto,search,search", "given twice"),
         ] {
             assert!(refused(name, &Resources::default()).contains(reason), "{name}");

@@ -200,7 +200,7 @@ impl Sketcher {
         self.few
     }
 
-    /// The sketches of a text; `None` if it has no features.
+    /// The sketches of the [feature set](Profile::feature_set) of a text; `None` if it is empty.
     ///
     /// ```
     /// use simstore_text::{Profile, Sketcher};
@@ -208,7 +208,8 @@ impl Sketcher {
     /// let sketcher = Sketcher::new(Profile::shingles(), 4, 32);
     /// let sketched = sketcher.sketch("To be, or not to be").unwrap();
     /// assert_eq!((sketched.sketches.len(), sketched.features), (4, 4));
-    /// assert_eq!(sketcher.sketch("?!"), None);
+    /// assert_eq!(sketcher.sketch("?!").unwrap().features, 1);
+    /// assert_eq!(sketcher.sketch(" "), None);
     /// ```
     pub fn sketch(&self, text: &str) -> Option<Sketched> {
         let mut members = self.profile.distinct_features(text);

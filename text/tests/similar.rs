@@ -140,7 +140,14 @@ fn what_was_removed_is_found_no_more() {
         drop(pages);
         assert!(open(&path).remove(&other, 1).unwrap());
     }
-    assert_eq!(open(&path).add("?!", 5, None).unwrap(), SimilarAddition::Empty);
+    assert_eq!(open(&path).add(" \n", 5, None).unwrap(), SimilarAddition::Empty);
+    // A text without words is similar to itself alone.
+    let pages = open(&path);
+    assert_eq!(pages.add("?!", 5, None).unwrap(), SimilarAddition::Remembered);
+    assert_eq!(pages.add("!!", 6, None).unwrap(), SimilarAddition::Remembered);
+    assert!(
+        matches!(pages.add("?!\n", 7, None).unwrap(), SimilarAddition::SimilarTo(found) if found[0].id == 5)
+    );
 }
 
 #[test]

@@ -57,7 +57,8 @@ def dedup(
     df : DataFrame
         Read several times: to look for ids that are there twice, for what is near what, and by the result.
     text : str
-        The column of the texts: of strings. A null, and a text without letters and digits, is near nothing, and is kept.
+        The column of the texts: of strings. A null, and a text of white space, is near nothing, and is kept. By distance, so
+        is a text without letters and digits; by similarity, such a text is near the same text alone.
     id : str
         The column of the ids, which tell rows apart: of any type that has an order. One that is null, or is there twice, is an error.
     similar : float, optional

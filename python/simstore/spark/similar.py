@@ -64,7 +64,8 @@ def similar_pairs(
     df : DataFrame
         Read twice, for sketches and for shingles.
     text : str
-        The column of the texts: of strings. A null, and a text without letters and digits, is similar to nothing.
+        The column of the texts: of strings. A null, and a text of white space, is similar to nothing; a text without letters
+        and digits is similar to the same text alone.
     id : str
         The column of the ids, each of one row: of any type that has an order. None may be null.
     similar : float

@@ -43,7 +43,7 @@ def mixed():
     numbers = [f"w{at}" for at in range(150)]
     texts += [" ".join(numbers[at : at + 60]) for at in range(0, 80, 4)]
     texts += [" ".join(numbers[at : at + size]) for size in (33, 34, 42) for at in range(4)]
-    texts += ["the same few words"] * 12 + ["", None, "?!", None, ""]
+    texts += ["the same few words"] * 12 + ["", None, "?!", None, "", "?!", "!"]
     characters = [chr(0x4E00 + chance.randrange(3000)) for _ in range(90)]
     for size in (20, 33, 34, 60):
         for _ in range(6):
@@ -92,7 +92,8 @@ def test_ids_of_any_type(spark, id_type):
 
 def test_nothing_is_near_nothing(spark):
     assert similar_pairs(frame(spark, [])) == []
-    assert similar_pairs(frame(spark, [(1, None), (2, ""), (3, "?!")])) == []
+    assert similar_pairs(frame(spark, [(1, None), (2, ""), (3, "?!"), (4, " "), (5, "!")])) == []
+    assert similar_pairs(frame(spark, [(1, "!"), (2, ""), (3, "?!"), (4, "!\n")])) == [(1, 4, 1.0)]
 
 
 def test_what_makes_no_sense_is_refused(spark):

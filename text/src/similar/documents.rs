@@ -153,7 +153,7 @@ impl SimilarDocuments {
         })
     }
 
-    /// The documents that are similar to a text, the most similar first; none for a text without features.
+    /// The documents that are similar to a text, the most similar first; none for white space.
     ///
     /// # Errors
     /// Those of [`Kept::candidates`] and [`similar_among`].

@@ -12,8 +12,9 @@ use super::super::sealed::path_of;
 use crate::section::Section;
 
 pub(super) const VERSION: u32 = 2;
-pub(super) const VERSION_WITH_SKETCHES: u32 = 3;
 pub(super) const VERSION_OF_SECTIONS: u32 = 4;
+pub(super) const VERSION_WITH_SKETCHES: u32 = 5;
+pub(super) const VERSION_OF_SECTIONS_WITH_SKETCHES: u32 = 6;
 
 /// What a part holds: which files, and how they were read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]

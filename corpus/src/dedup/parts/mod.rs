@@ -131,7 +131,8 @@ impl Parts<'_> {
         } = self.inputs.options().clone();
         Ok(Header {
             part: match (&unit.section, self.sketcher) {
-                (Some(_), _) => header::VERSION_OF_SECTIONS,
+                (Some(_), Some(_)) => header::VERSION_OF_SECTIONS_WITH_SKETCHES,
+                (Some(_), None) => header::VERSION_OF_SECTIONS,
                 (None, Some(_)) => header::VERSION_WITH_SKETCHES,
                 (None, None) => header::VERSION,
             },
