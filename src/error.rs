@@ -112,11 +112,17 @@ pub enum Error {
         /// What is there, and what to do.
         reason: &'static str,
     },
-    /// Another process is writing to the store.
-    #[error("{}: another process is writing to this store; wait until it has finished", .path.display())]
+    /// Another process, or this one, is writing to the store.
+    #[error("{}: {}", .path.display(), if *is_here {
+        "this process has opened the store for writing already: use that, or close it first"
+    } else {
+        "another process is writing to this store; wait until it has finished"
+    })]
     Locked {
         /// The store.
         path: PathBuf,
+        /// Whether it is this process that has it open.
+        is_here: bool,
     },
     /// The store was opened by the process that this one was forked from. It has the lock and the log, not the threads.
     #[error(
@@ -420,7 +426,7 @@ mod tests {
             Error::Setting { path: path(), setting: "codec", has: text(), asked: text() },
             Error::Poisoned { path: path(), reason: text() },
             Error::AlreadyExists { path: path(), reason },
-            Error::Locked { path: path() },
+            Error::Locked { path: path(), is_here: true },
             Error::Forked { path: path() },
             Error::Width { path: path(), expected: 64, found: 128 },
             Error::Distance { path: path(), asked: 4, supported: 3 },

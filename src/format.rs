@@ -276,6 +276,16 @@ pub(crate) fn check_reserved(path: &Path, offset: usize, reserved: &[u8]) -> Res
     }
 }
 
+/// Refuses a text that is no UTF-8, as only code in another language can hand it over: what is written must be readable.
+pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
+    std::str::from_utf8(bytes).map(|_| ()).map_err(|error| {
+        Error::BadArgument(format!(
+            "a {what} that is no UTF-8 from byte {} on: decode it before it is handed over",
+            error.valid_up_to()
+        ))
+    })
+}
+
 /// Refuses a block size that tables cannot have; `None` is the codec's default.
 pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
     match block_size {
@@ -338,4 +348,21 @@ pub(crate) fn check_ends(
         return Err(Error::corrupt(path, end as u64, Damage::Ending { expected: magic, found }));
     }
     Ok(file.len() - footer_len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_no_utf8_is_refused_where_it_breaks() {
+        assert!(check_text("name", "naïve 一".as_bytes()).is_ok() && check_text("name", b"").is_ok());
+        for (bytes, at) in
+            [(&b"caf\xe9"[..], 3), (b"\xff", 0), (b"a\xc3\xa9\xed\xa0\x80", 3), (b"ab\xe4\xb8", 2)]
+        {
+            let error = check_text("name", bytes).unwrap_err();
+            let expected = format!("a name that is no UTF-8 from byte {at} on");
+            assert!(matches!(&error, Error::BadArgument(reason) if reason.starts_with(&expected)), "{error}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::map::Bytes;
@@ -67,22 +67,58 @@ impl Lock {
 /// start a program, has one of each: so the lock is given back in so many words, by the process that took it.
 struct LockedFile {
     file: File,
+    place: Arc<Path>,
     process: Process,
 }
 
+/// Locked files, each with the process that has locked it.
+type Locked = Vec<(Arc<Path>, Process)>;
+
+/// The locked files of this process, and of those that it was forked from.
+static LOCKED: Mutex<Locked> = Mutex::new(Vec::new());
+
 impl LockedFile {
-    fn new(file: File) -> Self {
-        LockedFile { file, process: Process::this() }
+    fn new(file: File, path: &Path) -> Self {
+        let (place, process) = (place_of(path), Process::this());
+        let locked = LockedFile { file, place: Arc::clone(&place), process };
+        all_locked().iter_mut().for_each(|all| all.push((place.clone(), process)));
+        locked
     }
 }
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
         if self.process.is_here() {
+            all_locked().iter_mut().for_each(|all| all.retain(|(place, _)| *place != self.place));
             // Where it fails, closing the file gives it back.
             let _ = self.file.unlock();
         }
     }
+}
+
+/// One path for all names of a file.
+fn place_of(path: &Path) -> Arc<Path> {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()).into()
+}
+
+/// Whether it is this process that has the lock of a file.
+pub(crate) fn is_locked_here(path: &Path) -> bool {
+    let place = place_of(path);
+    all_locked().is_some_and(|all| all.iter().any(|(other, process)| *other == place && process.is_here()))
+}
+
+/// The locked files. A process that was forked while a thread changed them cannot have them: nobody waits for that for ever, since
+/// they only choose the words of an error.
+fn all_locked() -> Option<MutexGuard<'static, Locked>> {
+    let tries = (0..10_000).map(|_| match LOCKED.try_lock() {
+        Ok(all) => Some(all),
+        Err(std::sync::TryLockError::Poisoned(all)) => Some(all.into_inner()),
+        Err(std::sync::TryLockError::WouldBlock) => {
+            std::thread::yield_now();
+            None
+        }
+    });
+    tries.flatten().next()
 }
 
 /// The real disk. Files to be read at random are mapped, unless it is [`Disk::resident`].
@@ -181,7 +217,9 @@ impl Fs for Disk {
             };
             match file.try_lock() {
                 // Between opening and locking, its holder may have removed the file: that lock locks nothing.
-                Ok(()) if is_still_at(&file, path)? => return Ok(Some(Lock::new(LockedFile::new(file)))),
+                Ok(()) if is_still_at(&file, path)? => {
+                    return Ok(Some(Lock::new(LockedFile::new(file, path))));
+                }
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),

@@ -132,7 +132,7 @@ fn two_builders_do_not_meet() {
     let path = folder.path().join("store");
     let mut first = Builder::create(&path, options()).unwrap();
     let second = Builder::<u64>::create(&path, options()).map(|_| ());
-    assert!(matches!(second, Err(Error::Locked { .. })));
+    assert!(matches!(second, Err(Error::Locked { is_here: true, .. })));
     fill(&mut first, 10).unwrap();
     assert_eq!(first.finish().unwrap().len(), 10);
 }

@@ -274,7 +274,15 @@ fn a_built_store_is_a_live_store() {
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     assert!(store.delete(5 << 20, 5).unwrap());
     store.insert(u64::MAX, 7).unwrap();
-    assert!(matches!(Store::<u64>::open(&path, StoreOptions::default()), Err(Error::Locked { .. })));
+    // By another path, too.
+    for path in [&path, &folder.path().join("store/../store")] {
+        let error = Store::<u64>::open(path, StoreOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::Locked { is_here: true, .. }), "{error}");
+        assert!(
+            error.to_string().contains("this process has opened the store for writing already"),
+            "{error}"
+        );
+    }
     assert_eq!((before.query(5 << 20, 0).unwrap().len(), before.query(u64::MAX, 0).unwrap().len()), (1, 0));
     let now = before.refresh().unwrap();
     assert_eq!((now.query(5 << 20, 0).unwrap().len(), now.query(u64::MAX, 0).unwrap().len()), (0, 1));
@@ -292,7 +300,7 @@ fn a_build_that_is_given_up_leaves_the_log() {
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
     store.insert(7, 8).unwrap();
     let replace = || BuildOptions { replace: true, ..BuildOptions::default() };
-    assert!(matches!(Builder::<u64>::create(&path, replace()), Err(Error::Locked { .. })));
+    assert!(matches!(Builder::<u64>::create(&path, replace()), Err(Error::Locked { is_here: true, .. })));
     drop(store);
     drop(Builder::<u64>::create(&path, replace()).unwrap());
     assert_eq!(Snapshot::<u64>::open(&path).unwrap().query(7, 0).unwrap().len(), 1);

@@ -111,7 +111,7 @@ def test_nothing_is_left_after_an_exception(tmp_path):
     assert not path.exists()
     builder = simstore.Builder(path)
     builder.insert(1, 1)
-    with pytest.raises(simstore.LockedError):
+    with pytest.raises(simstore.LockedError, match="this process has opened the store for writing already"):
         simstore.Builder(path)
     del builder
     assert not path.exists()

@@ -1,6 +1,8 @@
 """A store that is written to."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -144,8 +146,11 @@ def test_it_is_closed_like_a_file(tmp_path):
     path = tmp_path / "store"
     with simstore.Store(path) as store:
         store.insert(5, 1)
-        with pytest.raises(simstore.LockedError) as raised:
+        with pytest.raises(simstore.LockedError, match="this process has opened the store for writing already") as raised:
             simstore.Store(path)
+        program = "import simstore, sys; simstore.Store(sys.argv[1])"
+        other = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+        assert "LockedError" in other.stderr and "another process is writing to this store" in other.stderr
         assert raised.value.code == "locked" and not store.closed
     assert store.closed and "closed" in repr(store)
     store.close()

@@ -13,7 +13,7 @@ use super::tombstones;
 use crate::codec::{Codec, SymbolCounts};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::footer_crc;
+use crate::format::{check_text, footer_crc};
 use crate::fs::{Fs, NewFile};
 use crate::manifest::SegmentEntry;
 use crate::options::BuildOptions;
@@ -78,6 +78,7 @@ impl<F: Fingerprint> SegmentBuilder<F> {
     }
 
     pub(crate) fn name(&mut self, id: u64, name: &str) -> Result<()> {
+        check_text("name", name.as_bytes())?;
         if self.names.is_none() {
             let (path, file) = self.made.create(self.entry().names_name())?;
             self.names = Some(NamesWriter::new(file, &path)?);
@@ -103,6 +104,7 @@ impl<F: Fingerprint> SegmentBuilder<F> {
 
     /// Keeps a mark. Keys come in ascending order.
     pub(crate) fn mark(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        check_text("key of a mark", key.as_bytes())?;
         if self.marks.is_none() {
             let (path, file) = self.made.create(self.entry().marks_name())?;
             self.marks = Some(MarksWriter::new(file, &path)?);

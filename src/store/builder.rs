@@ -8,7 +8,7 @@ use super::{LOCK, Snapshot, remove_litter};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::fs::{Fs, Lock};
+use crate::fs::{Fs, Lock, is_locked_here};
 use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, free_number, is_store_file};
 use crate::options::BuildOptions;
 use crate::segment::SegmentBuilder;
@@ -41,7 +41,7 @@ impl<F: Fingerprint> Builder<F> {
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if there is a store and `options.replace` is not set, or anything else;
-    /// [`Error::Locked`] if another process is building it; [`Error::BadArgument`] or
+    /// [`Error::Locked`] if this process or another one is building it, or writing to it; [`Error::BadArgument`] or
     /// [`Error::IncompletePlan`] if the options ask for what cannot be; [`Error::Io`].
     pub fn create(path: &Path, options: BuildOptions) -> Result<Self> {
         // What cannot be is refused before anything is made.
@@ -81,7 +81,7 @@ impl<F: Fingerprint> Builder<F> {
         let path = self.store.join(LOCK);
         let lock = fs.lock(&path).map_err(Error::io(&path, "lock"))?;
         if lock.is_none() {
-            return Err(Error::Locked { path: self.store.clone() });
+            return Err(Error::Locked { path: self.store.clone(), is_here: is_locked_here(&path) });
         }
         // Another build may have finished in between: what counts is what is there under the lock.
         let names = self.check_folder(fs)?;
@@ -144,7 +144,7 @@ impl<F: Fingerprint> Builder<F> {
     ///
     /// # Errors
     /// [`Error::OutOfOrder`] if the id is not larger than that of the named document before,
-    /// [`Error::BadArgument`] if the name is too long, [`Error::Io`].
+    /// [`Error::BadArgument`] if the name is too long or no UTF-8, [`Error::Io`].
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.name(id, name)?;
         self.insert(fingerprint, id)

@@ -67,7 +67,7 @@ impl<F: Fingerprint> Store<F> {
     /// a merge that is cut off begins again from its start.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another process has it, [`Error::Setting`] if the options ask for another setting than the
+    /// [`Error::Locked`] if another process, or this one, has it, [`Error::Setting`] if the options ask for another setting than the
     /// store has, [`Error::NotAStore`] if there is something else, or nothing and it is not to be made; and as
     /// [`Snapshot::open`].
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self> {
@@ -106,7 +106,7 @@ impl<F: Fingerprint> Store<F> {
     /// [`Store::insert`] for a document that has a name, up to 64 KiB of it.
     ///
     /// # Errors
-    /// As [`Store::insert`]; [`Error::BadArgument`] if the name is too long.
+    /// As [`Store::insert`]; [`Error::BadArgument`] if the name is too long or no UTF-8.
     pub fn insert_named(&self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         let mut transaction = self.transaction();
         transaction.insert_named(fingerprint, id, name)?;

@@ -15,7 +15,7 @@ use super::{LOCK, remove_litter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header};
-use crate::fs::{Fs, Lock, TEMPORARY};
+use crate::fs::{Fs, Lock, TEMPORARY, is_locked_here};
 use crate::manifest::{MANIFEST, Manifest, Settings, check_log_number, is_store_file, log_name};
 use crate::memtable::Memtable;
 use crate::options::StoreOptions;
@@ -47,7 +47,8 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
         check_folder(&**fs, path, options)?;
     }
     let lock = fs.lock(&lock_path).map_err(Error::io(&lock_path, "lock"))?;
-    let lock = lock.ok_or_else(|| Error::Locked { path: path.to_path_buf() })?;
+    let lock =
+        lock.ok_or_else(|| Error::Locked { path: path.to_path_buf(), is_here: is_locked_here(&lock_path) })?;
     let manifest = match Manifest::load(&**fs, path) {
         Ok(manifest) => manifest,
         Err(Error::NotAStore { .. }) if options.create => {

@@ -62,7 +62,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// Adds a fingerprint with the id and the name of its document, up to 64 KiB of it.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the name is too long.
+    /// [`Error::BadArgument`] if the name is too long or no UTF-8.
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.payload.push(&Operation::Insert { fingerprint, id: self.writer.id(id), name: Some(name) })
     }

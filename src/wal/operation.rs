@@ -6,7 +6,9 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{MAX_KEY, MAX_MARK, MAX_NAME, MAX_NOTE, MAX_PAYLOAD, VERSION, VERSION_WITH_NOTES};
+use crate::format::{
+    MAX_KEY, MAX_MARK, MAX_NAME, MAX_NOTE, MAX_PAYLOAD, VERSION, VERSION_WITH_NOTES, check_text,
+};
 
 const INSERT: u8 = 1;
 const INSERT_NAMED: u8 = 2;
@@ -62,8 +64,13 @@ impl<F: Fingerprint> Payload<F> {
             if len > limit { Err(Error::BadArgument(message())) } else { Ok(len) }
         };
         let len = match *operation {
-            Operation::Insert { name, .. } => within("name", name.map_or(0, str::len), MAX_NAME)?,
+            Operation::Insert { name, .. } => {
+                let name = name.unwrap_or_default();
+                check_text("name", name.as_bytes())?;
+                within("name", name.len(), MAX_NAME)?
+            }
             Operation::Mark { key, value } => {
+                check_text("key of a mark", key.as_bytes())?;
                 within("key of a mark", key.len(), MAX_KEY)? + within("mark", value.len(), MAX_MARK)?
             }
             Operation::Delete { .. } => 0,

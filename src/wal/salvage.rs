@@ -110,8 +110,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::error::Damage;
     use crate::fs::{Disk, Fs};
-    use crate::wal::{LogStart, LogWriter, Payload};
+    use crate::wal::{LogStart, LogWriter, Payload, record_crc};
 
     /// Five records of one insert each, synced after each.
     fn log(path: &Path) -> Vec<u8> {
@@ -150,6 +151,42 @@ mod tests {
             let lost = remains.missing + u64::from(remains.torn_bytes > 0);
             assert!(ids.len() as u64 + lost >= 5, "{bit}: {remains:?}");
         }
+    }
+
+    /// As a caller without checked strings may have made one.
+    #[test]
+    fn a_name_that_is_no_utf8_costs_one_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("000003.log");
+        let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+        let start = LogStart { version: format::VERSION, first_sequence: 10, previous: None };
+        let mut log = LogWriter::<u64>::create(&fs, &path, 3, start).unwrap();
+        for (id, name) in [(0, "one"), (1, "caf?"), (2, "two")] {
+            let mut payload = Payload::default();
+            payload.push(&Operation::Insert { fingerprint: id, id, name: Some(name) }).unwrap();
+            log.append(&payload).unwrap();
+        }
+        drop(log);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(4).position(|text| text == b"caf?").unwrap();
+        bytes[at + 3] = 0xe9;
+        let starts = bytes[..at].windows(4).rposition(|magic| magic == log_record::MAGIC);
+        let start = starts.unwrap();
+        let end = start + record_len(&bytes[start..]) as usize;
+        let crc = record_crc(3, start as u64, &bytes[start..end]);
+        bytes[start + log_record::CRC..][..4].copy_from_slice(&crc.to_le_bytes());
+        let mut ids = Vec::new();
+        let remains = salvage_log::<u64>(&path, &bytes, 3, |operation| {
+            if let Operation::Insert { id, .. } = operation {
+                ids.push(id);
+            }
+        });
+        assert_eq!((ids, remains.missing), (vec![0, 2], 1));
+        let [Error::Corrupt { damage: Damage::Field { name: "text", found: 3, .. }, .. }] =
+            &remains.damage[..]
+        else {
+            panic!("{remains:?}")
+        };
     }
 
     #[test]
