@@ -1,5 +1,6 @@
 //! `simstore build`: documents or fingerprints to a store.
 
+use simstore_text::did_you_mean;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -117,7 +118,9 @@ impl FromStr for CodecChoice {
         if name == AUTO {
             return Ok(CodecChoice::Auto);
         }
-        name.parse().map(CodecChoice::Named).map_err(|error: simstore::Error| format!("{error}, or {AUTO}"))
+        name.parse().map(CodecChoice::Named).map_err(|error: simstore::Error| {
+            format!("{error}, or {AUTO}{}", did_you_mean(name, Codec::ALL.map(Codec::name)))
+        })
     }
 }
 

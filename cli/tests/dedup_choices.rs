@@ -110,6 +110,33 @@ fn which_one_is_kept() {
         .run(&["dedup", "a.jsonl", "--keep", "newest:day"])
         .fails(1, "no document has a field `day`; the first has `date`, `id`, `text`");
     folder.run(&["dedup", "a.jsonl", "--keep", "newest"]).fails(2, "newest:FIELD");
+    let misspelt: [(&[&str], &str); 10] = [
+        (
+            &["--keep", "newest:dat"],
+            "no document has a field `dat` (did you mean `date`?); the first has `date`, `id`",
+        ),
+        (&["--keep", "newst:date"], "no rule (did you mean `newest:date`?): expected first, longest"),
+        (&["--keep", "frist"], "no rule (did you mean `first`?): expected first, longest"),
+        (&["--text-field", "txet"], "no text field `txet` (did you mean `text`?) in the 4 documents"),
+        (&["--id-field", "Id"], "no id field `Id` (did you mean `id`?); the document has"),
+        (
+            &["--profile", "word-3"],
+            "unknown text profile `word-3` (did you mean `words-3`?): expected `by-script`",
+        ),
+        (&["--profile", "words-3,simplifed"], "unknown part `simplifed` (did you mean `simplified`?)"),
+        (&["--profile", "pypi-simhahs"], "(did you mean `pypi-simhash`?)"),
+        (&["--format", "jsnl"], "jsonl"),
+        (&["--encoding", "uft-8"], "(did you mean `utf-8`?)"),
+    ];
+    for (args, said) in misspelt {
+        let run = folder.run(&[&["dedup", "a.jsonl"], args].concat());
+        assert!(run.stderr.contains(said), "{args:?}: {}", run.stderr);
+    }
+    folder.write("a.csv", "id,content\n1,text\n");
+    folder
+        .run(&["dedup", "a.csv", "--text-field", "contents"])
+        .fails(1, "no text column `contents` (did you mean `content`?)");
+    folder.run(&["build", "s", "a.jsonl", "--codec", "gapp"]).fails(2, "(did you mean `gap`?)");
     folder.write("a.hex", "0000000000000000\n");
     folder.run(&["dedup", "a.hex", "--keep", "longest"]).fails(2, "the inputs hold fingerprints");
 }

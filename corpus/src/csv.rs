@@ -1,5 +1,6 @@
 //! Tables of text: CSV and TSV.
 
+use simstore_text::did_you_mean;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,12 +83,15 @@ impl Header {
 
     /// The reason why documents cannot be read from such a table, if there is one.
     fn check(&self, options: &DocumentOptions) -> Result<(), String> {
-        let there = || format!("the columns are {}", listed(&self.columns));
+        let there = |name: &str| {
+            format!("{}; the columns are {}", did_you_mean(name, &self.columns), listed(&self.columns))
+        };
         if let Some(name) = options.id_field.as_ref().filter(|name| self.column(name).is_none()) {
-            return Err(format!("no id column `{name}`; {}", there()));
+            return Err(format!("no id column `{name}`{}", there(name)));
         }
         if options.text_fields.iter().all(|name| self.column(name).is_none()) {
-            return Err(format!("no text column `{}`; {}", options.text_fields.join("`, `"), there()));
+            let names = &options.text_fields;
+            return Err(format!("no text column `{}`{}", names.join("`, `"), there(&names[0])));
         }
         let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
         for name in wanted.chain(options.extra_field.as_deref()) {

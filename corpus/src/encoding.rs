@@ -1,5 +1,6 @@
 //! Bytes to text: UTF-8, or what a file or the caller says it is.
 
+use simstore_text::did_you_mean;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -71,8 +72,9 @@ impl FromStr for Encoding {
         Charset::for_label_no_replacement(label.as_bytes()).map(|charset| Encoding(Some(charset))).ok_or_else(
             || {
                 Error::BadArgument(format!(
-                    "`{label}` is no encoding: expected auto, utf-8, gb18030, big5, utf-16le or another label of \
-                     the WHATWG Encoding Standard"
+                    "`{label}` is no encoding{}: expected auto, utf-8, gb18030, big5, utf-16le or another label of \
+                     the WHATWG Encoding Standard",
+                    did_you_mean(label, ["auto", "utf-8", "gb18030", "big5", "utf-16le", "utf-16be", "shift_jis", "euc-kr", "windows-1252"])
                 ))
             },
         )

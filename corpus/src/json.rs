@@ -5,6 +5,7 @@ mod wanted;
 mod written;
 
 use serde::de::DeserializeSeed;
+use simstore_text::did_you_mean;
 
 pub(crate) use self::names::{has_fields, names, names_below};
 use self::wanted::{Found, ObjectWith, Takes, Wanted};
@@ -22,7 +23,9 @@ pub(crate) fn parse(
     let (line, replaced) = encoding::decode_line(line, encoding);
     let fields = fields(&line, options)?;
     if let (None, Some(name)) = (&fields.id, &options.id_field) {
-        return Err(format!("no id field `{name}`; the document has {}", listed(&names_below(&line))));
+        let names = names_below(&line);
+        let meant = did_you_mean(name, &names);
+        return Err(format!("no id field `{name}`{meant}; the document has {}", listed(&names)));
     }
     fields.document(options, "field", replaced, position)
 }

@@ -1,5 +1,6 @@
 //! The objects of a file of JSON: one on each line, or the elements of one array.
 
+use simstore_text::did_you_mean;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -168,7 +169,8 @@ impl Objects {
             names => listed(names),
         };
         self.input.bad(format!(
-            "no text field `{fields}` in the {of}{} of the file; this one has {there}: option `text_field` names one{rest}",
+            "no text field `{fields}`{} in the {of}{} of the file; this one has {there}: option `text_field` names one{rest}",
+            did_you_mean(&self.options.text_fields[0], &without.names),
             if without.objects == 1 { "one document".to_owned() } else { format!("{} documents", without.objects) },
         ))
     }

@@ -1,5 +1,6 @@
 //! How documents are read.
 
+use simstore_text::did_you_mean;
 use std::fmt;
 use std::str::FromStr;
 
@@ -64,7 +65,8 @@ impl FromStr for DocumentFormat {
     fn from_str(name: &str) -> Result<Self> {
         DocumentFormat::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             let names = DocumentFormat::ALL.map(DocumentFormat::name).join(", ");
-            Error::BadArgument(format!("`{name}` is no format of documents: expected one of {names}"))
+            let meant = did_you_mean(name, DocumentFormat::ALL.map(DocumentFormat::name));
+            Error::BadArgument(format!("`{name}` is no format of documents{meant}: expected one of {names}"))
         })
     }
 }

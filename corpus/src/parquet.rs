@@ -2,6 +2,7 @@
 
 mod sections;
 
+use simstore_text::did_you_mean;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
@@ -289,17 +290,18 @@ fn row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u64 {
 }
 
 fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), String> {
-    let there = || {
+    let there = |name: &str| {
         let mut names = Vec::new();
         push_names(&mut names, "", schema.fields());
-        format!("the columns are {}", listed(&names))
+        format!("{}; the columns are {}", did_you_mean(name, &names), listed(&names))
     };
     let kind = |name: &str| names_to(schema.fields(), name).map(|(_, kind)| kind);
     if let Some(name) = options.id_field.as_ref().filter(|name| kind(name).is_none()) {
-        return Err(format!("no id column `{name}`; {}", there()));
+        return Err(format!("no id column `{name}`{}", there(name)));
     }
     if options.text_fields.iter().all(|name| kind(name).is_none()) {
-        return Err(format!("no text column `{}`; {}", options.text_fields.join("`, `"), there()));
+        let names = &options.text_fields;
+        return Err(format!("no text column `{}`{}", names.join("`, `"), there(&names[0])));
     }
     for name in &options.text_fields {
         if let Some(found) = kind(name).filter(|kind| !is_bytes(kind)) {

@@ -1,5 +1,6 @@
 //! Web archives: WARC, and WET, which holds the texts of pages.
 
+use simstore_text::did_you_mean;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,7 +73,8 @@ pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions
     let id_field = options.id_field.as_deref().unwrap_or("WARC-Target-URI");
     let id = headers.get(id_field).ok_or_else(|| {
         let names: Vec<String> = headers.0.iter().map(|(name, _)| (*name).to_owned()).collect();
-        format!("no id header `{id_field}`; the record has {}", listed(&names))
+        let meant = did_you_mean(id_field, &names);
+        format!("no id header `{id_field}`{meant}; the record has {}", listed(&names))
     })?;
     // Some writers put it between brackets.
     let id = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(id);

@@ -271,12 +271,22 @@ fn a_text_field_that_no_document_has() {
     let line = "{\"id\": 7, \"txt\": \"a\", \"meta\": {\"url\": \"u\"}}\n";
     let there = "this one has `id`, `meta.url`, `txt`: option `text_field` names one";
     for (count, said) in [
-        (1, format!("a.jsonl:2: no text field `text` in the one document of the file; {there}")),
-        (999, format!("a.jsonl:2: no text field `text` in the 999 documents of the file; {there}")),
+        (
+            1,
+            format!(
+                "a.jsonl:2: no text field `text` (did you mean `txt`?) in the one document of the file; {there}"
+            ),
+        ),
+        (
+            999,
+            format!(
+                "a.jsonl:2: no text field `text` (did you mean `txt`?) in the 999 documents of the file; {there}"
+            ),
+        ),
         (
             3000,
             format!(
-                "a.jsonl:2: no text field `text` in the first 1000 documents of the file; {there}; the rest of the file \
+                "a.jsonl:2: no text field `text` (did you mean `txt`?) in the first 1000 documents of the file; {there}; the rest of the file \
                  is left out"
             ),
         ),

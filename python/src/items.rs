@@ -1,5 +1,6 @@
 //! Documents that an iterable gives: dicts, texts, and tables of any library.
 
+use simstore_text::did_you_mean;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -206,8 +207,9 @@ impl Seen {
             first => first.join(", "),
         };
         Err(PyValueError::new_err(format!(
-            "no document has a field `{}`: the first has {first}; option `text` names another",
+            "no document has a field `{}`{}: the first has {first}; option `text` names another",
             self.names.texts.join("` or `"),
+            did_you_mean(&self.names.texts[0], &self.first),
         )))
     }
 }

@@ -1,5 +1,6 @@
 //! Tables of Arrow, and streams of them, on their way to the library.
 
+use simstore_text::did_you_mean;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -39,7 +40,8 @@ pub(crate) fn table(array: AnyArray, names: &FieldNames) -> PyResult<Documents> 
 pub(crate) fn no_column<'a>(name: &str, argument: &str, there: impl Iterator<Item = &'a str>) -> PyErr {
     let there: Vec<&str> = there.collect();
     PyValueError::new_err(format!(
-        "there is no column `{name}`: the columns are {}; option `{argument}` names another",
+        "there is no column `{name}`{}: the columns are {}; option `{argument}` names another",
+        did_you_mean(name, &there),
         there.join(", ")
     ))
 }

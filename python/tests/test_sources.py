@@ -237,6 +237,8 @@ def test_columns_that_are_not_there_are_named():
     for frame in (pd.DataFrame(ROWS), pl.DataFrame(ROWS), pa.Table.from_pylist(ROWS)):
         with pytest.raises(ValueError, match="no column `body`: the columns are .*; option `text`"):
             simstore.dedup(frame, text="body")
+        with pytest.raises(ValueError, match=r"no column `txet` \(did you mean `text`\?\): the columns are"):
+            simstore.dedup(frame, text="txet")
         with pytest.raises(ValueError, match="no column `url`"):
             simstore.dedup(frame, id="url")
         with pytest.raises(ValueError, match="no column `date`"):

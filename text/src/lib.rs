@@ -55,6 +55,7 @@ mod simhash;
 mod similar;
 mod similarity;
 mod sketch;
+mod spelling;
 mod tokenize;
 mod weights;
 
@@ -69,6 +70,7 @@ pub use crate::similar::{
 };
 pub use crate::similarity::{SketchSearch, jaccard};
 pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, digest, sketch};
+pub use crate::spelling::did_you_mean;
 
 /// The name of the default profile.
 const DEFAULT: &str = "by-script,strip-markup,simplified";

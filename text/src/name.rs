@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::clean::{Cleaning, Markup};
+use crate::did_you_mean;
 use crate::hash::FeatureHash;
 use crate::presets::Preset;
 use crate::resources::{Checksum, Resource, Resources};
@@ -188,13 +189,14 @@ impl FromStr for Name {
                 ("hash", Some(value)) => name.hash = value.parse()?,
                 _ => {
                     return bad(format!(
-                        "unknown option `{}` of a text profile: expected {OPTIONS}",
-                        option.escape_debug()
+                        "unknown part `{}`{} of a text profile: expected {OPTIONS}",
+                        option.escape_debug(),
+                        did_you_mean(key, quoted(OPTIONS).filter_map(|option| option.split('=').next()))
                     ));
                 }
             }
             if seen.contains(&key) {
-                return bad(format!("the option `{key}` of a text profile is given twice"));
+                return bad(format!("`{key}` is given twice in a text profile"));
             }
             seen.push(key);
         }
@@ -210,6 +212,23 @@ impl FromStr for Name {
         };
         Ok(name)
     }
+}
+
+/// What stands in code marks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The names of all tokenizers, those with a number with the one that a name ends in.
+fn tokenizers_like(name: &str) -> Vec<String> {
+    let number = &name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..];
+    let like = |known: &str| match known.rsplit_once('-') {
+        Some((kind, digits)) if !number.is_empty() && digits.parse::<u32>().is_ok() => {
+            format!("{kind}-{number}")
+        }
+        _ => known.to_owned(),
+    };
+    quoted(TOKENIZERS).map(like).chain(["jieba", "code"].map(str::to_owned)).collect()
 }
 
 fn parse_checksum(option: &str, value: &str) -> Result<Checksum> {
@@ -233,8 +252,9 @@ impl Tokenizer {
             "levels" => Ok(Weights::Levels),
             "none" => Ok(Weights::None),
             _ => bad(format!(
-                "unknown weights `{}` of a text profile: expected `tf`, `idf`, `levels` or `none`",
-                value.escape_debug()
+                "unknown weights `{}`{} of a text profile: expected `tf`, `idf`, `levels` or `none`",
+                value.escape_debug(),
+                did_you_mean(value, ["tf", "idf", "levels", "none"])
             )),
         }
     }
@@ -272,7 +292,10 @@ impl FromStr for Tokenizer {
             _ => None,
         };
         tokenizer.map_or_else(
-            || bad(format!("unknown text profile `{}`: expected {TOKENIZERS}", name.escape_debug())),
+            || {
+                let meant = did_you_mean(name, tokenizers_like(name));
+                bad(format!("unknown text profile `{}`{meant}: expected {TOKENIZERS}", name.escape_debug()))
+            },
             Ok,
         )
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::Profile;
+use simstore_text::{Profile, did_you_mean};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::against::{self, Against, Run};
@@ -21,6 +21,7 @@ use super::rows::Results;
 use super::sketches::Sketches;
 use super::source::Source;
 use super::written::Documents;
+use crate::fields::listed;
 use crate::numbers::count_of;
 use crate::output::{Complete, SetAside, place_of};
 use crate::spill::{Budget, Temporary};
@@ -338,7 +339,9 @@ fn check_field<F: Fingerprint>(
     let inputs = inputs.filter(|inputs| inputs.pipes().next().is_none());
     let first = inputs.and_then(|inputs| inputs.records().find_map(Result::ok));
     let there = match first.map(|record| record.field_names()) {
-        Some(names) if !names.is_empty() => format!("; the first has `{}`", names.join("`, `")),
+        Some(names) if !names.is_empty() => {
+            format!("{}; the first has {}", did_you_mean(field, &names), listed(&names))
+        }
         _ => String::new(),
     };
     let wanted = if takes_numbers { "number in a " } else { "" };

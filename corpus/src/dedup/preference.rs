@@ -1,5 +1,6 @@
 //! Which document of a cluster is kept.
 
+use simstore_text::did_you_mean;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
@@ -45,9 +46,20 @@ impl Keep {
     }
 }
 
+/// Makes a rule of a field.
+type OfField = fn(String) -> Keep;
+
 /// The rules that name a field, as they begin.
-const OF_FIELD: [(&str, fn(String) -> Keep); 3] =
+const OF_FIELD: [(&str, OfField); 3] =
     [("newest:", Keep::Newest), ("largest:", Keep::Largest), ("smallest:", Keep::Smallest)];
+
+/// The names of all rules, with the field of one.
+fn rules_like(rule: &str) -> Vec<String> {
+    let field = rule.split_once(':').map(|(_, field)| field).filter(|field| !field.is_empty());
+    let of_field = OF_FIELD.iter().map(|(begin, _)| format!("{begin}{}", field.unwrap_or("FIELD")));
+    let others = ["first", "longest", "smallest-id", "none"].map(str::to_owned);
+    of_field.filter(|_| field.is_some()).chain(others).collect()
+}
 
 impl FromStr for Keep {
     type Err = Error;
@@ -63,10 +75,10 @@ impl FromStr for Keep {
         let of_field = OF_FIELD.iter().find_map(|(begin, keep)| Some((rule.strip_prefix(begin)?, keep)));
         match of_field {
             Some((field, keep)) if !field.is_empty() => Ok(keep(field.to_owned())),
-            _ => Err(Error::BadArgument(
-                "expected first, longest, smallest-id, newest:FIELD, largest:FIELD, smallest:FIELD or none"
-                    .to_owned(),
-            )),
+            _ => Err(Error::BadArgument(format!(
+                "no rule{}: expected first, longest, smallest-id, newest:FIELD, largest:FIELD, smallest:FIELD or none",
+                did_you_mean(rule, rules_like(rule))
+            ))),
         }
     }
 }

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from simstore.tasks.columns import check_column
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -15,8 +17,7 @@ def type_of(df: DataFrame, name: str) -> T.DataType:
     """The type of a column, which has to be there."""
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a column, found {type(name).__name__}")
-    if name not in df.columns:
-        raise ValueError(f"there is no column `{name}`: there are {', '.join(df.columns)}")
+    check_column(name, df.columns)
     return df.schema[name].dataType
 
 

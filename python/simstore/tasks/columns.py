@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from typing import Literal
 
 import pyarrow as pa
@@ -16,10 +18,16 @@ def width_of(bits: int) -> Literal[64, 128]:
     raise ValueError(f"bits is {bits}: expected 64 or 128")
 
 
+def check_column(name: str, there: Sequence[str]) -> None:
+    """Refuses a column that is not there, and says which one may be meant."""
+    if name not in there:
+        meant = "".join(f" (did you mean `{near}`?)" for near in difflib.get_close_matches(name, there, 1))
+        raise ValueError(f"there is no column `{name}`{meant}: there are {', '.join(there)}")
+
+
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     """A column by its name."""
-    if name not in batch.schema.names:
-        raise ValueError(f"there is no column `{name}`: there are {', '.join(batch.schema.names)}")
+    check_column(name, batch.schema.names)
     return batch.column(name)
 
 

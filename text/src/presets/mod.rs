@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::str::FromStr;
 
+use crate::did_you_mean;
 use crate::simhash::{HashedHasher, Simhash};
 use simstore::{Error, Fingerprint, Result};
 
@@ -154,7 +155,11 @@ impl FromStr for Preset {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(|preset| format!("`{preset}`")).join(", ");
-            Error::BadArgument(format!("unknown preset `{}`: expected one of {known}", name.escape_debug()))
+            Error::BadArgument(format!(
+                "unknown preset `{}`{}: expected one of {known}",
+                name.escape_debug(),
+                did_you_mean(name, Self::ALL.map(Preset::name))
+            ))
         })
     }
 }
