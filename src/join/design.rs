@@ -20,6 +20,10 @@ pub(super) struct Designs<F> {
     of_distance: Vec<OnceLock<Vec<Vec<Prefix<F>>>>>,
 }
 
+/// The plans of all distances, of 64 and of 128 bits: to make and to check them takes a millisecond, which is done once.
+static KNOWN: [[OnceLock<Vec<Vec<Prefix<u128>>>>; u128::MAX_DISTANCE as usize + 1]; 2] =
+    [const { [const { OnceLock::new() }; u128::MAX_DISTANCE as usize + 1] }; 2];
+
 /// Up to here all pairs of a set are compared, without looking for a plan.
 pub(super) const FEW: usize = 160;
 
@@ -48,13 +52,24 @@ impl<F: Fingerprint> Designs<F> {
 
     fn of(&self, distance: u32) -> &[Vec<Prefix<F>>] {
         self.of_distance[distance as usize].get_or_init(|| {
+            let known = &KNOWN[usize::from(F::BITS > u64::BITS)][distance as usize];
+            if let Some(known) = known.get() {
+                return known
+                    .iter()
+                    .map(|prefixes| prefixes.iter().map(Prefix::narrowed).collect())
+                    .collect();
+            }
             let plan = |name: &String| Plan::<F>::named(name, distance);
-            plan::names::<F>(distance)
+            let made: Vec<Vec<Prefix<F>>> = plan::names::<F>(distance)
                 .iter()
                 .map(plan)
                 .filter_map(Result::ok)
                 .map(|plan| prefixes(&plan))
-                .collect()
+                .collect();
+            // Another thread may have been faster: it has made the same.
+            let _ = known
+                .set(made.iter().map(|prefixes| prefixes.iter().map(Prefix::widened).collect()).collect());
+            made
         })
     }
 
@@ -68,7 +83,8 @@ impl<F: Fingerprint> Designs<F> {
     ) -> (f64, Option<&Vec<Prefix<F>>>) {
         let mut least = count as f64 * count as f64 / 2.0 * COMPARE;
         let mut best = None;
-        if bits <= distance {
+        // Each table moves every fingerprint once at least: so few are compared in less time.
+        if bits <= distance || least <= count as f64 * MOVE {
             return (least, best);
         }
         for design in self.of(distance) {
@@ -95,6 +111,16 @@ impl<F: Fingerprint> Designs<F> {
         // Without a prefix there is nothing to tell fingerprints apart by.
         Some(tables.collect())
             .filter(|tables: &Vec<Prefix<F>>| tables.iter().all(|table| table.mask != F::ZERO))
+    }
+}
+
+impl<F: Fingerprint> Prefix<F> {
+    fn widened(&self) -> Prefix<u128> {
+        Prefix { mask: self.mask.to_u128(), flips: self.flips }
+    }
+
+    fn narrowed(wide: &Prefix<u128>) -> Prefix<F> {
+        Prefix { mask: F::from_u128(wide.mask), flips: wide.flips }
     }
 }
 
@@ -172,6 +198,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn plans_that_are_known_are_those_that_were_made() {
+        fn check<F: Fingerprint + std::fmt::Debug>() {
+            for distance in [0, 3, F::MAX_DISTANCE] {
+                let masks = || {
+                    let designs = Designs::<F>::new(distance);
+                    let all: Vec<(F, u32)> = designs
+                        .of(distance)
+                        .iter()
+                        .flatten()
+                        .map(|prefix| (prefix.mask, prefix.flips))
+                        .collect();
+                    all
+                };
+                let first = masks();
+                assert_eq!(masks(), first);
+                assert!(!first.is_empty());
+            }
+        }
+        check::<u64>();
+        check::<u128>();
     }
 
     #[test]

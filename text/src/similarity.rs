@@ -30,17 +30,22 @@ fn differs(similarity: f64) -> f64 {
 
 /// The probability that of `bits` bits, of which each differs with probability `p`, at most `distance` differ.
 fn at_most(bits: u32, p: f64, distance: u32) -> f64 {
-    if distance >= bits || p <= 0.0 {
-        return 1.0;
-    }
+    if distance >= bits { 1.0 } else { at_most_each(bits, p).nth(distance as usize).unwrap_or(1.0) }
+}
+
+/// The same for each distance from 0 to less than `bits`.
+fn at_most_each(bits: u32, p: f64) -> impl Iterator<Item = f64> {
     // By logarithms: (1 - p)^bits may be too small for a number.
     let mut term = f64::from(bits) * (1.0 - p).ln();
     let mut sum = 0.0;
-    for i in 0..=distance {
+    (0..bits).map(move |i| {
+        if p <= 0.0 {
+            return 1.0;
+        }
         sum += term.exp();
         term += (f64::from(bits - i) / f64::from(i + 1)).ln() + p.ln() - (1.0 - p).ln();
-    }
-    f64::min(sum, 1.0)
+        f64::min(sum, 1.0)
+    })
 }
 
 /// How sets are found by their sketches: two are looked at if one of the first `joined` sketches differs in at most
@@ -70,10 +75,12 @@ impl SketchSearch {
     ) -> Option<SketchSearch> {
         let p = differs(similarity);
         let bits = u64::BITS * sketches as u32;
-        let total =
-            (0..bits).find(|&total| 1.0 - at_most(bits, p, total) <= (1.0 - recall) / 10.0).unwrap_or(bits);
-        let search = |distance| SketchSearch { sketches, joined, distance, total };
-        (0..=most.min(u64::BITS)).map(search).find(|search| search.recall(similarity) >= recall)
+        let total = at_most_each(bits, p).zip(0..).find(|&(found, _)| 1.0 - found <= (1.0 - recall) / 10.0);
+        let total = total.map_or(bits, |(_, total)| total);
+        let too_far = 1.0 - at_most(bits, p, total);
+        let mut found = at_most_each(u64::BITS, p).chain([1.0]).zip(0..=most.min(u64::BITS));
+        let (_, distance) = found.find(|&(found, _)| recall_of(found, joined, too_far) >= recall)?;
+        Some(SketchSearch { sketches, joined, distance, total })
     }
 
     /// The probability that two sets of a Jaccard similarity are looked at: 1 - (1 - P(Bin(64, p) <= distance))^joined, where
@@ -90,10 +97,15 @@ impl SketchSearch {
     /// ```
     pub fn recall(&self, similarity: f64) -> f64 {
         let p = differs(similarity);
-        let missed = (1.0 - at_most(u64::BITS, p, self.distance)).powi(self.joined as i32);
         let too_far = 1.0 - at_most(u64::BITS * self.sketches as u32, p, self.total);
-        (1.0 - missed - too_far).max(0.0)
+        recall_of(at_most(u64::BITS, p, self.distance), self.joined, too_far)
     }
+}
+
+/// The probability that one of the joined sketches is within the distance, each with probability `found`, and all are not too far.
+fn recall_of(found: f64, joined: usize, too_far: f64) -> f64 {
+    let missed = (1.0 - found).powi(joined as i32);
+    (1.0 - missed - too_far).max(0.0)
 }
 
 #[cfg(test)]
@@ -109,6 +121,24 @@ mod tests {
             let expected = if all == 0 { 1.0 } else { both as f64 / all as f64 };
             let (a, b): (Vec<u64>, Vec<u64>) = (a.into_iter().collect(), b.into_iter().collect());
             prop_assert_eq!(jaccard(&a, &b), expected);
+        }
+    }
+
+    #[test]
+    fn the_search_is_the_first_that_finds_enough() {
+        for similarity in [0.3, 0.46, 0.5, 0.8, 0.95, 1.0] {
+            for (recall, sketches, joined) in [(0.95, 8, 8), (0.5, 8, 1), (0.999, 16, 4)] {
+                let bits = 64 * sketches as u32;
+                let p = differs(similarity);
+                let total = (0..bits).find(|&total| 1.0 - at_most(bits, p, total) <= (1.0 - recall) / 10.0);
+                let search =
+                    |distance| SketchSearch { sketches, joined, distance, total: total.unwrap_or(bits) };
+                for most in [0, 16, 64, 100] {
+                    let plain =
+                        (0..=most.min(64)).map(search).find(|search| search.recall(similarity) >= recall);
+                    assert_eq!(SketchSearch::new(similarity, recall, sketches, joined, most), plain);
+                }
+            }
         }
     }
 

@@ -19,6 +19,8 @@ use crate::{Block, Counts, InputKind, Inputs, Item, Notice, Piece, Watch};
 const MEMORY_CHECKED: usize = 4096;
 /// Documents that are fingerprinted at once, on all cores.
 const BATCH: usize = 1024;
+/// Texts of fewer bytes are done before another core has woken up.
+const ALONE: usize = 1 << 12;
 
 /// What was read.
 pub(super) struct Read<F> {
@@ -155,7 +157,11 @@ impl Reading<'_> {
                 };
                 (simhash, sketched, set)
             };
-            let made: Vec<_> = batch.par_iter().map(make).collect();
+            let bytes: usize = batch.iter().map(|document| document.text.len()).sum();
+            let made: Vec<_> = match bytes {
+                ..ALONE => batch.iter().map(make).collect(),
+                _ => batch.par_iter().map(make).collect(),
+            };
             for (document, (simhash, sketched, set)) in batch.into_iter().zip(made) {
                 if let (Some(features), Some(set)) = (&mut features, set) {
                     features.push(position as usize, &set)?;

@@ -118,7 +118,12 @@ mod tests {
 
         #[test]
         fn nothing_is_lost(text in "([ก-๎]|[\u{e81}-\u{edf}]|[\u{1000}-\u{109f}]|[\u{1780}-\u{17ff}]|[a ,]){0,40}") {
-            let letters = |text: &str| -> String { text.nfkc().filter(|c| c.is_alphabetic()).collect() };
+            // In any order: marks that stood in two words are put in another one when these stand side by side.
+            let letters = |text: &str| {
+                let mut letters: Vec<char> = text.nfkd().filter(|c| c.is_alphabetic()).collect();
+                letters.sort_unstable();
+                letters
+            };
             prop_assert_eq!(letters(&words(&text).concat()), letters(&text.unicode_words().collect::<String>()));
         }
     }
