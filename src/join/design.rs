@@ -21,8 +21,11 @@ pub(super) struct Designs<F> {
 }
 
 /// The plans of all distances, of 64 and of 128 bits: to make and to check them takes a millisecond, which is done once.
-static KNOWN: [[OnceLock<Vec<Vec<Prefix<u128>>>>; u128::MAX_DISTANCE as usize + 1]; 2] =
-    [const { [const { OnceLock::new() }; u128::MAX_DISTANCE as usize + 1] }; 2];
+static KNOWN: [OfDistance<u128>; 2] = [const { [const { OnceLock::new() }; DISTANCES] }; 2];
+
+/// By distance, the plans, each by the prefixes of its tables.
+type OfDistance<F> = [OnceLock<Vec<Vec<Prefix<F>>>>; DISTANCES];
+const DISTANCES: usize = u128::MAX_DISTANCE as usize + 1;
 
 /// Up to here all pairs of a set are compared, without looking for a plan.
 pub(super) const FEW: usize = 160;
