@@ -177,7 +177,9 @@ fn store_documents(
         SimilarSettings::new(options.similar.unwrap_or(SIMILAR), options.recall.unwrap_or(RECALL))?;
     let of_store = StoreOptions { profile: Some(profile.to_string()), ..StoreOptions::default() };
     let store = open_similar(path, of_store, settings)?;
-    add(&store, inputs, &profile, &AddOptions::default(), &mut (), &**call).map(drop)
+    // A number has one text in a store; a name may have several.
+    let by_name = AddOptions { names: true, ..AddOptions::default() };
+    add(&store, inputs, &profile, &by_name, &mut (), &**call).map(drop)
 }
 
 fn store_fingerprints<F: Fingerprint>(

@@ -131,7 +131,8 @@ impl Array {
             return Err(PyValueError::new_err("an array of Arrow becomes one of numpy by a copy"));
         }
         // An array of one dimension, which has a value for each row.
-        let is_wide = matches!(self.values.data_type(), DataType::FixedSizeBinary(_));
+        let is_wide =
+            matches!(self.values.data_type(), DataType::FixedSizeBinary(_) | DataType::FixedSizeList(..));
         let array = if is_wide || self.values.null_count() > 0 {
             objects(py, &self.values)?
         } else {

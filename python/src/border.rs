@@ -23,10 +23,23 @@ pub(crate) fn arrow_array(object: &Bound<'_, PyAny>) -> PyResult<Option<AnyArray
     }
     match object.extract::<AnyArray>() {
         Ok(array) => Ok(Some(array)),
+        // A series of Polars that holds nulls alone has a type that is not handed over.
+        Err(_)
+            if object.getattr("dtype").and_then(|dtype| dtype.str()).is_ok_and(|dtype| dtype == "Null") =>
+        {
+            let text = object.py().import("polars")?.getattr("String")?;
+            object.call_method1("cast", (text,))?.extract().map(Some)
+        }
         // pandas asks for pyarrow.
         Err(error) if error.is_instance_of::<PyImportError>(object.py()) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether it is a series of pandas that holds objects of Python: these are read one by one, each as what it is.
+pub(crate) fn holds_objects(object: &Bound<'_, PyAny>) -> bool {
+    let is_series = object.hasattr("iloc").unwrap_or_default();
+    is_series && object.getattr("dtype").and_then(|dtype| dtype.str()).is_ok_and(|dtype| dtype == "object")
 }
 
 /// An array of numpy, and where it has a mask.
@@ -40,8 +53,11 @@ impl<'py> Numbers<'py> {
     /// An array of numpy: aligned, in the order of C, and in the byte order of the machine; a copy where it was not. `None` if it is
     /// none of numpy.
     pub(crate) fn read(object: &Bound<'py, PyAny>) -> PyResult<Option<Numbers<'py>>> {
-        if object.cast::<PyUntypedArray>().is_err() {
-            return Ok(None);
+        let Ok(array) = object.cast::<PyUntypedArray>() else { return Ok(None) };
+        if array.ndim() == 0 {
+            return Err(PyTypeError::new_err(
+                "expected an array of shape (n,), found one of shape (): put it in a list",
+            ));
         }
         let valid = mask_of(object)?;
         let (numpy, mut array) = (object.py().import("numpy")?, object.clone());
@@ -126,7 +142,8 @@ enum Strings {
 impl StringChunk {
     /// A chunk of strings, or of what stands for them: dictionaries, runs, nulls.
     pub(crate) fn of(array: &ArrayRef) -> PyResult<StringChunk> {
-        if !StringChunk::takes(array.data_type()) {
+        // A column of nulls alone may be of any type.
+        if array.null_count() < array.len() && !StringChunk::takes(array.data_type()) {
             return Err(PyTypeError::new_err(format!(
                 "expected texts, found an Arrow array of {}",
                 array.data_type()
@@ -152,6 +169,10 @@ impl StringChunk {
                 let strings = array.as_string_view().clone();
                 Ok(StringChunk::checked(&strings.clone().to_binary_view(), || Strings::View(strings)))
             }
+            _ if array.null_count() == array.len() => Ok(StringChunk {
+                strings: Strings::Large(LargeStringArray::new_null(array.len())),
+                bad: Vec::new(),
+            }),
             _ => StringChunk::as_text(&arrow_cast::cast(array, &DataType::LargeUtf8)?),
         }
     }

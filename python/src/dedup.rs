@@ -196,6 +196,9 @@ pub(crate) fn dedup(
     set_profiles(&mut options, profile, verify_profile)?;
     let of_keep = options.keep.field().map(str::to_owned);
     let texts = text.map(list::<String>).transpose()?.unwrap_or_else(|| vec!["text".to_owned()]);
+    if texts.is_empty() {
+        return Err(PyValueError::new_err("option `text` names no field"));
+    }
     let names = FieldNames { texts, id, extra: of_keep };
     let reading = DocumentOptions {
         text_fields: names.texts.clone(),

@@ -130,7 +130,7 @@ impl Deduplication {
     ///
     /// Returns
     /// -------
-    /// The same type, with fewer rows.
+    /// The same type, with fewer rows; of a set, or another iterable that is no table, a list.
     ///
     /// Examples
     /// --------

@@ -7,14 +7,15 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array as _, ArrayRef, UInt64Array};
 use arrow_buffer::NullBuffer;
+use arrow_cast::CastOptions;
 use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBool, PyBytes};
 use simstore::Fingerprint;
 
 use crate::array::Array;
-use crate::border::{Numbers, arrow_array};
+use crate::border::{Numbers, arrow_array, holds_objects};
 use crate::panics::caught_here;
 use crate::texts::is_missing;
 
@@ -76,6 +77,8 @@ impl Fingerprints {
         let read = caught_here(object.py(), || {
             if let Some(numbers) = Numbers::read(object)? {
                 of_numpy(&numbers, bits)
+            } else if holds_objects(object) {
+                of_ints(object, bits)
             } else if let Some(array) = arrow_array(object)? {
                 let chunks = array.into_chunked_array().map_err(PyErr::from)?;
                 of_arrow(chunks.chunks(), chunks.data_type())
@@ -193,6 +196,15 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<Fingerprints>
             };
             Values::Bits128(chunks.iter().flat_map(of_chunk).collect())
         }
+        // Those of other types that are not negative.
+        kind if kind.is_integer() => {
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            let cast = |chunk: &ArrayRef| arrow_cast::cast_with_options(chunk, &DataType::UInt64, &strict);
+            let cast: Vec<ArrayRef> = chunks.iter().map(cast).collect::<Result<_, _>>().map_err(|error| {
+                PyValueError::new_err(format!("fingerprints of 64 bits are 0 to 2**64 - 1: {error}"))
+            })?;
+            return of_arrow(&cast, &DataType::UInt64);
+        }
         // Polars knows no bytes of a fixed number.
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let mut values = Vec::with_capacity(len);
@@ -257,6 +269,9 @@ pub(crate) fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult
             bytes.len(),
             F::BITS
         )));
+    }
+    if object.is_instance_of::<PyBool>() {
+        return Err(PyTypeError::new_err("a fingerprint is an int, not bool"));
     }
     if let Ok(narrow) = object.extract::<u64>() {
         return Ok(F::from_u128(narrow.into()));

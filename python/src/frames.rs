@@ -36,6 +36,9 @@ pub(crate) fn table_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResul
     if is_of(source, "pandas", "DataFrame") {
         return frame_of_pandas(source, names).map(Some);
     }
+    if is_of(source, "pandas", "Series") {
+        return Ok(None);
+    }
     match arrow_array(source)? {
         Some(array) if matches!(array.field()?.data_type(), DataType::Struct(_)) => {
             table(array, names).map(Some)
@@ -107,8 +110,14 @@ fn columns(
     rows: usize,
 ) -> PyResult<Documents> {
     let column = |name: &str, argument: &str| {
-        if !there.iter().any(|other| other == name) {
-            return Err(no_column(name, argument, there.iter().map(String::as_str)));
+        match there.iter().filter(|other| *other == name).count() {
+            0 => return Err(no_column(name, argument, there.iter().map(String::as_str))),
+            1 => {}
+            count => {
+                return Err(PyValueError::new_err(format!(
+                    "{count} columns are called `{name}`: rename all but one"
+                )));
+            }
         }
         let column = table.get_item(name)?;
         match column.len()? {
@@ -124,7 +133,15 @@ fn columns(
         let is_objects =
             column.getattr("dtype").is_ok_and(|dtype| dtype.str().is_ok_and(|name| name == "object"));
         let texts = if is_objects { Texts::of_objects(&column) } else { Texts::read_some(&column) };
-        Ok((name.clone(), texts?))
+        match texts? {
+            texts if texts.len() == rows => Ok((name.clone(), texts)),
+            texts => {
+                let len = texts.len();
+                Err(PyValueError::new_err(format!(
+                    "column `{name}` says that it has {rows} values, and gives {len}"
+                )))
+            }
+        }
     });
     let texts: Vec<(String, Texts)> = texts.collect::<PyResult<_>>()?;
     let ids = match &names.id {

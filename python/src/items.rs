@@ -202,10 +202,10 @@ impl Seen {
         if self.has_text || self.rows == 0 || !is_ended && self.rows < SEARCHED {
             return Ok(());
         }
-        let first = match &self.first[..] {
-            [] => "nothing".to_owned(),
-            first => first.join(", "),
-        };
+        if self.first.is_empty() {
+            return Err(PyValueError::new_err("all items are missing: expected texts, dicts or tables"));
+        }
+        let first = self.first.join(", ");
         Err(PyValueError::new_err(format!(
             "no document has a field `{}`{}: the first has {first}; option `text` names another",
             self.names.texts.join("` or `"),

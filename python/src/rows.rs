@@ -10,9 +10,10 @@ use arrow_cast::CastOptions;
 use arrow_schema::DataType;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use simstore::Error;
 
-use crate::border::{Numbers, arrow_array};
+use crate::border::{Numbers, arrow_array, holds_objects};
 use crate::fingerprints::{Fingerprints, Values};
 use crate::panics::caught_here;
 
@@ -52,7 +53,9 @@ fn ids_of_any(object: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     if let Some(numbers) = Numbers::read(object)? {
         return of_numpy(&numbers);
     }
-    if let Some(array) = arrow_array(object)? {
+    if !holds_objects(object)
+        && let Some(array) = arrow_array(object)?
+    {
         let chunks = array.into_chunked_array().map_err(PyErr::from)?;
         if !chunks.data_type().is_integer() {
             return Err(PyTypeError::new_err(format!("expected ids of ints, found {}", chunks.data_type())));
@@ -101,6 +104,9 @@ fn refuse_missing(missing: usize) -> PyResult<()> {
 
 /// A single id.
 pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if object.is_instance_of::<PyBool>() {
+        return Err(PyTypeError::new_err("an id is an int, not bool"));
+    }
     object.extract::<u64>().map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(object.py()) { no_id(object) } else { error }
     })

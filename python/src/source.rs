@@ -13,6 +13,7 @@ use crate::fingerprints::{Fingerprints, Values};
 use crate::frames::{dict_of_columns, is_of, texts};
 use crate::items::{documents_of, items};
 use crate::tables::stream;
+use crate::texts::is_missing;
 
 /// What is handed over.
 pub(crate) enum Given {
@@ -23,20 +24,27 @@ pub(crate) enum Given {
 
 impl Given {
     pub(crate) fn read(source: &Bound<'_, PyAny>, names: &FieldNames, bits: Option<u32>) -> PyResult<Given> {
-        if let Ok(path) = path_of(source) {
-            return Ok(Given::Paths(vec![path]));
+        if source.is_instance_of::<PyString>() || path_of(source).is_ok() {
+            return Ok(Given::Paths(vec![path_of(source)?]));
         }
         if let Some(documents) = documents_of(source, names)? {
             return Ok(Given::Documents(documents));
         }
         if is_of(source, "pandas", "Series") {
             let kind: String = source.getattr("dtype")?.getattr("kind").and_then(|kind| kind.extract())?;
-            return if "iu".contains(&*kind) { fingerprints(source, bits) } else { of_texts(source) };
+            let are_fingerprints = match &*kind {
+                "i" | "u" => true,
+                "O" => first_there(source)?.is_some_and(|first| !first.is_instance_of::<PyString>()),
+                _ => false,
+            };
+            return if are_fingerprints { fingerprints(source, bits) } else { of_texts(source) };
         }
         if let Some(numbers) = Numbers::read(source)? {
             let is_texts = match numbers.kind() {
                 b'U' | b'T' => true,
-                b'O' => numbers.shape() != [0] && source.get_item(0)?.is_instance_of::<PyString>(),
+                b'O' => {
+                    first_there(&numbers.objects()?)?.is_some_and(|first| first.is_instance_of::<PyString>())
+                }
                 _ => false,
             };
             return if is_texts { of_texts(source) } else { fingerprints(source, bits) };
@@ -64,6 +72,7 @@ impl Given {
         }
         match source.try_iter() {
             Ok(iterator) => Ok(Given::Documents(items(&iterator, names))),
+            Err(error) if !error.is_instance_of::<PyTypeError>(source.py()) => Err(error),
             Err(_) => Err(PyTypeError::new_err(format!(
                 "expected paths, texts, a frame, an Arrow table or stream, an iterable of dicts or an array of fingerprints, found \
                  {}",
@@ -88,11 +97,26 @@ fn of_texts(source: &Bound<'_, PyAny>) -> PyResult<Given> {
 /// A dict of columns, or of datasets, such as those for training and for tests, which follow one another.
 fn of_dict(dict: &Bound<'_, PyMapping>, names: &FieldNames) -> PyResult<Given> {
     let values = dict.values()?;
+    let has_column = names.texts.iter().any(|name| dict.contains(name).unwrap_or_default());
     let is_table = |value: Bound<'_, PyAny>| Ok::<_, PyErr>(documents_of(&value, names)?.is_some());
-    if !values.is_empty() && values.iter().map(is_table).collect::<PyResult<Vec<_>>>()?.contains(&true) {
+    if !has_column
+        && !values.is_empty()
+        && !values.iter().map(is_table).collect::<PyResult<Vec<_>>>()?.contains(&false)
+    {
         return Ok(Given::Documents(items(&values.try_iter()?, names)));
     }
     dict_of_columns(dict, names).map(Given::Documents)
+}
+
+/// The first item that is not missing.
+fn first_there<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    for item in items.try_iter()? {
+        let item = item?;
+        if !is_missing(&item)? {
+            return Ok(Some(item));
+        }
+    }
+    Ok(None)
 }
 
 /// Strings among which one is looked for that is no path, before they are all taken for paths.
@@ -107,26 +131,35 @@ fn paths_of(all: &[Bound<'_, PyAny>]) -> PyResult<Option<Vec<PathBuf>>> {
     if first.is_instance_of::<PyBytes>() {
         return Ok(None);
     }
-    let only_strings =
-        || all.iter().take(LOOKED_AT).all(|one| one.is_instance_of::<PyString>() || one.is_none());
-    if first.is_instance_of::<PyString>() && only_strings() {
-        let names: Vec<PathBuf> = all.iter().take(LOOKED_AT).filter_map(|one| path_of(one).ok()).collect();
+    let is_string = |one: &Bound<'_, PyAny>| one.is_instance_of::<PyString>();
+    let is_path = |one: &Bound<'_, PyAny>| !one.is_instance_of::<PyBytes>() && path_of(one).is_ok();
+    if !all.iter().any(|one| !is_string(one) && is_path(one)) {
+        let strings = all.iter().filter(|one| is_string(one)).take(LOOKED_AT);
+        let names: Vec<PathBuf> = strings.filter_map(|one| path_of(one).ok()).collect();
         let is_there: Vec<bool> = names.iter().map(|name| is_file_or_pattern(name)).collect();
-        if !is_there.contains(&true) {
-            if names.iter().all(|name| looks_like_a_file(name)) {
+        let are_strings = all.iter().all(is_string);
+        let Some(there) = is_there.iter().position(|is_there| *is_there) else {
+            if are_strings && names.iter().all(|name| looks_like_a_file(name)) {
                 return Err(PyFileNotFoundError::new_err(format!(
                     "none of the strings is a file: '{}'. If they are texts, give {{\"text\": [...]}}",
                     names[0].display()
                 )));
             }
             return Ok(None);
-        }
-        if let Some(at) = is_there.iter().position(|is_there| !is_there) {
-            let there = is_there.iter().position(|is_there| *is_there).unwrap_or_default();
+        };
+        let other = match is_there.iter().position(|is_there| !is_there) {
+            Some(at) => Some(format!("'{:.60}'", names[at].display().to_string())),
+            None => all
+                .iter()
+                .find(|one| !is_string(one))
+                .map(|one| one.repr())
+                .transpose()?
+                .map(|one| one.to_string()),
+        };
+        if let Some(other) = other {
             return Err(PyValueError::new_err(format!(
-                "'{}' is a file, but '{:.60}' is none. For texts, give {{\"text\": [...]}}; for paths, give pathlib.Path",
-                names[there].display(),
-                names[at].display().to_string()
+                "'{}' is a file, but {other} is none. For texts, give {{\"text\": [...]}}; for paths, give pathlib.Path",
+                names[there].display()
             )));
         }
     }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use simstore::any::{AnySnapshot, AnyStore, AnyTransaction};
 use simstore::store::CompactOptions;
-use simstore::{Durability, Insertion, Result, StoreOptions};
+use simstore::{Durability, Error, Insertion, Result, StoreOptions};
 
 use crate::array::Array;
 use crate::batch::Batch;
@@ -174,6 +174,7 @@ impl Store {
     }
 
     fn of_fingerprints(&self, py: Python<'_>, instead: &str) -> PyResult<Use> {
+        self.check_process(py)?;
         let open = self.open()?;
         if open.is_similar {
             return Err(exception(py, refused(&self.path, instead)));
@@ -183,6 +184,23 @@ impl Store {
 
     fn snapshot_of(&self) -> PyResult<AnySnapshot> {
         Ok(self.open()?.store.snapshot())
+    }
+
+    /// The same for a call that asks; in a process that was forked later, locks may be held by nobody.
+    fn asked(&self, py: Python<'_>) -> PyResult<AnySnapshot> {
+        self.check_process(py)?;
+        self.snapshot_of()
+    }
+
+    fn check_process(&self, py: Python<'_>) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(exception(py, Error::Forked { path: self.path.clone() }))
+    }
+
+    fn asked_snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        Ok(Snapshot::with(self.asked(py)?, self.profile.clone()))
     }
 
     pub(crate) fn bits(&self) -> u32 {
@@ -539,7 +557,7 @@ impl Store {
         distance: Option<u32>,
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let snapshot = self.snapshot_of()?;
+        let snapshot = self.asked(py)?;
         let fingerprint = self.profile.either(py, fingerprint, text, |one| self.fingerprint(one))?;
         matches::query(py, &snapshot, fingerprint, distance)
     }
@@ -554,17 +572,17 @@ impl Store {
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
-        self.snapshot()?.query_many(py, fingerprints, distance, texts, progress)
+        self.asked_snapshot(py)?.query_many(py, fingerprints, distance, texts, progress)
     }
 
     /// The name of a document; None if it has none.
     fn name(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-        self.snapshot()?.name(py, id)
+        self.asked_snapshot(py)?.name(py, id)
     }
 
     /// The names of documents, as `Snapshot.names`.
     fn names(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
-        self.snapshot()?.names(py, ids)
+        self.asked_snapshot(py)?.names(py, ids)
     }
 
     /// The store as it is now, which stays so while the store moves on, also after it is closed.

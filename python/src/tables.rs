@@ -190,14 +190,20 @@ fn type_at<'a>(fields: &'a Fields, path: &[usize]) -> &'a DataType {
 
 /// A column of a table; what is in a struct that is null is null.
 fn column(table: &StructArray, path: &[usize]) -> Result<ArrayRef, ArrowError> {
-    let mut column = Arc::clone(table.column(path[0]));
-    for &at in &path[1..] {
+    let mut column: ArrayRef = Arc::new(table.clone());
+    for &at in path {
         let outer = column.as_struct();
         let is_null = outer.nulls().map(|nulls| {
             let is_null: BooleanBuffer = nulls.iter().map(|is_valid| !is_valid).collect();
             BooleanArray::new(is_null, None)
         });
-        let inner = Arc::clone(outer.column(at));
+        // Nulls cannot be put into runs.
+        let inner = match outer.column(at).data_type() {
+            DataType::RunEndEncoded(_, values) if is_null.is_some() => {
+                arrow_cast::cast(outer.column(at), values.data_type())?
+            }
+            _ => Arc::clone(outer.column(at)),
+        };
         column = match is_null {
             Some(is_null) => arrow_select::nullif::nullif(&inner, &is_null)?,
             None => inner,

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyFloat, PyString};
 
-use crate::border::{Numbers, StringChunk, arrow_array};
+use crate::border::{Numbers, StringChunk, arrow_array, holds_objects};
 use crate::panics::caught_here;
 
 /// A text, nothing, or why it is neither.
@@ -75,6 +75,9 @@ impl Texts {
         }
         if let Some(numbers) = Numbers::read(object)? {
             return Texts::of_objects(&numbers.objects()?);
+        }
+        if holds_objects(object) {
+            return Texts::of_objects(object);
         }
         if let Some(array) = arrow_array(object)? {
             let chunks = array.into_chunked_array().map_err(PyErr::from)?;

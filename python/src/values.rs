@@ -98,6 +98,18 @@ fn array_of<'py>(
         _ => objects(py, values)?,
     };
     let Some(fill) = fill.filter(|_| values.null_count() > 0) else { return Ok(array) };
+    // What stands there has to be what was given, and not another number.
+    if !matches!(values.data_type(), DataType::FixedSizeBinary(_) | DataType::FixedSizeList(..)) {
+        let as_stored = array.getattr("dtype")?.getattr("type")?.call1((fill,))?;
+        let is_nan = fill.extract::<f64>().is_ok_and(f64::is_nan);
+        if !is_nan && !as_stored.eq(fill)? {
+            return Err(PyValueError::new_err(format!(
+                "fill is {}: no {}",
+                fill.repr()?,
+                array.getattr("dtype")?
+            )));
+        }
+    }
     let is_null = PyArray1::from_iter(py, (0..values.len()).map(|at| values.is_null(at)));
     array.set_item(&is_null, fill)?;
     Ok(array)

@@ -32,12 +32,14 @@ def test_the_train_set_without_what_is_in_the_test_set():
         result = simstore.dedup(TRAIN, against=test)
         assert result.is_kept.tolist() == [False, True, False, True, False]
         removed = result.removed.to_pylist()
-        assert [(row["document"], row["duplicate_of"], row["stored"]) for row in removed] == [(0, 1, True), (2, 1, True), (4, 3, False)]
+        assert [(row["document"], row["duplicate_of"], row["stored"]) for row in removed] == [(0, "1", True), (2, "1", True), (4, "3", False)]
         assert result.summary["stored"] == 2
     named = [{"id": f"question {n}", "text": text} for n, text in enumerate(TEST)]
     result = simstore.dedup(TRAIN, against=named)
     assert result.removed["duplicate_of"].to_pylist() == ["question 1", "question 1", "3"]
     assert result.unique(TRAIN) == [TRAIN[1], "short"]
+    repeated = [{"id": 1, "text": text} for text in TEST]
+    assert simstore.dedup(TRAIN, against=repeated).removed["duplicate_of"][0] == "1"
 
 
 def test_what_is_removed_is_what_a_plain_loop_finds_far_from_the_threshold():

@@ -171,3 +171,25 @@ def test_what_was_handed_over_without_its_duplicates():
         simstore.dedup(ROWS).unique([1, 2, 3])
     with pytest.raises(TypeError, match="expected a frame"):
         simstore.dedup(ROWS).unique(iter(ROWS))
+    for rows in ([], [1, 2, 3]):
+        with pytest.raises(ValueError, match=f"a row for each of the 1 documents, found {len(rows)}"):
+            simstore.dedup([TEXT]).unique(pl.LazyFrame({"t": rows}))
+    parts = [pl.DataFrame({"text": [TEXT, TEXT]}), pl.DataFrame({"text": []}, schema={"text": pl.String})]
+    assert [len(part) for part in simstore.dedup(parts).unique(parts)] == [1, 0]
+    batches = pa.table({"text": [TEXT, TEXT]}).to_batches(max_chunksize=1)
+    assert [len(part) for part in simstore.dedup(batches).unique(batches)] == [1, 0]
+
+    class Frame(pd.DataFrame):
+        pass
+
+    frame = Frame({"text": [TEXT, "another", TEXT], "x": 1})
+    assert simstore.dedup(frame).unique(frame)["text"].tolist() == [TEXT, "another"]
+
+
+def test_what_fills_nulls_is_what_was_given():
+    array = arrays(64)[0]
+    assert array.to_numpy(fill=7)[1] == 7
+    for fill in (1.5, "7", -1):
+        with pytest.raises((ValueError, OverflowError)):
+            array.to_numpy(fill=fill)
+    assert np.asarray(simstore.sketches([TEXT], 2)).shape == (1,)

@@ -258,7 +258,7 @@ def test_html_is_escaped():
         ({"similar": 0.0}, "option `similar`"),
         ({"similar": 0.8, "distance": 3}, "leave out one of them"),
         ({"cluster_by": "rows"}, "cluster_by is 'rows'"),
-        ({"keep": "all"}, "keep is 'all': expected first"),
+        ({"keep": "all"}, "keep is 'all': no rule: expected first"),
         ({"keep": "newest:date"}, "no document has a field `date`"),
         ({"memory": "much"}, "memory is 'much'"),
         ({"delimiter": "||"}, "delimiter is"),

@@ -86,7 +86,8 @@ def test_a_store_says_that_it_was_forked(tmp_path):
         for call in (
             lambda: store.insert(2, 2), lambda: store.insert_many([2], [2]), lambda: store.insert_if_new(2, 2),
             lambda: store.insert_many_if_new([2], [2]), lambda: store.delete(1, 1), lambda: store.delete_many([1], [1]),
-            lambda: store.query(1), store.flush, store.sync, store.compact,
+            lambda: store.query(1), lambda: store.query_many([1]), lambda: store.name(1), lambda: store.names([1]),
+            store.flush, store.sync, store.compact,
         ):
             try:
                 codes.append(call())
@@ -101,7 +102,7 @@ def test_a_store_says_that_it_was_forked(tmp_path):
         store.close()
         return codes, there
 
-    assert in_child(use) == (["forked"] * 11, [1])
+    assert in_child(use) == (["forked"] * 14, [1])
     store.insert(3, 3)
     store.close()
     snapshot = simstore.Snapshot(path)

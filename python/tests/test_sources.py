@@ -270,8 +270,67 @@ def test_texts_are_texts_and_paths_are_paths(tmp_path, monkeypatch):
         simstore.dedup(tmp_path.glob("*.txt"))
     with pytest.raises(ValueError, match="column `text` has 1 values, column `title` 2|column `title`"):
         simstore.dedup({"title": ["a", "b"], "text": ["c"]}, text=["title", "text"])
-    with pytest.raises(ValueError, match="no document has a field `text`"):
+    with pytest.raises(ValueError, match="all items are missing"):
         simstore.dedup([None])
+
+
+def test_columns_and_items_of_all_sorts():
+    nan = float("nan")
+    for source in ([TEXT, nan, TEXT], [nan, TEXT, TEXT], [TEXT, pd.NA, {"text": TEXT}], np.array([None, TEXT, TEXT], dtype=object), pd.Series([TEXT, None, TEXT], dtype=object)):
+        assert sorted(simstore.dedup(source).is_kept) == [False, True, True]
+    struct = pa.StructArray.from_arrays([pa.array([TEXT, TEXT])], ["text"], mask=pa.array([False, True]))
+    for source in (struct, pa.chunked_array([struct])):
+        assert simstore.dedup(source).is_kept.tolist() == [True, True]
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array([TEXT]))
+    inner = pa.StructArray.from_arrays([runs], ["b"], mask=pa.array([False, True]))
+    assert simstore.dedup(pa.table({"a": inner}), text="a.b").is_kept.tolist() == [True, True]
+    mixed = pl.DataFrame({"text": [TEXT, TEXT], "m": [{"a": 1}, {"a": 2}]}).to_dict()
+    assert simstore.dedup(mixed).is_kept.tolist() == [True, False]
+    values = pd.Series([2**63, 2**63 + 1, 0xFFFF], dtype=object)
+    assert simstore.dedup(values).is_kept.tolist() == [True, False, True]
+    assert simstore.clusters(pd.Series([1, 2**62], dtype="int64")).tolist() == [0, 1]
+    empty = {"text": pd.Series([nan, nan])}
+    for source in (pd.DataFrame(empty), pl.Series([None, None]), pl.DataFrame({"text": [None, None]})):
+        assert simstore.dedup(source).summary["empty"] == 2
+    assert simstore.Profile().fingerprints(pl.Series([None])).null_count == 1
+
+
+def test_what_is_malformed_is_refused_and_not_read_as_something_else(monkeypatch):
+    class Broken:
+        def __iter__(self):
+            raise KeyError("on purpose")
+
+    with pytest.raises(KeyError, match="on purpose"):
+        simstore.dedup(Broken())
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        simstore.dedup("caf\ud800 a", skip_bad=True)
+    for one in (np.array(TEXT), np.array(5, dtype=np.uint64), np.array(None, dtype=object)):
+        with pytest.raises(TypeError, match="shape ()"):
+            simstore.dedup(one)
+        with pytest.raises(TypeError, match="shape ()"):
+            simstore.Profile().fingerprints(one)
+    with pytest.raises(ValueError, match="option `text` names no field"):
+        simstore.dedup(ROWS, text=[])
+    with pytest.raises(ValueError, match="fingerprints of 64 bits are 0 to"):
+        simstore.clusters(pa.array([-1]))
+    for call in (lambda: simstore.clusters([True, False]), lambda: simstore.dedup([True, False])):
+        with pytest.raises(TypeError, match="not bool"):
+            call()
+
+    class Short(list):
+        def __len__(self):
+            return 9
+
+    with pytest.raises(ValueError, match="says that it has 9 values, and gives 1"):
+        simstore.dedup({"text": Short([TEXT])})
+    twice = pd.DataFrame([[TEXT, TEXT], ["a", "b"], [TEXT, "c"]], columns=["text", "text"])
+    for without in (False, True):
+        if without:
+            import sys
+
+            monkeypatch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(ValueError, match="2 columns are called `text`"):
+            simstore.dedup(twice)
 
 
 def test_nothing_is_an_answer_too():
