@@ -21,15 +21,13 @@ pub(crate) fn arrow_array(object: &Bound<'_, PyAny>) -> PyResult<Option<AnyArray
     if !object.hasattr("__arrow_c_stream__")? && !object.hasattr("__arrow_c_array__")? {
         return Ok(None);
     }
+    // A series of Polars that holds nulls alone has a type that is not handed over.
+    if object.getattr("dtype").and_then(|dtype| dtype.str()).is_ok_and(|dtype| dtype == "Null") {
+        let text = object.py().import("polars")?.getattr("String")?;
+        return object.call_method1("cast", (text,))?.extract().map(Some);
+    }
     match object.extract::<AnyArray>() {
         Ok(array) => Ok(Some(array)),
-        // A series of Polars that holds nulls alone has a type that is not handed over.
-        Err(_)
-            if object.getattr("dtype").and_then(|dtype| dtype.str()).is_ok_and(|dtype| dtype == "Null") =>
-        {
-            let text = object.py().import("polars")?.getattr("String")?;
-            object.call_method1("cast", (text,))?.extract().map(Some)
-        }
         // pandas asks for pyarrow.
         Err(error) if error.is_instance_of::<PyImportError>(object.py()) => Ok(None),
         Err(error) => Err(error),
