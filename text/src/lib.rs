@@ -282,7 +282,7 @@ impl Profile {
     /// assert_eq!(profile.feature_set("A rose is a rose").len(), 3);
     /// assert_eq!(profile.feature_set("?!"), profile.feature_set(" ?!\n"));
     /// assert_ne!(profile.feature_set("?!"), profile.feature_set("!!"));
-    /// assert_eq!(profile.feature_set(" "), []);
+    /// assert!(profile.feature_set(" ").is_empty());
     /// # Ok::<(), simstore::Error>(())
     /// ```
     pub fn feature_set(&self, text: &str) -> Vec<u64> {

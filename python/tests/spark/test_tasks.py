@@ -27,8 +27,8 @@ def counted(spark, name, work):
     return result, len(jobs), sum(info.numCompletedTasks for info in infos)
 
 
-def pages(spark):
-    rows = [(row["id"], row["text"]) for row in corpora.rows_of("en.jsonl")]
+def pages(spark, count=None):
+    rows = [(row["id"], row["text"]) for row in corpora.rows_of("en.jsonl")[:count]]
     return spark.createDataFrame(spark.sparkContext.parallelize(rows, 2), "id string, text string")
 
 
@@ -76,7 +76,7 @@ def test_the_setting_of_the_session_is_put_back(spark, before):
     from simstore.spark import release
 
     with frames.settings(spark, {BY_SIZE: before}):
-        assert pairs(pages(spark).limit(3)) == 0
+        assert pairs(pages(spark, 3)) == 0
         assert spark.conf.get(BY_SIZE) == before
     release()
 
