@@ -7,6 +7,7 @@ import sys
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 import simstore
@@ -56,8 +57,14 @@ CALLS = {
 }
 
 
+def busy(child):
+    times = psutil.Process(child.pid).cpu_times()
+    return times.user + times.system
+
+
 def interrupted(code, path, after=0.4, is_time=lambda: True):
-    """Runs it, sends Ctrl-C when it has begun and it is time, and returns how long it went on."""
+    """Runs it, sends Ctrl-C when it has begun and it is time, and returns how many seconds of the processor it then took: others may
+    keep the machine busy meanwhile."""
     child = subprocess.Popen(
         [sys.executable, "-c", BEFORE + code, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -66,10 +73,11 @@ def interrupted(code, path, after=0.4, is_time=lambda: True):
         time.sleep(after)
         while not is_time() and child.poll() is None:
             time.sleep(0.01)
-        sent = time.monotonic()
+        before = busy(child)
         child.send_signal(signal.SIGINT)
         line = child.stdout.readline()
-        taken = time.monotonic() - sent
+        # If it has ended since, it still waits to be asked how.
+        taken = busy(child) - before
         out, errors = child.communicate(timeout=60)
     finally:
         child.kill()
@@ -82,7 +90,7 @@ def test_a_call_ends(tmp_path, name):
     before, call = CALLS[name]
     path = tmp_path / "store"
     taken, _ = interrupted(before + LOOP.format(call=call), path)
-    # A second is meant; the machine may be busy.
+    # A second is meant, on some cores.
     assert taken < 10
     if name == "build":
         assert not (path / "MANIFEST").exists()
