@@ -1,4 +1,4 @@
-//! Arrays of what is stored: fingerprints and ids.
+//! Arrays of fingerprints and ids, as stores take them.
 
 use std::fmt::Display;
 

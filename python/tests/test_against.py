@@ -1,4 +1,4 @@
-"""A corpus without what is near the documents of another one: stores, frames, lists, files."""
+"""Near-duplicates of another corpus are removed: one in stores, frames, lists, files."""
 
 import numpy as np
 import pytest
