@@ -429,7 +429,7 @@ class Notes(ById):
     """The notes of documents by id."""
 
     def __init__(self, path):
-        ById.__init__(self, path, b"simnotes", WITH_NOTES, False, 1 << 14, 1 << 16)
+        ById.__init__(self, path, b"simnotes", WITH_NOTES, False, 1 << 24, (1 << 24) + (1 << 16))
 
 
 # Stores: README.md, manifest.md
@@ -775,7 +775,7 @@ class Log(File):
         if kind == 4:
             return "mark", self.text(1 << 12), self.bytes(1 << 12)
         if kind == 5:
-            return "note", u64(self.take(8), 0), self.bytes(1 << 14)
+            return "note", u64(self.take(8), 0), self.bytes(1 << 24)
         fingerprint = int.from_bytes(self.take(self.bits // 8), "little")
         identifier = u64(self.take(8), 0)
         if kind == 3:

@@ -237,11 +237,11 @@ pub(crate) const MAX_NAMES_CHUNK: usize = 1 << 17;
 const _: () = assert!(NAMES_CHUNK + MAX_NAME + 30 <= MAX_NAMES_CHUNK);
 
 /// The longest note of a document, in bytes.
-pub(crate) const MAX_NOTE: usize = 1 << 14;
+pub(crate) const MAX_NOTE: usize = 1 << 24;
 /// A chunk of notes is closed when it reaches this many bytes.
 pub(crate) const NOTES_CHUNK: usize = 1 << 14;
 /// The longest chunk of notes, in bytes: one more note may follow the last byte below [`NOTES_CHUNK`].
-pub(crate) const MAX_NOTES_CHUNK: usize = 1 << 16;
+pub(crate) const MAX_NOTES_CHUNK: usize = (1 << 24) + (1 << 16);
 const _: () = assert!(NOTES_CHUNK + MAX_NOTE + 20 <= MAX_NOTES_CHUNK);
 
 /// A chunk of marks is closed when it reaches this many bytes.

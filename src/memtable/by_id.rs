@@ -72,12 +72,12 @@ where
         self.given(version).for_each(|given| visitor(given.id, &given.value));
     }
 
-    /// The newest value of each id, ascending by id.
-    pub(super) fn sorted(&self, version: u64) -> Vec<(u64, V::Owned)> {
+    /// The newest value of each id, ascending by id; none is copied.
+    pub(super) fn sorted(&self, version: u64) -> Vec<(u64, &V)> {
         let mut all: Vec<_> = self.given(version).collect();
         all.sort_by_key(|given| (given.id, std::cmp::Reverse(given.since)));
         all.dedup_by_key(|given| given.id);
-        all.into_iter().map(|given| (given.id, (*given.value).to_owned())).collect()
+        all.into_iter().map(|given| (given.id, &*given.value)).collect()
     }
 
     /// How many values were given, also those that another has replaced.

@@ -232,7 +232,7 @@ impl<F: Fingerprint> Memtable<F> {
     }
 
     /// The newest name of each id, ascending by id.
-    pub(crate) fn names(&self, version: u64) -> Vec<(u64, String)> {
+    pub(crate) fn names(&self, version: u64) -> Vec<(u64, &str)> {
         self.names.sorted(version)
     }
 
@@ -242,7 +242,7 @@ impl<F: Fingerprint> Memtable<F> {
     }
 
     /// The newest note of each id, ascending by id.
-    pub(crate) fn notes(&self, version: u64) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn notes(&self, version: u64) -> Vec<(u64, &[u8])> {
         self.notes.sorted(version)
     }
 

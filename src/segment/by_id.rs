@@ -57,7 +57,7 @@ impl Value for Vec<u8> {
         version: format::VERSION_WITH_NOTES,
         keyed: true,
         closed_at: format::NOTES_CHUNK,
-        longest: (format::MAX_NOTES_CHUNK, "at most 65536 bytes"),
+        longest: (format::MAX_NOTES_CHUNK, "at most 16842752 bytes"),
         name: "the entries of a chunk of notes",
     };
     const SHARES_STARTS: bool = false;
@@ -73,7 +73,9 @@ impl Value for Vec<u8> {
 /// Writes a file of names or notes.
 pub(super) struct ByIdWriter<V, W> {
     entries: EntriesWriter<W>,
-    previous: Option<(u64, Vec<u8>)>,
+    previous: Option<u64>,
+    /// The value before, if the next one may start with what it starts with.
+    before: Vec<u8>,
     values: PhantomData<V>,
 }
 
@@ -82,6 +84,7 @@ impl<V: Value, W: Write> ByIdWriter<V, W> {
         Ok(ByIdWriter {
             entries: EntriesWriter::new(sink, path, V::KIND)?,
             previous: None,
+            before: Vec::new(),
             values: PhantomData,
         })
     }
@@ -96,21 +99,16 @@ impl<V: Value, W: Write> ByIdWriter<V, W> {
                 V::LONGEST
             )));
         }
-        if let Some((previous, _)) = &self.previous
-            && *previous >= id
+        if let Some(previous) = self.previous
+            && previous >= id
         {
             let (previous, got) = (previous.to_string(), id.to_string());
             return Err(Error::OutOfOrder { what: ids, previous, got });
         }
-        let in_chunk = if self.entries.starts_chunk() { None } else { self.previous.as_ref() };
-        let (delta, shared) = match in_chunk {
-            Some((previous, before)) => {
-                let same = before.iter().zip(value).take_while(|(a, b)| a == b).count();
-                (id - previous, same)
-            }
-            None => (0, 0),
-        };
-        let shared = if V::SHARES_STARTS { shared } else { 0 };
+        let previous = self.previous.filter(|_| !self.entries.starts_chunk());
+        let delta = previous.map_or(0, |previous| id - previous);
+        let is_same = |(a, b): &(&u8, &u8)| a == b;
+        let shared = previous.map_or(0, |_| self.before.iter().zip(value).take_while(is_same).count());
         self.entries.push(Some(id), |chunk| {
             write_varint(chunk, delta);
             if V::SHARES_STARTS {
@@ -119,10 +117,11 @@ impl<V: Value, W: Write> ByIdWriter<V, W> {
             write_varint(chunk, (value.len() - shared) as u64);
             chunk.extend_from_slice(&value[shared..]);
         })?;
-        let (_, mut before) = self.previous.take().unwrap_or_default();
-        before.clear();
-        before.extend_from_slice(value);
-        self.previous = Some((id, before));
+        self.previous = Some(id);
+        if V::SHARES_STARTS {
+            self.before.clear();
+            self.before.extend_from_slice(value);
+        }
         Ok(())
     }
 
@@ -200,14 +199,14 @@ impl<V: Value> ById<V> {
     fn visit(&self, chunk: usize, mut visitor: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
         let (count, mut rest) = self.chunks.entries(chunk, V::KIND)?;
         let mut id = self.chunks.key(chunk);
-        let mut value = Vec::new();
+        let mut before = Vec::new();
         for i in 0..count {
             let mut field = || read_varint(&mut rest).ok_or_else(|| self.malformed(chunk));
             let delta = field()?;
             let shared = if V::SHARES_STARTS { field()? } else { 0 };
             let len = field()?;
             let (shared, len) = (shared.min(usize::MAX as u64) as usize, len.min(usize::MAX as u64) as usize);
-            if shared > value.len() || len > rest.len() || shared + len > V::LONGEST {
+            if shared > before.len() || len > rest.len() || shared + len > V::LONGEST {
                 return Err(self.malformed(chunk));
             }
             // The first id is the key; each other one is larger than the one before.
@@ -215,10 +214,14 @@ impl<V: Value> ById<V> {
                 return Err(self.malformed(chunk));
             }
             id = id.checked_add(delta).ok_or_else(|| self.malformed(chunk))?;
-            value.truncate(shared);
-            value.extend_from_slice(&rest[..len]);
+            let mut value = &rest[..len];
             rest = &rest[len..];
-            if !visitor(id, &value) {
+            if V::SHARES_STARTS {
+                before.truncate(shared);
+                before.extend_from_slice(value);
+                value = &before;
+            }
+            if !visitor(id, value) {
                 return Ok(());
             }
         }

@@ -155,7 +155,7 @@ impl<F: Fingerprint> Builder<F> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.name(id, name))
     }
 
-    /// Keeps some bytes with a document, up to 16 KiB of what is to be told of it without its text. Ids come in ascending order.
+    /// Keeps some bytes with a document, up to 16 MiB, such as its compressed text. Ids come in ascending order.
     ///
     /// # Errors
     /// [`Error::OutOfOrder`] if the id is not larger than that of the note before, [`Error::BadArgument`] if they are too

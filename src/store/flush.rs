@@ -57,8 +57,8 @@ pub(super) fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
     } else {
         let mut builder =
             SegmentBuilder::new(&shared.path, shared.take_number(), shared.build_options(&view, distance));
-        names.iter().try_for_each(|(id, name)| builder.name(*id, name))?;
-        notes.iter().try_for_each(|(id, note)| builder.note(*id, note))?;
+        names.iter().try_for_each(|&(id, name)| builder.name(id, name))?;
+        notes.iter().try_for_each(|&(id, note)| builder.note(id, note))?;
         for (fingerprint, id) in entries {
             builder.insert(fingerprint, id)?;
         }

@@ -16,7 +16,7 @@ use crate::fs::Fs;
 use crate::manifest::Manifest;
 use crate::map::Bytes;
 use crate::memtable::Memtable;
-use crate::wal::{is_as_read, most_inserts};
+use crate::wal::{count_inserts, is_as_read};
 
 /// A log shares the memtable of those before it as long as these have fewer bytes: many small ones are one memtable, and a
 /// large one, which becomes a segment by itself, has its own.
@@ -148,7 +148,7 @@ impl<F: Fingerprint> Followed<F> {
         logs: &[(u64, Bytes)],
         replayed: &mut Replayed,
     ) -> Result<Followed<F>> {
-        let pairs: u64 = logs.iter().map(|(_, bytes)| most_inserts::<F>(bytes.as_ref(), 0)).sum();
+        let pairs: u64 = logs.iter().map(|(_, bytes)| count_inserts::<F>(bytes.as_ref(), 0)).sum();
         let made_for = pairs.max(LEAST_PAIRS);
         let memtable = Memtable::for_pairs(manifest.settings.distance, made_for);
         let read = memtable.fill(|filling| {
@@ -171,7 +171,7 @@ impl<F: Fingerprint> Followed<F> {
 
     /// Whether what a log holds from a position on fits the memtable.
     fn has_room(&self, bytes: &Bytes, from: u64) -> bool {
-        let new = most_inserts::<F>(bytes.as_ref(), from);
+        let new = count_inserts::<F>(bytes.as_ref(), from);
         self.memtable.inserted() + new <= self.made_for * OUTGROWN
     }
 

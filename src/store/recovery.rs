@@ -13,7 +13,7 @@ use crate::manifest::{Manifest, SegmentEntry, log_name};
 use crate::map::Bytes;
 use crate::memtable::Memtable;
 use crate::segment::Segment;
-use crate::wal::{most_inserts, read_log};
+use crate::wal::{count_inserts, read_log};
 
 /// What is in the folder of a store that nobody writes to, or that somebody else does; what is known of it is not read
 /// again.
@@ -84,7 +84,7 @@ impl Logs {
 
     /// About how many pairs they insert: more than that only if they are damaged.
     pub(super) fn pairs<F: Fingerprint>(&self) -> u64 {
-        self.logs.iter().map(|(_, bytes)| most_inserts::<F>(bytes.as_ref(), 0)).sum()
+        self.logs.iter().map(|(_, bytes)| count_inserts::<F>(bytes.as_ref(), 0)).sum()
     }
 
     pub(super) fn numbers(&self) -> impl DoubleEndedIterator<Item = u64> {

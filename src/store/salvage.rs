@@ -130,14 +130,14 @@ pub fn salvage_on<F: Fingerprint>(
     let version = store.memtable.version();
     rescue.by_id(
         &store,
-        store.memtable.names(version),
+        store.memtable.names(version).into_iter().map(|(id, name)| (id, name.to_string())),
         SegmentRemains::name_chunks,
         SegmentRemains::names,
         |builder, id, name| builder.name(id, &name),
     )?;
     rescue.by_id(
         &store,
-        store.memtable.notes(version),
+        store.memtable.notes(version).into_iter().map(|(id, note)| (id, note.to_vec())),
         SegmentRemains::note_chunks,
         SegmentRemains::notes,
         |builder, id, note| builder.note(id, &note),
@@ -223,18 +223,18 @@ impl<F: Fingerprint> Rescue<'_, F> {
 
     /// The newest name of each document, or its newest note; that of a deleted one goes with it. `recent` are those of the
     /// logs, `keep` adds one to the new store.
-    fn by_id<V>(
+    fn by_id<'a, V>(
         &mut self,
-        store: &StoreRemains<F>,
-        recent: Vec<(u64, V)>,
+        store: &'a StoreRemains<F>,
+        recent: impl Iterator<Item = (u64, V)> + 'a,
         chunks: fn(&SegmentRemains<F>) -> usize,
         read: ReadChunk<F, V>,
         keep: impl Fn(&mut Builder<F>, u64, V) -> Result<()>,
     ) -> Result<()> {
-        let cursor =
-            |segment| Cursor { left: 0..chunks(segment), segment: Some(segment), values: VecDeque::new() };
-        let mut cursors: Vec<Cursor<'_, F, V>> = store.segments.iter().map(cursor).collect();
-        cursors.push(Cursor { left: 0..0, segment: None, values: recent.into() });
+        let cursor = |source| Cursor { source, values: VecDeque::new() };
+        let segments = store.segments.iter().map(|segment| Source::Segment(segment, 0..chunks(segment)));
+        let all = segments.chain([Source::Logs(Box::new(recent))]);
+        let mut cursors: Vec<Cursor<'_, F, V>> = all.map(cursor).collect();
         let mut previous = None;
         let progress = self.progress.clone();
         let (steps, mut seen) = (Steps::new(progress.as_ref(), 0), 0);
@@ -298,21 +298,34 @@ type ReadChunk<F, V> = fn(&SegmentRemains<F>, usize, &mut VecDeque<(u64, V)>) ->
 
 /// How far the names or notes of a segment, or of the logs, have been read.
 struct Cursor<'a, F: Fingerprint, V> {
-    segment: Option<&'a SegmentRemains<F>>,
-    /// Chunks to read.
-    left: Range<usize>,
+    source: Source<'a, F, V>,
     values: VecDeque<(u64, V)>,
 }
 
+/// Where names or notes come from.
+enum Source<'a, F: Fingerprint, V> {
+    /// The chunks of a segment that are left to read.
+    Segment(&'a SegmentRemains<F>, Range<usize>),
+    /// The logs, whose values are copied one at a time.
+    Logs(Box<dyn Iterator<Item = (u64, V)> + 'a>),
+}
+
 impl<F: Fingerprint, V> Cursor<'_, F, V> {
-    /// Reads the next sound chunk if all before it has been taken.
+    /// Reads the next sound chunk, or the next value of the logs, if all before it has been taken.
     fn fill(&mut self, read: ReadChunk<F, V>, mut damaged: impl FnMut(Error)) {
-        let Some(segment) = self.segment else { return };
         while self.values.is_empty() {
-            let Some(chunk) = self.left.next() else { return };
-            if let Err(error) = read(segment, chunk, &mut self.values) {
-                self.values.clear();
-                damaged(error);
+            match &mut self.source {
+                Source::Logs(values) => match values.next() {
+                    Some(value) => self.values.push_back(value),
+                    None => return,
+                },
+                Source::Segment(segment, left) => {
+                    let Some(chunk) = left.next() else { return };
+                    if let Err(error) = read(segment, chunk, &mut self.values) {
+                        self.values.clear();
+                        damaged(error);
+                    }
+                }
             }
         }
     }

@@ -82,11 +82,11 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.payload.push(&Operation::Mark { key, value })
     }
 
-    /// Keeps some bytes with a document, beside its name, in the place of those that it had: up to 16 KiB of what is to be told
-    /// of it without its text. They go when the document has been deleted.
+    /// Keeps some bytes with a document, beside its name, in the place of those that it had: up to 16 MiB, such as its
+    /// compressed text. They go when the document has been deleted.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if they are too many.
+    /// [`Error::BadArgument`] if they are too many, or more than the 1 GiB of a transaction has room for.
     pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
         self.payload.push(&Operation::Note { id: self.writer.id(id), note })
     }

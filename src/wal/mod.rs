@@ -10,7 +10,7 @@ mod writer;
 
 pub(crate) use operation::{Operation, Payload};
 pub(crate) use reader::{
-    LogEnd, LogStart, PreviousLog, continue_log, is_as_read, most_inserts, read_log, start_log,
+    LogEnd, LogStart, PreviousLog, continue_log, count_inserts, is_as_read, read_log, start_log,
 };
 pub(crate) use salvage::{salvage_log, salvage_previous};
 pub(crate) use syncer::LogSyncer;

@@ -146,6 +146,32 @@ impl<F: Fingerprint> Payload<F> {
     }
 }
 
+/// How many inserts a payload holds, by the kinds and the lengths of its operations alone: nothing is counted behind one that is
+/// cut off or unknown.
+pub(super) fn count_inserts<F: Fingerprint>(payload: &[u8]) -> u64 {
+    let (mut rest, mut inserts) = (payload, 0);
+    while let Some(&kind) = rest.first() {
+        let (fields, texts) = match kind {
+            INSERT | DELETE => (1 + F::BYTES + 8, 0),
+            INSERT_NAMED => (1 + F::BYTES + 8, 1),
+            MARK => (1, 2),
+            NOTE => (1 + 8, 1),
+            _ => break,
+        };
+        let mut end = rest.get(fields..);
+        for _ in 0..texts {
+            end = end.and_then(|text| {
+                let (len, text) = text.split_at_checked(4)?;
+                text.get(LittleEndian::read_u32(len) as usize..)
+            });
+        }
+        let Some(end) = end else { break };
+        inserts += u64::from(kind == INSERT || kind == INSERT_NAMED);
+        rest = end;
+    }
+    inserts
+}
+
 /// Reads the operations of a payload one after the other.
 pub(super) struct Operations<'a, F> {
     payload: &'a [u8],
@@ -184,7 +210,7 @@ impl<'a, F: Fingerprint> Operations<'a, F> {
             return Ok(Some(Operation::Mark { key, value }));
         }
         if kind == NOTE {
-            let (id, note) = (self.u64()?, self.bytes(MAX_NOTE, "at most 16384 bytes")?);
+            let (id, note) = (self.u64()?, self.bytes(MAX_NOTE, "at most 16777216 bytes")?);
             return Ok(Some(Operation::Note { id, note }));
         }
         let fingerprint = F::read_le(self.take(F::BYTES)?);

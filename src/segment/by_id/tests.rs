@@ -174,8 +174,13 @@ fn notes_come_back() {
     assert_eq!((notes.get(4).unwrap(), notes.get(5).unwrap()), (Some(vec![2; 180]), None));
 
     let mut writer = NotesWriter::new(Vec::new(), Path::new("n")).unwrap();
-    let error = writer.push(7, &[0; format::MAX_NOTE + 1]).unwrap_err();
-    assert!(error.to_string().starts_with("the note of document 7 is 16385 bytes long"), "{error}");
+    let error = writer.push(7, &vec![0; format::MAX_NOTE + 1]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("the note of document 7 is 16777217 bytes long; at most 16777216 are kept"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -188,8 +193,8 @@ fn hostile_notes_are_refused() {
     };
     let sound = file_of(b"\x02\0\0\0\0\x02\0\xff\x03\x01c");
     assert_eq!(open_notes(&sound).unwrap().get(12).unwrap(), Some(b"c".to_vec()));
-    let too_long = [&b"\x01\0\0\0\0\x81\x80\x01"[..], &[0; format::MAX_NOTE + 1]].concat();
-    let too_long_a_chunk = [&b"\x01\0\0\0\0\0"[..], &[0; format::MAX_NOTES_CHUNK]].concat();
+    let too_long = [&b"\x01\0\0\0\0\x81\x80\x80\x08"[..], &vec![0; format::MAX_NOTE + 1]].concat();
+    let too_long_a_chunk = [&b"\x01\0\0\0\0\0"[..], &vec![0; format::MAX_NOTES_CHUNK]].concat();
     let unsound: [&[u8]; 6] = [
         b"\x03\0\0\0\0\x02ab\x03\x01c",
         b"\x01\0\0\0\0\x02ab\x03\x01c",

@@ -1,6 +1,7 @@
 mod flush;
 mod following;
 mod merge;
+mod notes;
 mod recovery;
 mod remains;
 mod settling;

@@ -120,7 +120,7 @@ fn notes_come_in_logs_of_their_version() {
     store.commit(|batch| {
         batch.insert(2, 2);
         batch.note(2, b"two").unwrap();
-        assert!(batch.note(3, &[0; 16385]).is_err());
+        assert!(batch.note(3, &vec![0; (1 << 24) + 1]).is_err());
     });
     store.commit(|batch| batch.note(1, b"one").unwrap());
     assert_eq!(versions(&store), [log(1, 3), log(2, 4)]);

@@ -156,7 +156,7 @@ fn the_independent_reader_agrees() {
     let names: Vec<Owned> = (0..500_u64).map(|i| insert(u128::from(i) << 99, i, Some("长"))).collect();
     check_reader::<u128>(&log::<u128>(3, 1, &[names], &[]), 3);
     let mut noted =
-        log::<u64>(3, 1, &[vec![Owned::Note(1, vec![0, 255]), Owned::Note(u64::MAX, vec![9; 16384])]], &[]);
+        log::<u64>(3, 1, &[vec![Owned::Note(1, vec![0, 255]), Owned::Note(u64::MAX, vec![9; 1 << 24])]], &[]);
     check_reader::<u64>(&noted, 3);
     noted[log_header::VERSION] = 3;
     let crc = crc32fast::hash(&noted[..log_header::CRC]);

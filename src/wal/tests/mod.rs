@@ -1,6 +1,7 @@
 //! What is written comes back, or less of it, or an error: never anything else.
 
 mod independent;
+mod long_notes;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -233,7 +234,7 @@ fn batches_are_refused_when_they_do_not_fit() {
     assert!(insert(1, 1, Some(&long)).push(&mut full).is_err());
     assert!(Owned::Mark("x".repeat(4097), vec![1]).push(&mut full).is_err());
     assert!(Owned::Mark("x".to_string(), vec![1; 4097]).push(&mut full).is_err());
-    assert!(Owned::Note(1, vec![1; 16385]).push(&mut full).is_err());
+    assert!(Owned::Note(1, vec![1; (1 << 24) + 1]).push(&mut full).is_err());
     assert!(full.is_empty());
     insert(1, 1, Some(&long[1..])).push(&mut full).unwrap();
     Owned::Mark("x".repeat(4096), vec![1; 4096]).push(&mut full).unwrap();
@@ -244,7 +245,7 @@ fn batches_are_refused_when_they_do_not_fit() {
     let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, start).unwrap();
     writer.append(&full).unwrap();
     // What the log's version does not have, and nothing.
-    Owned::Note(1, vec![1; 16384]).push(&mut full).unwrap();
+    Owned::Note(1, vec![1; 1 << 24]).push(&mut full).unwrap();
     assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
     full = Payload::default();
     assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
