@@ -4,7 +4,8 @@
     python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
     python3 reader.py --marks STORE         KEY<TAB>HEX lines: what a writer keeps by key
     python3 reader.py --notes STORE         ID<TAB>HEX lines: what is kept with documents, deleted ones too
-    python3 reader.py --similar STORE ID ID how similar two documents are, and the standard error of that
+    python3 reader.py --similar STORE ID ID how similar two documents are by their sketches, and the standard error of that
+    python3 reader.py --sketches FILE       sets of features that follow one another: the sum and the sketches of each
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
     python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
     python3 reader.py --shards FOLDER       HEX<TAB>ID lines, ascending, of all shards together
@@ -878,44 +879,94 @@ def print_notes(path, out):
         out.write("%d\t%s\n" % (identifier, note.hex()))
 
 
+# Sketches: sketch.md
+
+
+def splitmix(state):
+    """The numbers of SplitMix64, one after the other."""
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        yield z ^ z >> 31
+
+
+def sketch(features):
+    """The sum of the features and their sketches."""
+    words = [next(splitmix(feature)) for feature in features]
+    numbers = splitmix(0)
+    rounds = [(next(numbers) | 1, next(numbers)) for _ in range(4)]
+    minima = {}
+    for a, b in rounds:
+        of_round = {}
+        for w in words:
+            h = (w * a + b) % 2**64
+            position, value = h >> 55, (h >> 23) % 2**32
+            of_round[position] = min(value, of_round.get(position, value))
+        minima = {**of_round, **minima}
+    sketches = [0] * 8
+    for i in range(512):
+        number = next(numbers)
+        c, d = number % 2**32 | 1, number >> 32
+        minimum = minima[i] if i in minima else min((w * c + d) % 2**32 for w in words)
+        x = minimum ^ i * 0x9E3779B9 % 2**32
+        x = (x ^ x >> 16) * 0x85EBCA6B % 2**32
+        x = (x ^ x >> 13) * 0xC2B2AE35 % 2**32
+        sketches[i // 64] |= (x >> 31) << i % 64
+    return sum(words) % 2**64, sketches
+
+
+def print_sketches(path, out):
+    """Of each line, which begins with a feature and how many follow one another: the sum and the sketches."""
+    with open(path, encoding="ascii") as lines:
+        for line in lines:
+            first, count = map(int, line.split("\t")[:2])
+            total, sketches = sketch([(first + i) % 2**64 for i in range(count)])
+            out.write("\t".join([str(first), str(count), *("%016x" % number for number in [total, *sketches])]) + "\n")
+
+
 # Similar documents: similar.md
 
 
-def word(feature, number):
-    """The word of a feature, as of part.md."""
-    z = (feature + number * 0x9E3779B97F4A7C15) % 2**64
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
-    return z ^ z >> 31
+def decompress(frame, dictionary):
+    """The bytes of a frame of Zstandard; nothing where Python cannot read it."""
+    try:
+        from compression import zstd
+    except ImportError:
+        return None
+    try:
+        return zstd.decompress(frame, zstd.ZstdDict(dictionary) if dictionary else None)
+    except zstd.ZstdError as error:
+        raise Damaged("a text: %s" % error)
 
 
-def sample(path, identifier, note):
-    """The number of features of a document, their sum, and the smallest of them."""
+def document(path, store, identifier):
+    """The number of features of a document, their sum, and its sketches; its text is checked."""
+    note = store.notes[identifier]
     where = "%s: note of %d: " % (path, identifier)
-    if len(note) < 20 or len(note) % 8 != 4:
+    has_texts = store.marks["similar"].endswith(b" texts")
+    if len(note) != 76 if not has_texts else len(note) < 80:
         raise Damaged(where + "%d bytes" % len(note))
-    features = [u64(note, at) for at in range(12, len(note), 8)]
-    total, sum_of_words = u32(note, 0), u64(note, 4)
-    if len(features) > total or not ascending(features):
-        raise Damaged(where + "%d of %d features" % (len(features), total))
-    if len(features) == total and sum(word(feature, 16) for feature in features) % 2**64 != sum_of_words:
-        raise Damaged(where + "not the sum of its features")
-    return total, sum_of_words, features
+    if u32(note, 0) == 0:
+        raise Damaged(where + "no features")
+    if has_texts:
+        parts = (store.marks.get("similar texts %d" % part) for part in range(8))
+        text = decompress(note[80:], b"".join(part for part in parts if part))
+        if text is not None and len(text) != u32(note, 76):
+            raise Damaged(where + "a text of %d bytes, not %d" % (len(text), u32(note, 76)))
+    return u32(note, 0), u64(note, 4), [u64(note, at) for at in range(12, 76, 8)]
 
 
 def estimate(a, b):
-    """How similar two documents are by their samples, and the standard error."""
+    """How similar two documents are by their sketches, and the standard error."""
     if a == b:
         return 1.0, 0.0
-    partial = [len(features) for total, _, features in (a, b) if len(features) < total]
-    union = sorted(set(a[2]) | set(b[2]))
-    union = union[: min(partial)] if partial else union
-    both = len(set(a[2]) & set(b[2]) & set(union))
-    if not partial:
-        return both / len(union), 0.0
-    between = (both + 1) / (len(union) + 2)
-    share = min(both / len(union), min(a[0], b[0]) / max(a[0], b[0]))
-    return share, (between * (1 - between) / len(union)) ** 0.5
+    differ = sum(bin(x ^ y).count("1") for x, y in zip(a[2], b[2]))
+    p = (1 + differ) / (2 + 512)
+    similarity = max(0.0, 1 - 2 * differ / 512)
+    both = int(similarity * (a[0] + b[0]) / (1 + similarity) + 0.5)
+    both = min(both, min(a[0], b[0]) - (a[0] == b[0]))
+    return both / (a[0] + b[0] - both), 2 * (p * (1 - p) / 512) ** 0.5
 
 
 def print_similar(path, identifiers, out):
@@ -925,7 +976,7 @@ def print_similar(path, identifiers, out):
     missing = [i for i in identifiers if not store.notes.get(i)]
     if missing:
         raise Damaged("%s: no document %d" % (path, missing[0]))
-    a, b = (sample(path, i, store.notes[i]) for i in identifiers)
+    a, b = (document(path, store, i) for i in identifiers)
     out.write("%.6f\t%.6f\n" % estimate(a, b))
 
 
@@ -974,6 +1025,8 @@ def main(arguments):
     elif len(arguments) == 4 and arguments[0] == "--similar":
         identifiers = [int(number) for number in arguments[2:]]
         command, path = lambda path, out: print_similar(path, identifiers, out), arguments[1]
+    elif len(arguments) == 2 and arguments[0] == "--sketches":
+        command, path = print_sketches, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--table":
         command, path = print_table, arguments[1]
     elif len(arguments) == 2 and arguments[0] == "--log":

@@ -16,15 +16,17 @@ const VARIABLE: &str = "SIMSTORE_CPU";
 
 /// Code that gains from newer instructions: the same Rust, compiled once for any processor, once for those with
 /// BMI2, POPCNT and AVX2 (x86-64-v3), and once for those with AVX-512 too (Ice Lake, Zen 4 and later). Everything
-/// it calls must be inlined into it.
-pub(crate) trait Work {
+/// it calls must be inlined into it (`#[inline(always)]`).
+pub trait Work {
+    /// What it makes.
     type Output;
+    /// Does it, with the instructions that its caller is compiled for.
     fn run(self) -> Self::Output;
 }
 
 /// Does the work with the best instructions that this processor has.
 #[inline]
-pub(crate) fn dispatch<W: Work>(work: W) -> W::Output {
+pub fn dispatch<W: Work>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
     if x86::level() >= x86::V3 {
         // SAFETY: the processor has the features that the callee is compiled for.

@@ -298,6 +298,12 @@ fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Outcome {
     }
 }
 
+/// Two texts side by side, where they differ.
+pub(crate) fn print_differences(output: &mut Output, a: &str, b: &str) -> Outcome {
+    let (a, b) = (words(a), words(b));
+    print_texts(output, [&a, &b], &operations(&a, &b))
+}
+
 /// The texts side by side, where they differ.
 fn print_texts(output: &mut Output, words: [&[Word<'_>]; 2], operations: &[DiffOp]) -> Outcome {
     let groups = group_diff_ops(operations.to_vec(), CONTEXT);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::{Fingerprint, Match, Snapshot};
 use simstore_corpus::{DocumentFormat, DocumentOptions, InputKind, Item, documents};
-use simstore_text::{Profile, SimilarSettings};
+use simstore_text::{Profile, SimilarSettings, StoredTexts};
 
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
@@ -31,9 +31,11 @@ separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break
 \\u{..}.
 
 In a store of similar documents, --text and --file print lines of: similarity, its standard error (0 if it is exact), id \
-or name; the most similar first. The similarity is estimated from samples of the texts.
+or name; the most similar first. In a store with texts the similarity is exact; --diff shows the stored text beside the \
+other, --show prints it.
 
-With --json, a line is an object, of a text in a store of similar documents with similarity, error, id, name; else:
+With --json, a line is an object, of a text in a store of similar documents with similarity, error, id, name and, with \
+--show, text; else:
   query        the queried fingerprint, hexadecimal
   fingerprint  the stored fingerprint, hexadecimal
   distance     in how many bits they differ
@@ -43,6 +45,7 @@ With --json, a line is an object, of a text in a store of similar documents with
 Examples:
   simstore query en.simstore 8a3f00c2d1e6b754
   simstore query en.simstore --file page.md --distance 2
+  simstore query similar.simstore --file page.md --diff
   simstore fingerprint samples/en.jsonl | simstore query en.simstore - --json
   simstore fingerprint samples/en.jsonl | simstore query en.simstore --batch -";
 
@@ -77,6 +80,12 @@ pub(crate) struct QueryArgs {
     /// the two (auto)
     #[arg(long, value_name = "NAME", default_value_t, requires = "batch")]
     method: BatchMethod,
+    /// Show where the text and each similar stored one differ, side by side; for a store with texts
+    #[arg(long, conflicts_with_all = ["json", "queries"])]
+    diff: bool,
+    /// Print each similar stored text after its line; for a store with texts
+    #[arg(long, conflicts_with_all = ["diff", "queries"])]
+    show: bool,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -167,9 +176,20 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
             return Err(Failure::Usage(message.to_owned()));
         }
         let texts = args.text.iter().map(|text| Ok(text.clone()));
+        if args.diff || args.show {
+            let option = if args.diff { "--diff" } else { "--show" };
+            if !settings.is_some_and(|settings| settings.has_texts()) {
+                let store = args.store.display();
+                return Err(Failure::Usage(format!(
+                    "{option}: {store} keeps no texts: only a store that `simstore add --similar S --with-texts` has made does"
+                )));
+            }
+        }
+        let show = similar::Show::of(args.diff, args.show);
         for text in texts.chain(args.file.iter().map(|file| read_text(file))) {
             if let Some(settings) = &settings {
-                similar::print(&store, settings, &profile, &text?, args.json, &mut answers.output)?;
+                let stored = StoredTexts::new(&store, *settings, profile.clone())?;
+                similar::print(&store, &stored, &text?, show, args.json, &mut answers.output)?;
                 continue;
             }
             batch.push(fingerprint_text(&profile, &text?)?);

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 use simstore::{Fingerprint, Snapshot};
-use simstore_text::{Estimate, Profile, SimilarSettings, similar_among};
+use simstore_text::{Estimate, Sketched, StoredTexts};
 
+use crate::compare;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, column};
 
@@ -14,6 +15,27 @@ struct SimilarObject<'a> {
     id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+/// What is shown of the stored texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Show {
+    Nothing,
+    /// Where they differ from the text that is asked for.
+    Differences,
+    Texts,
+}
+
+impl Show {
+    pub(crate) fn of(diff: bool, show: bool) -> Show {
+        match (diff, show) {
+            (true, _) => Show::Differences,
+            (false, true) => Show::Texts,
+            (false, false) => Show::Nothing,
+        }
+    }
 }
 
 /// The similarity, rounded down so that only what is 1 is shown as such, and its standard error, rounded up.
@@ -26,26 +48,36 @@ pub(crate) fn columns(estimate: Estimate) -> String {
 /// Prints the stored documents that are similar to a text, the most similar first.
 pub(crate) fn print<F: Fingerprint>(
     store: &Snapshot<F>,
-    settings: &SimilarSettings,
-    profile: &Profile,
+    stored: &StoredTexts,
     text: &str,
+    show: Show,
     json: bool,
     output: &mut Output,
 ) -> Outcome {
-    let Some(kept) = settings.keep(&profile.feature_set(text)) else {
+    let features = stored.profile().feature_set(text);
+    let Some(sketched) = Sketched::new(&features) else {
         return Err(Failure::Failed("the text is empty: it is similar to none".to_owned()));
     };
-    for found in similar_among(store, kept.sample(), &kept.candidates(store)?, settings.similar())? {
+    let settings = stored.settings();
+    let candidates = settings.candidates(store, &sketched)?;
+    for found in stored.similar_among(store, &sketched, || Ok(features), &candidates, settings.similar())? {
+        let of_stored = if show == Show::Nothing { None } else { stored.text(store, found.id)? };
         if json {
             output.json(&SimilarObject {
                 similarity: found.estimate.similarity,
                 error: found.estimate.standard_error,
                 id: found.id,
                 name: found.name.as_deref(),
+                text: of_stored.as_deref(),
             })?;
-        } else {
-            let called = found.name.map_or_else(|| found.id.to_string(), |name| column(&name).into_owned());
-            output.line(format_args!("{}\t{called}", columns(found.estimate)))?;
+            continue;
+        }
+        let called = found.name.map_or_else(|| found.id.to_string(), |name| column(&name).into_owned());
+        output.line(format_args!("{}\t{called}", columns(found.estimate)))?;
+        match (show, of_stored) {
+            (Show::Differences, Some(of_stored)) => compare::print_differences(output, text, &of_stored)?,
+            (Show::Texts, Some(of_stored)) => output.line(of_stored.trim_end())?,
+            _ => {}
         }
     }
     Ok(())

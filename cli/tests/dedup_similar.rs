@@ -73,7 +73,7 @@ fn other_questions_are_told_apart() {
     };
     refused(&["--similar", "0"], "--similar: expected a number above 0, up to 1");
     refused(&["--similar", "1.5"], "from 0 to 1");
-    refused(&["--similar", "0.2"], "give --similar 0.46 or more, or a smaller --recall");
+    refused(&["--similar", "0.2"], "give --similar 0.43 or more, or a smaller --recall");
     refused(&["--recall", "1"], "--recall: expected a number between 0 and 1");
     refused(&["--similar", "0.8", "-d", "3"], "cannot be used with");
     refused(

@@ -186,7 +186,7 @@ impl<F: Fingerprint> FingerprintedDocuments<F> {
             }
             let sketched = sketcher.filter(|_| is_wanted).and_then(|sketcher| sketcher.sketch(&text));
             let simhash = match (&sketched, sketcher) {
-                (Some(sketched), _) => Some(sketched.simhash()),
+                (Some(sketched), _) => Some(sketched.first()),
                 (None, None) if is_wanted => profile.fingerprint(&text),
                 _ => None,
             };

@@ -22,9 +22,8 @@
 use std::collections::{HashMap, HashSet};
 
 use simstore::{Durability, Error, Fingerprint, Result, Store};
-use simstore_text::{Profile, SimilarSettings};
+use simstore_text::{Profile, SimilarSettings, Sketcher};
 
-use crate::add::sketcher_of_all;
 use crate::{Counts, DocumentId, InputKind, Inputs, Watch};
 
 /// Documents that are looked up in the store together.
@@ -70,17 +69,18 @@ pub fn delete_inputs<F: Fingerprint>(
         )));
     }
     let mut deleted = Deleted::default();
-    let counts = inputs.visit_sketched::<F>(&sketcher_of_all(profile), watch, |item| {
-        let members = item.sketched.as_ref().and_then(|sketched| sketched.members.as_deref());
-        let Some(kept) = members.and_then(|members| settings.keep(members)) else { return Ok(()) };
+    let counts = inputs.visit_sketched::<F>(&Sketcher::new(profile.clone()), watch, |item| {
+        let (Some(sketched), Some(first)) = (item.sketched.as_deref(), item.fingerprint) else {
+            return Ok(());
+        };
         let snapshot = store.snapshot();
-        let (first, note) = (kept.fingerprints::<F>().next().unwrap_or_default(), kept.note());
         let mut transaction = store.transaction();
         let mut is_there = false;
         for id in snapshot.query(first, 0)?.into_iter().filter_map(|found| found.id) {
             let called = snapshot.name(id)?.unwrap_or_else(|| id.to_string());
-            if snapshot.note(id)?.as_ref() == Some(&note) && (all_ids || called == item.id.to_string()) {
-                kept.delete(&mut transaction, id)?;
+            let is_same = settings.sketched(&snapshot, id)?.as_ref() == Some(sketched);
+            if is_same && (all_ids || called == item.id.to_string()) {
+                settings.delete(&mut transaction, sketched, id)?;
                 is_there = true;
             }
         }
@@ -280,8 +280,9 @@ mod tests {
     fn ids_are_deleted_in_one_step() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
+        let settings = SimilarSettings::new(0.8, 0.95).unwrap();
         let pages =
-            SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), 0.8, 0.95).unwrap();
+            SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), settings).unwrap();
         for id in 0..3 {
             let text: String = (0..60).map(|word| format!("word{} ", word * (id + 2))).collect();
             assert_eq!(pages.add(&text, id, None).unwrap(), SimilarAddition::Remembered);

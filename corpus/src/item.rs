@@ -22,6 +22,8 @@ pub struct Item<F> {
     pub features: Option<u32>,
     /// Its sketches, if they were [asked for](crate::Inputs::visit_sketched).
     pub sketched: Option<Box<Sketched>>,
+    /// Its text, if texts were [asked for](crate::Inputs::visit_wanted).
+    pub text: Option<String>,
     /// Bytes of the text, in UTF-8.
     pub text_bytes: u64,
     /// How many malformed sequences of bytes became U+FFFD.
@@ -50,6 +52,7 @@ impl<F: Fingerprint> Item<F> {
             fingerprint,
             features: None,
             sketched: None,
+            text: None,
             text_bytes: 0,
             replaced: 0,
             extra: None,
@@ -68,6 +71,7 @@ impl<F: Fingerprint> Item<F> {
             fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
             features: document.simhash.map(|simhash| simhash.features),
             sketched: document.sketched,
+            text: document.text,
             text_bytes: document.text_bytes,
             replaced: document.replaced,
             extra: document.extra,
@@ -87,6 +91,7 @@ impl<F: Fingerprint> Item<F> {
             fingerprint: Some(record.fingerprint),
             features: None,
             sketched: None,
+            text: None,
             text_bytes: 0,
             replaced: 0,
             extra: None,

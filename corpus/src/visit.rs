@@ -87,7 +87,7 @@ impl Inputs {
     }
 
     /// As [`Inputs::visit`]; of documents, fingerprints, or sketches if these are asked for, are made only of those that are wanted,
-    /// by path and line.
+    /// by path and line. With texts if they are asked for.
     ///
     /// # Errors
     /// As [`Inputs::visit`].
@@ -95,6 +95,7 @@ impl Inputs {
         &self,
         profile: &Profile,
         sketcher: Option<&Sketcher>,
+        with_texts: bool,
         watch: &dyn Watch,
         wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static,
         visitor: impl FnMut(Item<F>) -> Result<()>,
@@ -106,6 +107,7 @@ impl Inputs {
                     Some(sketcher) => documents.with_sketches(sketcher),
                     None => documents,
                 };
+                let documents = if with_texts { documents.with_texts() } else { documents };
                 self.visit_made(documents, profile, watch, visitor)
             }
             InputKind::Fingerprints => self.visit_fingerprints(watch, visitor),

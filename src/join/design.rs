@@ -117,6 +117,28 @@ impl<F: Fingerprint> Designs<F> {
     }
 }
 
+/// Up to so many are a crowd if they are so alike that tables tell few apart.
+const CROWD: usize = 1 << 12;
+
+/// Whether tables bring half of all pairs together, one by one: then to compare all with all is less work than to go on inside of
+/// groups that are nearly as large, table by table. A design is chosen as if fingerprints were random, which these are not.
+pub(super) fn is_crowd<F: Fingerprint>(values: &[F], tables: &[Prefix<F>]) -> bool {
+    /// Pairs that are looked at.
+    const SAMPLE: usize = 128;
+    if values.len() > CROWD {
+        return false;
+    }
+    let mut together = 0;
+    for i in 0..SAMPLE {
+        // Two of different places, evenly spread, at all distances from one another.
+        let one = i * values.len() / SAMPLE;
+        let other = (one + 1 + i * 37 % SAMPLE * (values.len() - 1) / SAMPLE) % values.len();
+        let errors = values[one] ^ values[other];
+        together += tables.iter().filter(|table| (errors & table.mask).count_ones() <= table.flips).count();
+    }
+    together * 2 >= SAMPLE
+}
+
 impl<F: Fingerprint> Prefix<F> {
     fn widened(&self) -> Prefix<u128> {
         Prefix { mask: self.mask.to_u128(), flips: self.flips }
@@ -177,6 +199,33 @@ fn choose(n: u32, k: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Numbers whose bits differ from those of one with a probability of `share` / 256.
+    fn alike(count: usize, share: u64) -> Vec<u64> {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> 56
+        };
+        (0..count).map(|_| (0..64).fold(0, |bits, at| bits | u64::from(next() < share) << at)).collect()
+    }
+
+    #[test]
+    fn what_is_alike_is_compared_all_with_all() {
+        for distance in [8, 11] {
+            let designs = Designs::<u64>::new(distance);
+            for count in [1000, 4000] {
+                let tables = designs.choose(count, u64::MAX, distance).unwrap();
+                assert!(is_crowd(&alike(count, 12), &tables), "{distance} {count}");
+                assert!(!is_crowd(&alike(count, 128), &tables), "{distance} {count}");
+            }
+        }
+        // What is equal in the first half tells nothing there, and is told apart in the other.
+        let designs = Designs::<u64>::new(3);
+        let half: Vec<u64> = alike(4000, 128).into_iter().map(|value| value >> 32).collect();
+        let tables = designs.choose(4000, u64::from(u32::MAX), 3).unwrap();
+        assert!(!is_crowd(&half, &tables));
+    }
 
     /// Whether any `errors` of the bits leave some table near.
     fn complete(tables: &[Prefix<u64>], bits: &[u32], errors: u64, left: u32) -> bool {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::compare::{any_near_pair, visit_near};
-use super::design::{Designs, FEW, Prefix};
+use super::design::{Designs, FEW, Prefix, is_crowd};
 use super::naming::Naming;
 use crate::fingerprint::Fingerprint;
 use crate::radix::{Digit, Partition, first_bits, ranges, room};
@@ -98,7 +98,8 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
             ..*set
         };
         let mut conditions = set.conditions.clone();
-        let Some(tables) = self.designs.choose(set.values.len(), bits, set.distance) else {
+        let tables = self.designs.choose(set.values.len(), bits, set.distance);
+        let Some(tables) = tables.filter(|tables| !is_crowd(set.values, tables)) else {
             let mut work = Work::default();
             self.compare(set.values, &conditions, &mut work);
             return self.flush(&mut work);

@@ -65,11 +65,11 @@ pub use crate::presets::Preset;
 pub use crate::resources::{Checksum, Resource, Resources};
 pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
 pub use crate::similar::{
-    DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, Lookup, SIMILAR_MARK, Sample, SimilarAddition,
-    SimilarDocument, SimilarDocuments, SimilarSettings, open_similar, similar_among,
+    DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, SIMILAR_MARK, SimilarAddition, SimilarDocument,
+    SimilarDocuments, SimilarSettings, StoredTexts, open_similar,
 };
 pub use crate::similarity::{SketchSearch, jaccard};
-pub use crate::sketch::{MAX_SKETCHES, Sketched, Sketcher, digest, sketch};
+pub use crate::sketch::{SKETCHES, Sketched, Sketcher, digest, sketch};
 pub use crate::spelling::did_you_mean;
 
 /// The name of the default profile.

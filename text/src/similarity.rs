@@ -1,6 +1,6 @@
 //! How similar two sets are, and how surely sketches find those that are.
 
-use std::f64::consts::PI;
+use crate::sketch::POSITIONS;
 
 /// The Jaccard similarity of two ascending sets: the share of all members that are in both; 1 for two empty sets.
 ///
@@ -18,14 +18,9 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
     if all == 0 { 1.0 } else { both as f64 / all as f64 }
 }
 
-/// The probability that one bit of a sketch differs for two sets of a Jaccard similarity, at most.
-///
-/// Sets of a and b members of which i are in both have the cosine i / sqrt(a b), which is least for a = b: then it is c =
-/// 2 J / (1 + J). A bit differs with probability acos(c) / pi (M. Charikar, "Similarity estimation techniques from rounding
-/// algorithms", STOC 2002).
-fn differs(similarity: f64) -> f64 {
-    let cosine = 2.0 * similarity / (1.0 + similarity);
-    cosine.clamp(-1.0, 1.0).acos() / PI
+/// The probability that one bit of a sketch differs for two sets of a Jaccard similarity: see [`sketch`](fn@crate::sketch).
+pub(crate) fn differs(similarity: f64) -> f64 {
+    (1.0 - similarity) / 2.0
 }
 
 /// The probability that of `bits` bits, of which each differs with probability `p`, at most `distance` differ.
@@ -48,17 +43,15 @@ fn at_most_each(bits: u32, p: f64) -> impl Iterator<Item = f64> {
     })
 }
 
-/// How sets are found by their sketches: two are looked at if one of the first `joined` sketches differs in at most
-/// `distance` bits, and all sketches together in at most `total`.
+/// How sets are found by their [sketches](fn@crate::sketch): two are looked at if one of the first `joined` sketches differs in at
+/// most `distance` bits, and all sketches together in at most `total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SketchSearch {
-    /// Number of sketches of a set.
-    pub sketches: usize,
-    /// How many of them are joined.
+    /// How many sketches are joined.
     pub joined: usize,
     /// In bits of 64.
     pub distance: u32,
-    /// In bits of all sketches.
+    /// In bits of all sketches, which are 512.
     pub total: u32,
 }
 
@@ -66,38 +59,31 @@ impl SketchSearch {
     /// A search by so many sketches that finds sets of this similarity, or a greater one, with probability `recall` or more.
     /// The distance is the least that does; the total costs a tenth of what may be missed. `None` if no distance up to
     /// `most` bits does.
-    pub fn new(
-        similarity: f64,
-        recall: f64,
-        sketches: usize,
-        joined: usize,
-        most: u32,
-    ) -> Option<SketchSearch> {
+    pub fn new(similarity: f64, recall: f64, joined: usize, most: u32) -> Option<SketchSearch> {
         let p = differs(similarity);
-        let bits = u64::BITS * sketches as u32;
-        let total = at_most_each(bits, p).zip(0..).find(|&(found, _)| 1.0 - found <= (1.0 - recall) / 10.0);
-        let total = total.map_or(bits, |(_, total)| total);
-        let too_far = 1.0 - at_most(bits, p, total);
+        let total = at_most_each(POSITIONS as u32, p)
+            .zip(0..)
+            .find(|&(found, _)| 1.0 - found <= (1.0 - recall) / 10.0);
+        let total = total.map_or(POSITIONS as u32, |(_, total)| total);
+        let too_far = 1.0 - at_most(POSITIONS as u32, p, total);
         let mut found = at_most_each(u64::BITS, p).chain([1.0]).zip(0..=most.min(u64::BITS));
         let (_, distance) = found.find(|&(found, _)| recall_of(found, joined, too_far) >= recall)?;
-        Some(SketchSearch { sketches, joined, distance, total })
+        Some(SketchSearch { joined, distance, total })
     }
 
     /// The probability that two sets of a Jaccard similarity are looked at: 1 - (1 - P(Bin(64, p) <= distance))^joined, where
-    /// p is the probability that a bit differs; less the probability that the total is too large.
-    ///
-    /// It holds for sets of some 30 members and more, whose counts are about normally distributed.
+    /// p is the probability that a bit differs; less the probability that the total is too large. It holds for sets of any sizes.
     ///
     /// ```
     /// use simstore_text::SketchSearch;
     ///
-    /// let search = SketchSearch { sketches: 4, joined: 4, distance: 10, total: 64 };
-    /// assert!((0.97..0.99).contains(&search.recall(0.8)));
-    /// assert!(search.recall(0.9) > 0.9999 && search.recall(0.5) < 0.1);
+    /// let search = SketchSearch { joined: 4, distance: 6, total: 69 };
+    /// assert!((0.95..0.96).contains(&search.recall(0.8)));
+    /// assert!(search.recall(0.9) > 0.9999 && search.recall(0.5) < 0.01);
     /// ```
     pub fn recall(&self, similarity: f64) -> f64 {
         let p = differs(similarity);
-        let too_far = 1.0 - at_most(u64::BITS * self.sketches as u32, p, self.total);
+        let too_far = 1.0 - at_most(POSITIONS as u32, p, self.total);
         recall_of(at_most(u64::BITS, p, self.distance), self.joined, too_far)
     }
 }
@@ -127,16 +113,15 @@ mod tests {
     #[test]
     fn the_search_is_the_first_that_finds_enough() {
         for similarity in [0.3, 0.46, 0.5, 0.8, 0.95, 1.0] {
-            for (recall, sketches, joined) in [(0.95, 8, 8), (0.5, 8, 1), (0.999, 16, 4)] {
-                let bits = 64 * sketches as u32;
+            for (recall, joined) in [(0.95, 8), (0.5, 1), (0.999, 4)] {
+                let bits = POSITIONS as u32;
                 let p = differs(similarity);
                 let total = (0..bits).find(|&total| 1.0 - at_most(bits, p, total) <= (1.0 - recall) / 10.0);
-                let search =
-                    |distance| SketchSearch { sketches, joined, distance, total: total.unwrap_or(bits) };
+                let search = |distance| SketchSearch { joined, distance, total: total.unwrap_or(bits) };
                 for most in [0, 16, 64, 100] {
                     let plain =
                         (0..=most.min(64)).map(search).find(|search| search.recall(similarity) >= recall);
-                    assert_eq!(SketchSearch::new(similarity, recall, sketches, joined, most), plain);
+                    assert_eq!(SketchSearch::new(similarity, recall, joined, most), plain);
                 }
             }
         }
@@ -151,22 +136,22 @@ mod tests {
     }
 
     #[test]
-    fn recall_of_the_design() {
-        for (sketches, distance, expected) in [(1, 16, 0.987), (2, 12, 0.973), (4, 10, 0.980), (8, 8, 0.969)]
+    fn the_searches_of_the_design() {
+        for (similarity, joined, distance) in
+            [(0.7, 4, 10), (0.7, 8, 8), (0.8, 4, 6), (0.8, 8, 5), (0.9, 4, 3), (0.9, 8, 2)]
         {
-            let total = u64::BITS * sketches as u32;
-            let recall = SketchSearch { sketches, joined: sketches, distance, total }.recall(0.8);
-            assert!((recall - expected).abs() < 0.002, "{sketches} {distance}: {recall}");
+            let search = SketchSearch::new(similarity, 0.95, joined, 16).unwrap();
+            assert_eq!(search.distance, distance, "{similarity} {joined}");
         }
-        let search = SketchSearch { sketches: 4, joined: 4, distance: 0, total: 0 };
-        assert_eq!((search.recall(1.0), search.recall(0.0)), (1.0, 0.0));
+        let search = SketchSearch { joined: 4, distance: 0, total: 0 };
+        assert_eq!((search.recall(1.0), search.recall(-1.0)), (1.0, 0.0));
     }
 
     #[test]
     fn a_search_is_the_least_that_finds_enough() {
         for similarity in [0.3, 0.5, 0.7, 0.8, 0.95, 1.0] {
-            for joined in [1, 4, 8] {
-                let search = SketchSearch::new(similarity, 0.95, 8, joined, 64).unwrap();
+            for joined in [1, 3, 8] {
+                let search = SketchSearch::new(similarity, 0.95, joined, 64).unwrap();
                 assert!(search.recall(similarity) >= 0.95 && search.recall(similarity * 1.01) >= 0.95);
                 if search.distance > 0 {
                     let less = SketchSearch { distance: search.distance - 1, ..search };
@@ -174,17 +159,15 @@ mod tests {
                 }
             }
         }
-        assert_eq!(SketchSearch::new(0.5, 0.95, 8, 1, 16), None);
+        assert_eq!(SketchSearch::new(0.3, 0.95, 1, 16), None);
     }
 
-    /// Sets of equal size with a known share in common are found as often as is promised.
+    /// Sets of any sizes with a known share in common are found as often as is promised.
     #[test]
     fn recall_is_what_is_promised() {
-        for (members, similarity) in [(30, 0.8), (100, 0.8), (1000, 0.7)] {
-            let search = SketchSearch::new(similarity, 0.95, 8, 4, 20).unwrap();
-            // |A and B| = 2 J / (1 + J) |A|
-            let both = (2.0 * similarity / (1.0 + similarity) * f64::from(members)).round() as u32;
-            let real = f64::from(both) / f64::from(2 * members - both);
+        for (a, b, both) in [(5_u32, 5, 4), (9, 9, 8), (30, 30, 27), (100, 90, 85), (1000, 1000, 824)] {
+            let similarity = f64::from(both) / f64::from(a + b - both);
+            let search = SketchSearch::new(similarity, 0.95, 4, 20).unwrap();
             let (mut found, trials, mut state) = (0, 2000, 7_u64);
             for _ in 0..trials {
                 let mut draw = || {
@@ -192,20 +175,18 @@ mod tests {
                     xxhash_rust::xxh3::xxh3_64(&state.to_le_bytes())
                 };
                 let common: Vec<u64> = (0..both).map(|_| draw()).collect();
-                let [a, b] = [0, 1].map(|_| {
+                let [x, y] = [a, b].map(|size| {
                     let mut set = common.clone();
-                    set.extend((both..members).map(|_| draw()));
-                    let mut sketches = [0; 8];
-                    crate::sketch(&set, &mut sketches);
-                    sketches
+                    set.extend((both..size).map(|_| draw()));
+                    crate::sketch(&set)
                 });
-                let distances: Vec<u32> = a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).collect();
+                let distances: Vec<u32> = x.iter().zip(y).map(|(x, y)| (x ^ y).count_ones()).collect();
                 let is_near = distances[..search.joined].iter().any(|&distance| distance <= search.distance);
                 found += u32::from(is_near && distances.iter().sum::<u32>() <= search.total);
             }
-            let (recall, promised) = (f64::from(found) / f64::from(trials), search.recall(real));
+            let (recall, promised) = (f64::from(found) / f64::from(trials), search.recall(similarity));
             let deviation = (promised * (1.0 - promised) / f64::from(trials)).sqrt();
-            assert!(recall > promised - 4.0 * deviation, "{members} {similarity}: {recall} of {promised}");
+            assert!(recall > promised - 4.0 * deviation, "{a} {b} {both}: {recall} of {promised}");
         }
     }
 }

@@ -1,65 +1,218 @@
-//! Sketches: several simhashes of one set, by which similar sets are found.
-
-use std::array;
+//! Sketches: one bit of each of 512 minima of a set, by which similar sets are found.
 
 use simstore::Fingerprint;
+use simstore::processor::{Work, dispatch};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::{Profile, Simhash};
 
-/// The most sketches of a set.
-pub const MAX_SKETCHES: usize = 16;
+/// Sketches of a set, of 64 bits each.
+pub const SKETCHES: usize = 8;
 
-/// Sketches that are made together: so many 64-bit lanes are one vector register.
-const LANES: usize = 4;
-/// Enough for sets of 2^32 members.
-const PLANES: usize = 33;
+/// Bits of all sketches of a set, each of a minimum.
+pub(crate) const POSITIONS: usize = 64 * SKETCHES;
 
-/// The sketches of a set of 64-bit hashes, as many as `sketches` has room for: unweighted simhashes that are independent
-/// of each other.
+/// Rounds in which a word goes to one position each.
+const ROUNDS: usize = 4;
+/// Up to so many words, minima of all positions take less time than finding those that are needed.
+const FEW: usize = 64;
+
+/// The sketches of a set of 64-bit hashes: bit i of sketch t is one bit of a minimum of position 64 t + i, as
+/// `format-spec/sketch.md` defines it.
 ///
-/// Each bit of a sketch is one where more than half of the members have that bit set in their word for it. For the first
-/// sketch that word is the hash itself, so that it is the [simhash](fn@crate::simhash) of the members; for the others it is
-/// the first, second, ... output of SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014), seeded with the hash. Of no members it is 0.
+/// Two sets of Jaccard similarity J have the same minimum with probability J, and else the bit agrees by chance: it differs with
+/// probability (1 - J) / 2, for sets of any sizes (P. Li, A. C. Konig, "b-Bit Minwise Hashing", WWW 2010). Minima are made as in
+/// "Fast Similarity Sketching" (S. Dahlgaard, M. Knudsen, M. Thorup, FOCS 2017): in each of a few rounds a member goes to one
+/// position alone, and a position has the minimum of the first round that brings it one; those that none brings any have the
+/// minimum over all members. All are 0 of no members.
 ///
 /// ```
-/// use simstore_text::{Profile, Simhash, sketch};
+/// use simstore_text::{Profile, sketch};
 ///
-/// let profile = Profile::shingles();
-/// let text = "To be, or not to be, that is the question";
-/// let mut sketches = [0; 4];
-/// sketch(&profile.feature_set(text), &mut sketches);
-/// assert_eq!(profile.fingerprint::<u64>(text).unwrap().fingerprint, sketches[0]);
+/// let shingles = Profile::shingles();
+/// let [a, b] = ["To be, or not to be, that is", "To be, or not to be, this is"]
+///     .map(|text| sketch(&shingles.feature_set(text)));
+/// // 4 of 8 shingles are in both: a bit differs with probability 1 / 4.
+/// let distance: u32 = a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum();
+/// assert!((90..170).contains(&distance));
 /// ```
-pub fn sketch(members: &[u64], sketches: &mut [u64]) {
-    for (part, chunk) in sketches.chunks_mut(LANES).enumerate() {
-        let lanes = sketch_lanes(members, part * LANES);
-        chunk.copy_from_slice(&lanes[..chunk.len()]);
-    }
+pub fn sketch(members: &[u64]) -> [u64; SKETCHES] {
+    dispatch(OfWords(&words(members)))
 }
 
-type Lanes = [u64; LANES];
+/// The words of members: hashes of them that are spread over all numbers, whatever the members are. Each is the first output of
+/// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) seeded with the member.
+fn words(members: &[u64]) -> Vec<u64> {
+    members.iter().map(|&member| mix(member.wrapping_add(GOLDEN))).collect()
+}
 
-/// The word of a member for the sketch of a number.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 #[inline(always)]
-fn word(member: u64, sketch: usize) -> u64 {
-    if sketch == 0 {
-        return member;
-    }
-    let mut word = member.wrapping_add((sketch as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+const fn mix(state: u64) -> u64 {
+    let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
 }
 
-/// What tells a set from others: the sum of a hash of each member.
-pub(crate) fn sum(members: &[u64]) -> u64 {
-    members.iter().fold(0, |sum, &member| sum.wrapping_add(word(member, MAX_SKETCHES)))
+/// What words are multiplied with, and what is added: outputs of SplitMix64 seeded with 0.
+struct Constants {
+    rounds: [(u64, u64); ROUNDS],
+    odd: [u32; POSITIONS],
+    add: [u32; POSITIONS],
+}
+
+static CONSTANTS: Constants = Constants::new();
+
+impl Constants {
+    const fn new() -> Self {
+        let mut made = Constants { rounds: [(0, 0); ROUNDS], odd: [0; POSITIONS], add: [0; POSITIONS] };
+        let mut state: u64 = 0;
+        let mut i = 0;
+        while i < ROUNDS {
+            let odd = mix(state.wrapping_add(GOLDEN)) | 1;
+            state = state.wrapping_add(GOLDEN.wrapping_mul(2));
+            made.rounds[i] = (odd, mix(state));
+            i += 1;
+        }
+        i = 0;
+        while i < POSITIONS {
+            state = state.wrapping_add(GOLDEN);
+            let word = mix(state);
+            made.odd[i] = word as u32 | 1;
+            made.add[i] = (word >> 32) as u32;
+            i += 1;
+        }
+        made
+    }
+}
+
+/// The sketches of a set by its words.
+struct OfWords<'a>(&'a [u64]);
+
+impl Work for OfWords<'_> {
+    type Output = [u64; SKETCHES];
+
+    #[inline(always)]
+    fn run(self) -> [u64; SKETCHES] {
+        let OfWords(words) = self;
+        if words.is_empty() {
+            return [0; SKETCHES];
+        }
+        let (first, empty) = of_rounds(words);
+        let mut minima = [0; POSITIONS];
+        if words.len() <= FEW {
+            of_all(words, &CONSTANTS.odd, &CONSTANTS.add, &mut minima);
+            for (minimum, first) in minima.iter_mut().zip(&first) {
+                *minimum = if *first == NONE { *minimum } else { *first as u32 };
+            }
+        } else {
+            minima.iter_mut().zip(&first).for_each(|(minimum, first)| *minimum = *first as u32);
+            if empty > 0 {
+                fill(words, &first, &mut minima);
+            }
+        }
+        bits_of(&minima)
+    }
+}
+
+const NONE: u64 = u64::MAX;
+
+/// Of each position the first round that brings it a word, and the least value then, in 32 bits each; and how many have none.
+#[inline(always)]
+fn of_rounds(words: &[u64]) -> ([u64; POSITIONS], usize) {
+    let mut first = [NONE; POSITIONS];
+    let mut empty = POSITIONS;
+    for (round, &(odd, add)) in (0..).zip(&CONSTANTS.rounds) {
+        for &word in words {
+            let hash = word.wrapping_mul(odd).wrapping_add(add);
+            let value = round << 32 | hash >> 23 & 0xffff_ffff;
+            let place = &mut first[(hash >> 55) as usize];
+            *place = value.min(*place);
+        }
+        // Few words leave positions empty in every round.
+        if words.len() > FEW {
+            empty = first.iter().filter(|&&value| value == NONE).count();
+            if empty == 0 {
+                break;
+            }
+        }
+    }
+    (first, empty)
+}
+
+/// Fills the positions that have no word with their minima over all.
+#[inline(always)]
+fn fill(words: &[u64], first: &[u64; POSITIONS], minima: &mut [u32; POSITIONS]) {
+    let (mut positions, mut count) = ([0_u16; POSITIONS], 0);
+    for (position, &value) in (0..).zip(first) {
+        // Never beyond the last: one is written for each that was looked at before.
+        positions[count] = position;
+        count += usize::from(value == NONE);
+    }
+    let (mut odd, mut add, mut filled) = ([0; POSITIONS], [0; POSITIONS], [0; POSITIONS]);
+    for (at, &position) in positions[..count].iter().enumerate() {
+        odd[at] = CONSTANTS.odd[usize::from(position)];
+        add[at] = CONSTANTS.add[usize::from(position)];
+    }
+    let end = count.next_multiple_of(LEAST);
+    of_all(words, &odd[..end], &add[..end], &mut filled[..end]);
+    for (&position, &value) in positions[..count].iter().zip(&filled) {
+        minima[usize::from(position)] = value;
+    }
+}
+
+/// Positions whose minima are found together, at least and at best: the second fills four registers of 512 bits.
+const LEAST: usize = 16;
+const BEST: usize = 64;
+
+/// The minima of some positions over all words: a multiple of [`LEAST`].
+#[inline(always)]
+fn of_all(words: &[u64], odd: &[u32], add: &[u32], minima: &mut [u32]) {
+    let best = minima.len() / BEST * BEST;
+    of_each::<BEST>(words, &odd[..best], &add[..best], &mut minima[..best]);
+    of_each::<LEAST>(words, &odd[best..], &add[best..], &mut minima[best..]);
+}
+
+#[inline(always)]
+fn of_each<const N: usize>(words: &[u64], odd: &[u32], add: &[u32], minima: &mut [u32]) {
+    let parts = odd.as_chunks::<N>().0.iter().zip(add.as_chunks::<N>().0);
+    for ((odd, add), minima) in parts.zip(minima.as_chunks_mut::<N>().0) {
+        let mut least = [u32::MAX; N];
+        for &word in words {
+            for lane in 0..N {
+                least[lane] = least[lane].min((word as u32).wrapping_mul(odd[lane]).wrapping_add(add[lane]));
+            }
+        }
+        *minima = least;
+    }
+}
+
+/// One bit of a hash of each minimum and its position.
+#[inline(always)]
+fn bits_of(minima: &[u32; POSITIONS]) -> [u64; SKETCHES] {
+    let mut bits = [0; POSITIONS];
+    for (position, (bit, &minimum)) in (0..).zip(bits.iter_mut().zip(minima)) {
+        *bit = bit_of(minimum, position);
+    }
+    let mut sketches = [0; SKETCHES];
+    for (sketch, bits) in sketches.iter_mut().zip(bits.as_chunks::<64>().0) {
+        *sketch = bits.iter().rev().fold(0, |sketch, &bit| sketch << 1 | u64::from(bit));
+    }
+    sketches
+}
+
+/// The highest bit of the finalizer of MurmurHash3 (A. Appleby, 2011). Of the minimum alone it would be the same in all positions
+/// that a member wins with the same value.
+#[inline(always)]
+fn bit_of(minimum: u32, position: u32) -> u32 {
+    let hash = minimum ^ position.wrapping_mul(0x9e37_79b9);
+    let hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35) >> 31
 }
 
 /// Tells a set of features from all others: a hash of their number, of their [sum](Sketched::sum) and of the sketches.
-pub fn digest(features: u32, sum: u64, sketches: &[u64]) -> u128 {
+pub fn digest(features: u32, sum: u64, sketches: &[u64; SKETCHES]) -> u128 {
     let mut hash = Xxh3::new();
     hash.update(&features.to_le_bytes());
     for word in [sum].iter().chain(sketches) {
@@ -68,89 +221,37 @@ pub fn digest(features: u32, sum: u64, sketches: &[u64]) -> u128 {
     hash.digest128()
 }
 
-/// What a store keeps of a member by which a small set is found: spread over all numbers, whatever the members are.
-pub(crate) fn key(member: u64) -> u64 {
-    word(member, MAX_SKETCHES + 1)
-}
-
-/// Adds three numbers of one bit in each position: the sum's low bit, and its high bit.
-#[inline(always)]
-fn add(a: Lanes, b: Lanes, c: Lanes) -> (Lanes, Lanes) {
-    let half: Lanes = array::from_fn(|lane| a[lane] ^ b[lane]);
-    (
-        array::from_fn(|lane| half[lane] ^ c[lane]),
-        array::from_fn(|lane| (a[lane] & b[lane]) | (half[lane] & c[lane])),
-    )
-}
-
-/// The sketches from `first` on. Members are counted for all bit positions at once: `planes[i]` holds bit i of each count.
-/// Eight of them are added up before one carry goes on to the higher planes (W. Mula, N. Kurz, D. Lemire, "Faster population
-/// counts using AVX2 instructions", 2018).
-fn sketch_lanes(members: &[u64], first: usize) -> Lanes {
-    let mut planes = [[0; LANES]; PLANES];
-    let words = |member: u64| -> Lanes { array::from_fn(|lane| word(member, first + lane)) };
-    let (eights, rest) = members.as_chunks::<8>();
-    for eight in eights {
-        let w: [Lanes; 8] = array::from_fn(|i| words(eight[i]));
-        let (ones, twos_a) = add(planes[0], w[0], w[1]);
-        let (ones, twos_b) = add(ones, w[2], w[3]);
-        let (twos, fours_a) = add(planes[1], twos_a, twos_b);
-        let (ones, twos_a) = add(ones, w[4], w[5]);
-        let (ones, twos_b) = add(ones, w[6], w[7]);
-        let (twos, fours_b) = add(twos, twos_a, twos_b);
-        let (fours, carry) = add(planes[2], fours_a, fours_b);
-        (planes[0], planes[1], planes[2]) = (ones, twos, fours);
-        carry_up(&mut planes[3..], carry);
-    }
-    rest.iter().for_each(|&member| carry_up(&mut planes, words(member)));
-    more_than(&planes, members.len() as u64 / 2)
-}
-
-#[inline(always)]
-fn carry_up(planes: &mut [Lanes], mut carry: Lanes) {
-    for plane in planes {
-        if carry == [0; LANES] {
-            return;
-        }
-        let next: Lanes = array::from_fn(|lane| plane[lane] & carry[lane]);
-        *plane = array::from_fn(|lane| plane[lane] ^ carry[lane]);
-        carry = next;
-    }
-}
-
-/// Where the counts are above a number.
-fn more_than(planes: &[Lanes; PLANES], number: u64) -> Lanes {
-    let (mut above, mut equal) = ([0; LANES], [u64::MAX; LANES]);
-    for (bit, plane) in planes.iter().enumerate().rev() {
-        let wanted = if number >> bit & 1 == 1 { u64::MAX } else { 0 };
-        for lane in 0..LANES {
-            above[lane] |= equal[lane] & plane[lane] & !wanted;
-            equal[lane] &= !(plane[lane] ^ wanted);
-        }
-    }
-    above
-}
-
 /// What is kept of a text to find similar ones.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sketched {
     /// The [sketches](fn@sketch) of its features.
-    pub sketches: Box<[u64]>,
+    pub sketches: [u64; SKETCHES],
     /// Number of different features, at least 1.
     pub features: u32,
     /// Tells the set of features from others: the sum of a hash of each.
     pub sum: u64,
-    /// All features, ascending, if they are few.
-    pub members: Option<Box<[u64]>>,
 }
 
 impl Sketched {
+    /// Of a set of features; `None` if it is empty.
+    pub fn new(features: &[u64]) -> Option<Sketched> {
+        if features.is_empty() {
+            return None;
+        }
+        let words = words(features);
+        Some(Sketched {
+            sketches: dispatch(OfWords(&words)),
+            features: u32::try_from(features.len()).unwrap_or(u32::MAX),
+            sum: words.iter().fold(0, |sum, &word| sum.wrapping_add(word)),
+        })
+    }
+
     /// Tells the set of features from all others.
     ///
     /// ```
     /// use simstore_text::{Profile, Sketcher};
     ///
-    /// let sketcher = Sketcher::new(Profile::shingles(), 8, 32);
+    /// let sketcher = Sketcher::new(Profile::shingles());
     /// let digest = |text| sketcher.sketch(text).unwrap().digest();
     /// assert_eq!(digest("To be, or not to be"), digest("to be or NOT to be!"));
     /// assert_ne!(digest("To be, or not to be"), digest("not to be, or to be"));
@@ -159,10 +260,15 @@ impl Sketched {
         digest(self.features, self.sum, &self.sketches)
     }
 
+    /// In how many bits all sketches of two sets differ.
+    #[inline]
+    pub fn distance(&self, other: &Sketched) -> u32 {
+        self.sketches.iter().zip(&other.sketches).map(|(a, b)| (a ^ b).count_ones()).sum()
+    }
+
     /// The first sketch as a fingerprint.
-    pub fn simhash<F: Fingerprint>(&self) -> Simhash<F> {
-        let first = self.sketches.first().copied().unwrap_or_default();
-        Simhash { fingerprint: F::from_u128(first.into()), features: self.features }
+    pub fn first<F: Fingerprint>(&self) -> Simhash<F> {
+        Simhash { fingerprint: F::from_u128(self.sketches[0].into()), features: self.features }
     }
 }
 
@@ -170,19 +276,12 @@ impl Sketched {
 #[derive(Clone, Debug)]
 pub struct Sketcher {
     profile: Profile,
-    sketches: usize,
-    few: u32,
 }
 
 impl Sketcher {
-    /// Makes so many sketches, up to [`MAX_SKETCHES`], of the features that a profile gives a text; and keeps the features
-    /// themselves where they are `few` or less.
-    ///
-    /// # Panics
-    /// For more sketches than that.
-    pub fn new(profile: Profile, sketches: usize, few: u32) -> Self {
-        assert!(sketches <= MAX_SKETCHES, "{sketches} sketches");
-        Sketcher { profile, sketches, few }
+    /// Makes sketches of the features that a profile gives a text.
+    pub fn new(profile: Profile) -> Self {
+        Sketcher { profile }
     }
 
     /// The profile of the features.
@@ -190,72 +289,20 @@ impl Sketcher {
         &self.profile
     }
 
-    /// Number of sketches.
-    pub fn sketches(&self) -> usize {
-        self.sketches
-    }
-
-    /// Up to how many features these are kept.
-    pub fn few(&self) -> u32 {
-        self.few
-    }
-
     /// The sketches of the [feature set](Profile::feature_set) of a text; `None` if it is empty.
     ///
     /// ```
     /// use simstore_text::{Profile, Sketcher};
     ///
-    /// let sketcher = Sketcher::new(Profile::shingles(), 4, 32);
-    /// let sketched = sketcher.sketch("To be, or not to be").unwrap();
-    /// assert_eq!((sketched.sketches.len(), sketched.features), (4, 4));
+    /// let sketcher = Sketcher::new(Profile::shingles());
+    /// assert_eq!(sketcher.sketch("To be, or not to be").unwrap().features, 4);
     /// assert_eq!(sketcher.sketch("?!").unwrap().features, 1);
     /// assert_eq!(sketcher.sketch(" "), None);
     /// ```
     pub fn sketch(&self, text: &str) -> Option<Sketched> {
-        let mut members = self.profile.distinct_features(text);
-        if members.is_empty() {
-            return None;
-        }
-        let mut sketches = vec![0; self.sketches].into_boxed_slice();
-        sketch(&members, &mut sketches);
-        let features = u32::try_from(members.len()).unwrap_or(u32::MAX);
-        let sum = sum(&members);
-        let is_small = features <= self.few;
-        if is_small {
-            members.sort_unstable();
-        }
-        Some(Sketched { sketches, features, sum, members: is_small.then(|| members.into()) })
+        Sketched::new(&self.profile.distinct_features(text))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A sketch as its definition reads.
-    fn plain(members: &[u64], number: usize) -> u64 {
-        (0..64).fold(0, |sketch, bit| {
-            let ones = members.iter().filter(|&&member| word(member, number) >> bit & 1 == 1).count();
-            sketch | u64::from(2 * ones > members.len()) << bit
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn agrees_with_the_definition(members in prop::collection::vec(any::<u64>(), 0..300), count in 1_usize..=MAX_SKETCHES) {
-            let mut sketches = vec![0; count];
-            sketch(&members, &mut sketches);
-            let expected: Vec<u64> = (0..count).map(|number| plain(&members, number)).collect();
-            prop_assert_eq!(sketches, expected);
-        }
-    }
-
-    #[test]
-    fn words_are_those_of_splitmix64() {
-        // The first outputs for seed 1234567, as published with the generator.
-        let outputs = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
-        assert_eq!([1, 2, 3].map(|sketch| word(1_234_567, sketch)), outputs);
-    }
-}
+mod tests;

@@ -1,22 +1,31 @@
 //! A store of texts by their similarity, against the plain loop over all of them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use simstore::{Codec, PlanChoice, Snapshot, StoreOptions};
+use simstore::{PlanChoice, Snapshot, StoreOptions};
 use simstore_text::{
-    DEFAULT_RECALL, DEFAULT_SIMILAR, Profile, SimilarAddition, SimilarDocuments, SimilarSettings, jaccard,
+    DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, Profile, SimilarAddition, SimilarDocuments,
+    SimilarSettings, Sketched, StoredTexts, jaccard,
 };
 
 use crate::random::Random;
 
 fn open(path: &Path) -> SimilarDocuments {
-    let profile = Profile::shingles();
-    SimilarDocuments::open(path, StoreOptions::default(), profile, DEFAULT_SIMILAR, DEFAULT_RECALL).unwrap()
+    open_with(path, settings())
+}
+
+fn settings() -> SimilarSettings {
+    SimilarSettings::new(DEFAULT_SIMILAR, DEFAULT_RECALL).unwrap()
+}
+
+fn open_with(path: &Path, settings: SimilarSettings) -> SimilarDocuments {
+    SimilarDocuments::open(path, StoreOptions::default(), Profile::shingles(), settings).unwrap()
 }
 
 /// A text of so many random words.
@@ -39,29 +48,34 @@ fn similarity(a: &str, b: &str) -> f64 {
     jaccard(&profile.feature_set(a), &profile.feature_set(b))
 }
 
+/// A text like one of some others, or another one: of any length.
+fn some_text(random: &mut Random, others: &[(u64, String)]) -> String {
+    let words = match others.len() as u64 {
+        some @ 1.. if !random.next().is_multiple_of(3) => {
+            let (_, text) = &others[(random.next() % some) as usize];
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            let edits = random.next() % (words.len() as u64 / 20 + 2);
+            edited(random, &words, edits)
+        }
+        _ => {
+            let words = 3 + random.next() % if random.next().is_multiple_of(2) { 30 } else { 300 };
+            text(random, words)
+        }
+    };
+    words.join(" ")
+}
+
+/// With texts all that is found is similar, exactly, and all that is similar is found but for what the recall allows.
 #[test]
-fn small_texts_are_found_as_by_the_plain_loop() {
+fn stored_texts_decide_as_the_plain_loop() {
     let folder = tempfile::tempdir().unwrap();
-    let pages = open(&folder.path().join("pages"));
+    let path = folder.path().join("pages");
+    let mut pages = open_with(&path, settings().with_texts());
     let mut random = Random(1);
     let mut stored: Vec<(u64, String)> = Vec::new();
-    let (mut added, mut refused) = (0, 0);
-    for id in 0..600_u64 {
-        let words = match stored.len() as u64 {
-            some @ 1.. if !id.is_multiple_of(3) => {
-                let (_, text) = &stored[(random.next() % some) as usize];
-                // A shingle at an end is replaced, or one at each.
-                let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-                words.push(format!("e{id}"));
-                words.remove(if id % 3 == 1 { words.len() - 2 } else { 0 });
-                words
-            }
-            _ => {
-                let words = 3 + random.next() % 30;
-                text(&mut random, words)
-            }
-        };
-        let text = words.join(" ");
+    let (mut there, mut found_of, mut refused) = (0, 0, 0);
+    for id in 0..1500_u64 {
+        let text = some_text(&mut random, &stored);
         let like: BTreeMap<u64, f64> = (stored.iter())
             .map(|(id, other)| (*id, similarity(&text, other)))
             .filter(|(_, similarity)| *similarity >= DEFAULT_SIMILAR)
@@ -70,24 +84,56 @@ fn small_texts_are_found_as_by_the_plain_loop() {
             .inspect(|found| assert_eq!(found.estimate.standard_error, 0.0))
             .map(|found| (found.id, found.estimate.similarity))
             .collect();
-        assert_eq!(found, like, "{text}");
+        assert!(found.iter().all(|(id, similarity)| like.get(id) == Some(similarity)), "{found:?} {like:?}");
+        assert!(like.iter().all(|(id, &similarity)| similarity < 1.0 || found.contains_key(id)));
+        there += like.len();
+        found_of += found.len();
         match pages.add(&text, id, None).unwrap() {
             SimilarAddition::Remembered => {
-                assert!(like.is_empty());
-                added += 1;
+                assert!(found.is_empty());
                 stored.push((id, text));
             }
             SimilarAddition::SimilarTo(earlier) => {
-                assert_eq!(earlier.len(), like.len());
+                assert_eq!(earlier.len(), found.len());
                 refused += 1;
             }
             SimilarAddition::Empty => panic!("{text}"),
         }
-        if id == 300 {
-            pages.store().flush().unwrap();
+        match id {
+            300 => pages.store().flush().unwrap(),
+            900 => {
+                drop(pages);
+                pages = open_with(&path, settings().with_texts());
+            }
+            _ => {}
         }
     }
-    assert!(added > 200 && refused > 100, "{added} {refused}");
+    assert!(refused > 200 && stored.len() > 500, "{refused} {}", stored.len());
+    assert!(found_of * 100 >= there * 97, "{found_of} of {there}");
+    for (id, text) in &stored {
+        assert_eq!(pages.text(*id).unwrap().as_ref(), Some(text));
+    }
+}
+
+/// A store makes a dictionary of its first texts; what came before and after is read.
+#[test]
+fn texts_come_back_whatever_they_were_compressed_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pages");
+    let pages = open_with(&path, settings().with_texts());
+    let mut random = Random(6);
+    let texts: Vec<String> = (0..2500).map(|_| text(&mut random, 40).join(" ") + "\n  \u{1f600} ").collect();
+    for (id, text) in (0..).zip(&texts) {
+        assert_eq!(pages.add(text, id, None).unwrap(), SimilarAddition::Remembered);
+    }
+    assert!(pages.store().snapshot().mark("similar texts 0").unwrap().is_some());
+    drop(pages);
+    let pages = open_with(&path, settings().with_texts());
+    for (id, text) in (0..).zip(&texts) {
+        assert_eq!(pages.text(id).unwrap().as_ref(), Some(text));
+        assert_eq!(pages.find(text).unwrap()[0].id, id);
+    }
+    assert_eq!(pages.text(9999).unwrap(), None);
 }
 
 #[test]
@@ -132,13 +178,13 @@ fn what_was_removed_is_found_no_more() {
         let refused = pages.add(&other, 1, None).unwrap_err().to_string();
         assert!(refused.contains("id 1 has another text"), "{refused}");
         assert_eq!(pages.find(&one).unwrap()[0].name.as_deref(), Some("a page"));
-        assert!(!pages.remove(&other, 1).unwrap() && !pages.remove(&one, 2).unwrap());
-        assert!(pages.remove(&one, 1).unwrap());
+        assert!(!pages.remove(2).unwrap());
+        assert!(pages.remove(1).unwrap());
         assert!(pages.find(&one).unwrap().is_empty() && pages.store().snapshot().is_empty());
-        assert!(!pages.remove(&one, 1).unwrap());
+        assert!(!pages.remove(1).unwrap());
         assert_eq!(pages.add(&other, 1, None).unwrap(), SimilarAddition::Remembered);
         drop(pages);
-        assert!(open(&path).remove(&other, 1).unwrap());
+        assert!(open(&path).remove(1).unwrap());
     }
     assert_eq!(open(&path).add(" \n", 5, None).unwrap(), SimilarAddition::Empty);
     // A text without words is similar to itself alone.
@@ -181,22 +227,27 @@ fn a_store_is_opened_as_it_was_made() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pages");
     drop(open(&path));
-    let settings = SimilarSettings::of_store(&Snapshot::<u64>::open(&path).unwrap()).unwrap();
-    assert_eq!(settings, Some(SimilarSettings::new(DEFAULT_SIMILAR, DEFAULT_RECALL).unwrap()));
+    let stored = SimilarSettings::of_store(&Snapshot::<u64>::open(&path).unwrap()).unwrap();
+    assert_eq!(stored, Some(settings()));
     let profile = Profile::shingles();
-    let other = SimilarDocuments::open(&path, StoreOptions::default(), profile.clone(), 0.9, 0.95);
+    let at_other = SimilarSettings::new(0.9, 0.95).unwrap();
+    for other in [at_other, settings().with_texts()] {
+        let other = SimilarDocuments::open(&path, StoreOptions::default(), profile.clone(), other);
+        assert!(other.unwrap_err().to_string().contains("has settings similar 0.8 recall 0.95"));
+    }
+    let other = SimilarDocuments::open(&path, StoreOptions::default(), profile.clone(), at_other);
     let other = other.unwrap_err().to_string();
     assert!(other.contains("has settings similar 0.8 recall 0.95"), "{other}");
     let plain = folder.path().join("plain");
     let store = simstore::Store::<u64>::open(&plain, StoreOptions::default()).unwrap();
     store.insert(7, 7).unwrap();
     drop(store);
-    let plain = SimilarDocuments::open(&plain, StoreOptions::default(), profile, 0.8, 0.95);
+    let plain = SimilarDocuments::open(&plain, StoreOptions::default(), profile, settings());
     assert!(plain.unwrap_err().to_string().contains("for fingerprints alone"));
 }
 
 #[test]
-fn a_note_that_is_no_sample_is_an_error() {
+fn what_is_kept_is_checked() {
     let folder = tempfile::tempdir().unwrap();
     let pages = open(&folder.path().join("pages"));
     let text = "to be or not to be that is the question";
@@ -205,7 +256,12 @@ fn a_note_that_is_no_sample_is_an_error() {
     transaction.note(9, &[1, 2, 3]).unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     let error = pages.find(text).unwrap_err().to_string();
-    assert!(error.contains("the note of document 9 is no sample"), "{error}");
+    assert!(error.contains("the note of document 9 holds bytes that are no sketches"), "{error}");
+    let mut transaction = pages.store().transaction();
+    transaction.mark("similar", b"similar 0.8 recall 0.95 sketches 4 sample 128").unwrap();
+    transaction.commit(simstore::Durability::Os).unwrap();
+    let error = SimilarSettings::of_store(&pages.store().snapshot()).unwrap_err().to_string();
+    assert!(error.contains("earlier version") && error.contains("make the store anew"), "{error}");
     let mut transaction = pages.store().transaction();
     transaction.mark("similar", b"similar 0.8 recall x").unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
@@ -221,58 +277,102 @@ fn golden_texts() -> [String; 3] {
     ["To be, or not to be, that is the question".to_owned(), long.join(" "), copy.join(" ")]
 }
 
-#[test]
-fn a_golden_store_of_similar_texts() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/golden/similar");
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    let options = StoreOptions {
-        codec: Some(Codec::Gap),
-        plan: Some(PlanChoice::Auto),
-        compaction: false,
-        ..StoreOptions::default()
+/// Where golden files are kept, and what reads them independently: `None` where there is no Python.
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/golden").join(name)
+}
+
+fn reader(arguments: &[&OsStr]) -> Option<String> {
+    let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/reader.py");
+    let Ok(output) = Command::new("python3").arg(reader).args(arguments).output() else {
+        assert!(std::env::var_os("CI").is_none(), "no Python to run reader.py with");
+        return None;
     };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn golden_sketches() {
+    let kept = golden("sketches");
+    let mut made = String::new();
+    for (first, count) in [
+        (7, 5),
+        (0, 1),
+        (u64::MAX, 1),
+        (1, 2),
+        (100, 31),
+        (200, 58),
+        (300, 64),
+        (400, 65),
+        (5000, 500),
+        (9, 3000),
+    ] {
+        let features: Vec<u64> = (0..count).map(|at| u64::wrapping_add(first, at)).collect();
+        let Sketched { sketches, sum, .. } = Sketched::new(&features).unwrap();
+        let numbers: Vec<String> =
+            [sum].iter().chain(&sketches).map(|number| format!("{number:016x}")).collect();
+        made += &format!("{first}\t{count}\t{}\n", numbers.join("\t"));
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&kept, &made).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&kept).unwrap(), made);
+    if let Some(read) = reader(&["--sketches".as_ref(), kept.as_os_str()]) {
+        assert_eq!(read, made);
+    }
+}
+
+#[test]
+fn golden_stores_of_similar_texts() {
+    for (name, settings) in [("similar", settings()), ("similar-texts", settings().with_texts())] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let estimate = make_golden(&path, settings);
+        let kept = golden(name);
+        let files = |store: &Path| -> BTreeMap<String, Vec<u8>> {
+            let entries = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
+            let entries = entries.filter(|path| path.file_name().unwrap() != "LOCK");
+            entries
+                .map(|path| {
+                    (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap())
+                })
+                .collect()
+        };
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            let _ = fs::remove_dir_all(&kept);
+            fs::create_dir_all(&kept).unwrap();
+            files(&path).into_iter().for_each(|(name, bytes)| fs::write(kept.join(name), bytes).unwrap());
+        }
+        assert!(files(&path) == files(&kept), "the store `{name}` is written differently now");
+        let ids = ["2".as_ref(), "3".as_ref()];
+        if let Some(read) = reader(&["--similar".as_ref(), kept.as_os_str(), ids[0], ids[1]]) {
+            let expected = format!("{:.6}\t{:.6}\n", estimate.similarity, estimate.standard_error);
+            assert_eq!(read, expected);
+            assert!(estimate.standard_error > 0.0);
+        }
+    }
+}
+
+/// Makes a golden store. Returns how similar the last two documents are, by their sketches.
+fn make_golden(path: &Path, settings: SimilarSettings) -> Estimate {
+    let options = StoreOptions { plan: Some(PlanChoice::Auto), compaction: false, ..StoreOptions::default() };
     // A name that stores have which were made before there was `segmented`.
     let profile: Profile = "words-3,strip-markup,simplified,weights=none".parse().unwrap();
-    let pages = SimilarDocuments::open(&path, options, profile.clone(), 0.8, 0.95).unwrap();
+    let pages = SimilarDocuments::open(path, options, profile.clone(), settings).unwrap();
     pages.store().flush().unwrap();
     let [small, long, copy] = golden_texts();
     pages.add(&small, 1, Some("Hamlet")).unwrap();
     pages.add(&long, 2, None).unwrap();
     let SimilarAddition::SimilarTo(found) = pages.add(&copy, 3, None).unwrap() else { panic!() };
+    assert_eq!(found[0].estimate.standard_error == 0.0, settings.has_texts());
+    let texts = StoredTexts::new(&pages.store().snapshot(), settings, profile.clone()).unwrap();
     let mut transaction = pages.store().transaction();
-    let settings = SimilarSettings::new(0.8, 0.95).unwrap();
-    let copy = settings.keep(&profile.feature_set(&copy)).unwrap();
-    copy.insert(&mut transaction, 3, None).unwrap();
+    let [long, copied] = [&long, &copy].map(|text| Sketched::new(&profile.feature_set(text)).unwrap());
+    Kept::new(copied, &copy, &texts).unwrap().insert(&mut transaction, 3, None).unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     pages.store().wait_for_background().unwrap();
-    drop(pages);
-
-    let files = |store: &Path| -> BTreeMap<String, Vec<u8>> {
-        let entries = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
-        let entries = entries.filter(|path| path.file_name().unwrap() != "LOCK");
-        entries
-            .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap()))
-            .collect()
-    };
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let _ = fs::remove_dir_all(&kept);
-        fs::create_dir_all(&kept).unwrap();
-        files(&path).into_iter().for_each(|(name, bytes)| fs::write(kept.join(name), bytes).unwrap());
-    }
-    assert!(files(&path) == files(&kept), "the store is written differently now");
-
-    let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/reader.py");
-    let read = Command::new("python3").arg(reader).arg("--similar").arg(&kept).args(["2", "3"]).output();
-    match read {
-        Ok(output) => {
-            let estimate = found[0].estimate;
-            let expected = format!("{:.6}\t{:.6}\n", estimate.similarity, estimate.standard_error);
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
-            assert!(estimate.standard_error > 0.0);
-        }
-        Err(_) => assert!(std::env::var_os("CI").is_none(), "no Python to run reader.py with"),
-    }
+    long.estimate(&copied)
 }
 
 /// Pages of one template, about 20 words in English, in which the names differ.

@@ -39,7 +39,7 @@ and at the end
 Examples:
   simstore add pages.simstore samples/en.jsonl
   simstore add --if-new pages.simstore samples/en.jsonl
-  simstore add --similar 0.8 --if-new similar.simstore samples/en.jsonl
+  simstore add --similar 0.8 --with-texts --if-new similar.simstore samples/en.jsonl
   simstore add --same-id replace pages.simstore samples/en.jsonl
   simstore add --durability sync pages.simstore samples/zh.jsonl
   cat samples/zh.jsonl | simstore add --if-new pages.simstore -";
@@ -100,6 +100,9 @@ pub(crate) struct AddArgs {
     /// Make a store of similar documents, which finds texts of at least this similarity, 0 to 1. It is remembered
     #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits"])]
     similar: Option<f64>,
+    /// Keep the texts too, compressed: they decide what is similar, and `query` can show them. It is remembered
+    #[arg(long, requires = "similar")]
+    with_texts: bool,
     /// Find texts of exactly that similarity with at least this probability [default: 0.95]
     #[arg(long, value_name = "R", requires = "similar")]
     recall: Option<f64>,
@@ -145,9 +148,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
                 "--similar is for documents: the inputs hold fingerprints".to_owned(),
             ));
         }
-        Some(similar) => Some(
-            SimilarSettings::new(similar, args.recall.unwrap_or(DEFAULT_RECALL)).map_err(Failure::usage)?,
-        ),
+        Some(similar) => Some(settings_of(similar, args.recall, args.with_texts)?),
         None => None,
     };
     let options = options::<F>(args, profile.as_ref())?;
@@ -183,6 +184,12 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         None => format!("within {}", count_of(store.snapshot().distance().into(), "bit")),
     };
     report.finish(&added, &near, progress)
+}
+
+/// How similar documents are found in a new store.
+pub(crate) fn settings_of(similar: f64, recall: Option<f64>, with_texts: bool) -> Outcome<SimilarSettings> {
+    let settings = SimilarSettings::new(similar, recall.unwrap_or(DEFAULT_RECALL)).map_err(Failure::usage)?;
+    Ok(if with_texts { settings.with_texts() } else { settings })
 }
 
 /// The settings that are asked for.

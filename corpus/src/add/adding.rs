@@ -13,7 +13,7 @@ use crate::naming::{NO_ID_LEFT, Naming};
 use crate::output::column;
 use crate::{Counts, DocumentId, Item};
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
-use simstore_text::{Kept, SimilarDocument, SimilarSettings};
+use simstore_text::{Kept, SimilarDocument, StoredTexts};
 
 /// Documents after which what was taken is written, where nobody waits for each; and files.
 const BATCH: usize = 1024;
@@ -64,15 +64,15 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         store: &'a Store<F>,
         options: &'a AddOptions,
         sources: &'a Sources,
-        settings: Option<SimilarSettings>,
+        texts: Option<StoredTexts>,
         listener: &'a mut L,
         malformed: Malformed<'a>,
-    ) -> Self {
+    ) -> Result<Self> {
         let (of_store, next_id) = Naming::of_store(&store.snapshot());
         let mut added =
             Added { carried_on: sources.read_before, changed: sources.changed, ..Added::default() };
         added.counts.read = sources.read_before;
-        Adding {
+        Ok(Adding {
             store,
             options,
             sources,
@@ -83,14 +83,14 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
             in_batch: 0,
             trails: BTreeMap::new(),
             known: Known::new(store.snapshot()),
-            similar: settings.map(Similar::new),
+            similar: texts.map(|texts| Similar::new(store, texts)).transpose()?,
             queue: Vec::new(),
             has_failed: false,
             naming: if options.names { Naming::Names } else { of_store },
             next_id,
             malformed,
             added,
-        }
+        })
     }
 
     /// Takes a document: each comes with all those before it in its file.
@@ -159,7 +159,8 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
     fn store(&mut self, item: &Item<F>) -> Result<()> {
         let (id, name) = self.identify(item)?;
         let Some(fingerprint) = item.fingerprint else { return Ok(()) };
-        if let Some(kept) = self.similar.as_ref().and_then(|similar| similar.keep(item)) {
+        if let (Some(similar), Some(sketched)) = (&self.similar, item.sketched.as_deref()) {
+            let kept = similar.keep(item, *sketched)?;
             return self.store_similar(item, id, name.as_deref(), &kept);
         }
         let is_known = match &name {
@@ -203,7 +204,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         kept.insert(&mut self.batch, id, name)?;
         self.in_batch += 1;
         if self.options.if_new {
-            let earlier = self.write_unless_similar(kept)?;
+            let earlier = self.write_unless_similar(item, kept)?;
             if !earlier.is_empty() {
                 self.added.duplicates += 1;
                 return self.listener.similar(item, &earlier);
@@ -330,20 +331,22 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
     }
 
     /// Writes the document in the batch unless similar ones are stored; which these are.
-    fn write_unless_similar(&mut self, kept: &Kept) -> Result<Vec<SimilarDocument>> {
+    fn write_unless_similar(&mut self, item: &Item<F>, kept: &Kept) -> Result<Vec<SimilarDocument>> {
         let trails = self.trails.clone();
         self.mark()?;
         let batch = std::mem::replace(&mut self.batch, self.store.transaction());
         let Some(similar) = &self.similar else { return Ok(Vec::new()) };
         let (store, mut earlier) = (self.store, Vec::new());
         let insertion = batch.commit_unless(self.options.durability, |matches| {
-            earlier = similar.among(&store.snapshot(), kept, matches)?;
+            earlier = similar.among(&store.snapshot(), item, kept, matches)?;
             Ok(!earlier.is_empty())
         })?;
         match insertion {
             Insertion::Inserted => {
                 self.waiting = 0;
-                self.added.added += std::mem::take(&mut self.in_batch);
+                let added = std::mem::take(&mut self.in_batch);
+                self.added.added += added;
+                self.similar.iter_mut().try_for_each(|similar| similar.written(store, added))?;
             }
             Insertion::DuplicateOf(_) => {
                 self.trails = trails;
@@ -366,8 +369,9 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
     fn commit(&mut self) -> Result<()> {
         let batch = std::mem::replace(&mut self.batch, self.store.transaction());
         batch.commit(self.options.durability)?;
-        self.similar.iter_mut().for_each(Similar::forget);
-        self.added.added += std::mem::take(&mut self.in_batch);
+        let added = std::mem::take(&mut self.in_batch);
+        self.similar.iter_mut().try_for_each(|similar| similar.written(self.store, added))?;
+        self.added.added += added;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use self::sources::Sources;
 use crate::item::Malformed;
 use crate::{Counts, InputKind, Inputs, Item, Watch};
 use simstore::{Durability, Error, Fingerprint, Match, Result, Snapshot, Store};
-use simstore_text::{Profile, SimilarDocument, SimilarSettings};
+use simstore_text::{Profile, SimilarDocument, SimilarSettings, Sketcher, StoredTexts};
 
 mod adding;
 mod known;
@@ -18,7 +18,6 @@ mod sources;
 mod trail;
 
 pub use self::same_id::SameId;
-pub(crate) use self::similar::sketcher as sketcher_of_all;
 
 /// How documents are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,14 +138,20 @@ pub fn add<F: Fingerprint>(
                 .to_owned(),
         ));
     }
-    let sketcher = settings.map(|_| similar::sketcher(profile));
+    let texts = match settings {
+        Some(settings) => Some(StoredTexts::new(&store.snapshot(), settings, profile.clone())?),
+        None => None,
+    };
+    let sketcher = settings.map(|_| Sketcher::new(profile.clone()));
+    let with_texts = settings.is_some_and(|settings| settings.has_texts());
     let mut malformed = Malformed::new(inputs.skips_bad(), watch);
     let sources = Arc::new(Sources::find(inputs, &store.snapshot(), options.again, &mut malformed, watch)?);
-    let mut adding = Adding::new(store, options, &sources, settings, listener, malformed);
+    let mut adding = Adding::new(store, options, &sources, texts, listener, malformed)?;
     let to_read = inputs.of_files(sources.to_read.iter().map(|source| source.path.clone()).collect());
     let of_files = Arc::clone(&sources);
     let wanted = move |path: &Path, line: u64| of_files.start_line(path).is_none_or(|start| line > start);
-    let visited = to_read.visit_wanted(profile, sketcher.as_ref(), watch, wanted, |item| adding.take(item));
+    let visited =
+        to_read.visit_wanted(profile, sketcher.as_ref(), with_texts, watch, wanted, |item| adding.take(item));
     let added = match visited {
         Ok(counts) => adding.finish(counts)?,
         Err(error) => {

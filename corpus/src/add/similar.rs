@@ -2,32 +2,33 @@
 
 use std::collections::HashMap;
 
-use simstore::{Fingerprint, Match, Result, Snapshot};
-use simstore_text::{Kept, Profile, SimilarDocument, SimilarSettings, Sketcher, similar_among};
-use xxhash_rust::xxh3::xxh3_128;
+use simstore::{Fingerprint, Match, Result, Snapshot, Store};
+use simstore_text::{Kept, SimilarDocument, Sketched, StoredTexts};
 
 use crate::Item;
 
-/// What makes all features of documents known.
-pub(crate) fn sketcher(profile: &Profile) -> Sketcher {
-    Sketcher::new(profile.clone(), 1, u32::MAX)
-}
+/// Documents after which it is looked whether the texts in the store are enough to make a dictionary of.
+const LEARN_AFTER: u64 = 1000;
 
 /// How documents are found, and what is in the batch that is not written yet.
 pub(super) struct Similar {
-    settings: SimilarSettings,
-    /// Hashes of texts by id or, where there are names, by name.
-    waiting: HashMap<(u64, Option<String>), u128>,
+    texts: StoredTexts,
+    /// Sketches by id or, where there are names, by name.
+    waiting: HashMap<(u64, Option<String>), Sketched>,
+    /// Documents that were written since a dictionary was looked for; `None` if there is one, or none is needed.
+    since: Option<u64>,
 }
 
 impl Similar {
-    pub(super) fn new(settings: SimilarSettings) -> Self {
-        Similar { settings, waiting: HashMap::new() }
+    pub(super) fn new<F: Fingerprint>(store: &Store<F>, texts: StoredTexts) -> Result<Self> {
+        let is_complete = !texts.settings().has_texts() || texts.learn(store)?;
+        Ok(Similar { texts, waiting: HashMap::new(), since: (!is_complete).then_some(0) })
     }
 
     /// What is kept of a document.
-    pub(super) fn keep<F>(&self, item: &Item<F>) -> Option<Kept> {
-        self.settings.keep(item.sketched.as_ref()?.members.as_deref()?)
+    pub(super) fn keep<F: Fingerprint>(&self, item: &Item<F>, sketched: Sketched) -> Result<Kept> {
+        let text = item.text.as_deref().unwrap_or_default();
+        Kept::new(sketched, text, &self.texts).map_err(|error| item.bad(error.to_string()))
     }
 
     /// Whether a document is stored, or waits to be; `Some(false)`: another text with its id is.
@@ -38,18 +39,17 @@ impl Similar {
         id: u64,
         name: Option<&str>,
     ) -> Result<Option<bool>> {
-        let note = kept.note();
-        if let Some(&hash) = self.waiting.get(&key(id, name, &note)) {
-            return Ok(Some(hash == xxh3_128(&note)));
+        let (settings, sketched) = (self.texts.settings(), kept.sketched());
+        if let Some(waiting) = self.waiting.get(&key(id, name, sketched)) {
+            return Ok(Some(waiting == sketched));
         }
         let Some(name) = name else {
-            let stored = store.note(id)?.filter(|stored| !stored.is_empty());
-            return Ok(stored.map(|stored| stored == note));
+            return Ok(settings.sketched(store, id)?.map(|stored| stored == *sketched));
         };
         let Some(first) = kept.fingerprints::<F>().next() else { return Ok(None) };
         for found in store.query(first, 0)? {
             if let Some(id) = found.id
-                && store.note(id)?.as_ref() == Some(&note)
+                && settings.sketched(store, id)?.as_ref() == Some(sketched)
                 && store.name(id)?.as_deref() == Some(name)
             {
                 return Ok(Some(true));
@@ -60,33 +60,42 @@ impl Similar {
 
     /// Takes note of a document that waits to be written.
     pub(super) fn enter(&mut self, kept: &Kept, id: u64, name: Option<&str>) {
-        let note = kept.note();
-        self.waiting.insert(key(id, name, &note), xxh3_128(&note));
+        self.waiting.insert(key(id, name, kept.sketched()), *kept.sketched());
     }
 
-    /// All that was waiting is written.
-    pub(super) fn forget(&mut self) {
+    /// All that was waiting is written: so many documents.
+    pub(super) fn written<F: Fingerprint>(&mut self, store: &Store<F>, documents: u64) -> Result<()> {
         self.waiting.clear();
+        if let Some(since) = &mut self.since {
+            *since += documents;
+            if *since >= LEARN_AFTER {
+                self.since = (!self.texts.learn(store)?).then_some(0);
+            }
+        }
+        Ok(())
     }
 
     /// The similar ones of what was found by fingerprints.
     pub(super) fn among<F: Fingerprint>(
         &self,
         store: &Snapshot<F>,
+        item: &Item<F>,
         kept: &Kept,
         matches: &[Match<F>],
     ) -> Result<Vec<SimilarDocument>> {
         let mut ids: Vec<u64> = matches.iter().filter_map(|found| found.id).collect();
         ids.sort_unstable();
         ids.dedup();
-        similar_among(store, kept.sample(), &ids, self.settings.similar())
+        let features = || Ok(self.texts.profile().feature_set(item.text.as_deref().unwrap_or_default()));
+        let least = self.texts.settings().similar();
+        self.texts.similar_among(store, kept.sketched(), features, &ids, least)
     }
 }
 
 /// Under which a waiting document is known: a number is of one text, a name may be of several.
-fn key(id: u64, name: Option<&str>, note: &[u8]) -> (u64, Option<String>) {
+fn key(id: u64, name: Option<&str>, sketched: &Sketched) -> (u64, Option<String>) {
     match name {
         None => (id, None),
-        Some(name) => (xxh3_128(note) as u64, Some(name.to_owned())),
+        Some(name) => (sketched.digest() as u64, Some(name.to_owned())),
     }
 }

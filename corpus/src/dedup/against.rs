@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use simstore::store::{Load, is_store};
 use simstore::{Error, Fingerprint, Match, Result, Snapshot, Store, StoreOptions};
-use simstore_text::SimilarSettings;
+use simstore_text::{Profile, SimilarSettings, StoredTexts};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
@@ -281,6 +281,16 @@ pub(super) fn settings_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Vec<S
         )));
     }
     Ok(kinds.into_iter().filter_map(|(_, settings)| settings).collect())
+}
+
+/// What the texts of each store are compared by.
+pub(super) fn texts_of<F: Fingerprint>(
+    stores: &[Against<F>],
+    settings: &[SimilarSettings],
+    profile: &Profile,
+) -> Result<Vec<StoredTexts>> {
+    let stores = stores.iter().filter_map(Against::snapshot).zip(settings);
+    stores.map(|(store, &settings)| StoredTexts::new(store, settings, profile.clone())).collect()
 }
 
 /// What the names of files that a run has set aside end in.

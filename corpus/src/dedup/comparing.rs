@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
-use simstore_text::{Profile, SimilarDocument, SimilarSettings, similar_among};
+use simstore_text::{Profile, SimilarDocument, SimilarSettings, Sketched, StoredTexts};
 
 use super::against::{Against, Stored};
 use super::clusters::{self, Cluster, Representative};
@@ -48,8 +48,8 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
     pub(super) profile_of_texts: Option<&'a Profile>,
     /// The stores that are compared with.
     pub(super) stores: &'a [Against<F>],
-    /// How similar documents are found in each, if they are stores of such.
-    pub(super) settings: Vec<SimilarSettings>,
+    /// What their texts are compared by, if they are stores of similar documents.
+    pub(super) texts: Vec<StoredTexts>,
     pub(super) temporary: &'a Arc<Temporary>,
     pub(super) unfinished: &'a Unfinished,
     pub(super) watch: &'a dyn Watch,
@@ -74,7 +74,8 @@ impl<F: Fingerprint> Comparing<'_, F> {
                     return self.similar_on_disk(wanted, file, &spilled.room);
                 }
                 let likely = self.looked_up(|visitor| visitor(0, sketches))?;
-                let (mut found, estimated) = self.stored_like(likely, least)?;
+                let sketched = |document| sketches.sketched(document);
+                let (mut found, estimated) = self.stored_like(likely, sketched, least)?;
                 let out: HashSet<usize> = found.iter().flat_map(|cluster| cluster.members.clone()).collect();
                 let preference = corpus.preference(&self.options.keep);
                 let read = |documents: Vec<usize>| self.features(documents.into_iter());
@@ -128,8 +129,10 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let Likely { documents, distinct } =
             Likely::find(&wanted, file, likely.keys().copied(), room, watch)?;
         corpus.recall(documents.clone(), watch)?;
-        let (mut found, estimated) = self.stored_like(likely, wanted.least)?;
         let sketches = file.of(&documents)?;
+        // All that may be similar to something stored are among them.
+        let sketched = |document| sketches.sketched(documents.partition_point(|&other| other < document));
+        let (mut found, estimated) = self.stored_like(likely, sketched, wanted.least)?;
         let members = found.iter().flat_map(|cluster| &cluster.members);
         let out: HashSet<usize> = members.filter_map(|member| documents.binary_search(member).ok()).collect();
         let preference = Preference { told: None, ..corpus.preference(&self.options.keep) };
@@ -161,14 +164,14 @@ impl<F: Fingerprint> Comparing<'_, F> {
         visit: impl FnOnce(&mut dyn FnMut(usize, &Sketches) -> Result<()>) -> Result<()>,
     ) -> Result<LikelyStored> {
         let mut likely = LikelyStored::new();
-        if self.settings.is_empty() {
+        if self.texts.is_empty() {
             return Ok(likely);
         }
-        let stores = || self.stores.iter().filter_map(Against::snapshot).zip(&self.settings);
+        let stores = || self.stores.iter().filter_map(Against::snapshot).zip(&self.texts);
         let step = Step::new(self.watch, "sketches looked up");
         visit(&mut |first, sketches| {
-            for (at, (store, settings)) in stores().enumerate() {
-                for (document, id) in looked_up(sketches, store, settings, &step)? {
+            for (at, (store, texts)) in stores().enumerate() {
+                for (document, id) in looked_up(sketches, store, texts.settings(), &step)? {
                     let of_document = likely.entry(first + document);
                     of_document.or_insert_with(|| vec![Vec::new(); stores().count()])[at].push(id);
                 }
@@ -178,34 +181,39 @@ impl<F: Fingerprint> Comparing<'_, F> {
         Ok(likely)
     }
 
-    /// Clusters of what is similar to documents of the stores, as far as samples tell: each document is in that of the most
-    /// similar one. And how many documents are in them by an estimate that is not exact, with its greatest standard error.
+    /// Clusters of what is similar to documents of the stores, by their texts, or as far as sketches tell: each document is in that of
+    /// the most similar one. And how many documents are in them by an estimate that is not exact, with its greatest standard error.
     fn stored_like(
         &mut self,
         likely: LikelyStored,
+        sketched: impl Fn(usize) -> Sketched,
         least: f64,
     ) -> Result<(Vec<Cluster<F>>, Option<Estimated>)> {
-        let (stores, settings) = (self.stores, std::mem::take(&mut self.settings));
-        if settings.is_empty() {
+        let (stores, texts) = (self.stores, std::mem::take(&mut self.texts));
+        if texts.is_empty() {
             return Ok((Vec::new(), None));
         }
-        let stores: Vec<_> = stores.iter().filter_map(Against::snapshot).zip(&settings).collect();
+        let stores: Vec<_> = stores.iter().filter_map(Against::snapshot).zip(&texts).collect();
         let was_given = self.features.is_some();
-        let features = self.features(likely.keys().copied())?;
+        let features = match texts.iter().any(|texts| texts.settings().has_texts()) {
+            true => self.features(likely.keys().copied())?,
+            // Nothing is compared by features.
+            false => FeatureSets::new(self.temporary)?,
+        };
         let mut nearest: BTreeMap<(usize, u64), Vec<(usize, f32)>> = BTreeMap::new();
         let (mut estimated, mut greatest) = (0, 0.0_f64);
-        let step = Step::new(self.watch, "samples compared");
+        let step = Step::new(self.watch, "stored documents compared");
         for (document, ids) in likely {
             step.add(1)?;
-            let of_document = features.get(document)?;
-            let best = most_similar(&stores, &ids, &of_document, least)?;
+            let of_document = || features.get(document);
+            let best = most_similar(&stores, &ids, &sketched(document), &of_document, least)?;
             if let Some((at, SimilarDocument { id, estimate, .. })) = best {
                 estimated += u64::from(estimate.standard_error > 0.0);
                 greatest = greatest.max(estimate.standard_error);
                 nearest.entry((at, id)).or_default().push((document, estimate.similarity as f32));
             }
         }
-        if was_given {
+        if was_given && self.features.is_none() {
             self.features = Some(features);
         }
         let cluster = |((store, id), members): ((usize, u64), Vec<(usize, f32)>)| {
@@ -235,17 +243,18 @@ impl<F: Fingerprint> Comparing<'_, F> {
     }
 }
 
-/// Of the stored documents with some ids in each store, the one that is most similar to a set of features, and which store has it.
+/// Of the stored documents with some ids in each store, the one that is most similar to a text, and which store has it. Its features
+/// are asked for where stored texts decide.
 pub(super) fn most_similar<F: Fingerprint>(
-    stores: &[(&Snapshot<F>, &SimilarSettings)],
+    stores: &[(&Snapshot<F>, &StoredTexts)],
     ids: &[Vec<u64>],
-    features: &[u64],
+    sketched: &Sketched,
+    features: &dyn Fn() -> Result<Vec<u64>>,
     least: f64,
 ) -> Result<Option<(usize, SimilarDocument)>> {
     let mut best: Option<(usize, SimilarDocument)> = None;
-    for (at, ((store, settings), ids)) in stores.iter().zip(ids).enumerate() {
-        let Some(kept) = settings.keep(features) else { continue };
-        let found = similar_among(store, kept.sample(), ids, least)?.into_iter().next();
+    for (at, ((store, texts), ids)) in stores.iter().zip(ids).enumerate() {
+        let found = texts.similar_among(store, sketched, features, ids, least)?.into_iter().next();
         let similarity = |found: &SimilarDocument| found.estimate.similarity;
         if let Some(found) = found
             && best.as_ref().is_none_or(|(_, best)| similarity(&found) > similarity(best))
@@ -264,25 +273,16 @@ pub(super) fn looked_up<F: Fingerprint>(
     step: &Step<'_>,
 ) -> Result<Vec<(usize, u64)>> {
     step.add(0)?;
-    // Many queries are answered together: sketches within the store's distance, keys of small documents at 0.
-    let (mut queries, mut of_document) = (vec![Vec::new(); settings.sketches() + 1], vec![Vec::new(); 2]);
-    for document in (0..sketches.len()).filter(|&document| sketches.features(document) > 0) {
-        let lookup = settings.lookup(sketches.all(document), sketches.members(document))?;
-        for (at, &sketch) in lookup.sketches.iter().enumerate() {
-            queries[at].push(F::from_u128(sketch.into()));
-        }
-        queries[settings.sketches()].extend(lookup.keys.iter().map(|&key| F::from_u128(key.into())));
-        of_document[0].extend((!lookup.sketches.is_empty()).then_some(document));
-        of_document[1].extend(vec![document; lookup.keys.len()]);
-    }
+    // Many queries are answered together.
+    let documents: Vec<usize> =
+        (0..sketches.len()).filter(|&document| sketches.features(document) > 0).collect();
     let mut likely = Vec::new();
-    for (at, queries) in queries.iter().enumerate() {
-        let is_keys = at == settings.sketches();
-        let distance = if is_keys { 0 } else { settings.distance() };
+    for at in 0..settings.sketches() {
+        let queries: Vec<F> =
+            documents.iter().map(|&document| F::from_u128(sketches.of(document)[at].into())).collect();
         step.add(0)?;
-        for found in store.batch_query(queries, distance)? {
-            let document = of_document[usize::from(is_keys)][found.query];
-            likely.extend(found.found.id.map(|id| (document, id)));
+        for found in store.batch_query(&queries, settings.distance())? {
+            likely.extend(found.found.id.map(|id| (documents[found.query], id)));
         }
         step.add(queries.len() as u64)?;
     }

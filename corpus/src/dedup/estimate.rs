@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::{Profile, SketchSearch, Sketcher};
+use simstore_text::{Profile, SKETCHES, SketchSearch};
 
 use super::against;
 use super::foretold::{Foretold, foretell};
 use super::options::{Options, profile_with};
 use super::parts;
 use super::question::Question;
-use super::similar::choice::{self, Choice, SKETCHES};
+use super::similar::choice::{self, Choice};
 use crate::input::cannot_open;
 use crate::spill::Budget;
 use crate::visit::tell_notes;
@@ -31,7 +31,7 @@ const MEMORY_OF_SKETCHES: f64 = 144.0;
 const MEMORY_OF_AN_ID: f64 = 12.0;
 /// The same on disk, if they are too much for the memory: in the corpus, and twice in the join.
 const DISK_OF_A_FINGERPRINT: f64 = 3.0;
-/// The same of sketches, with a checksum: a row, and once more in a part of the join. The features of small sets come on top.
+/// The same of sketches, with a checksum: a row, and once more in a part of the join.
 const DISK_OF_JOINED_SKETCHES: f64 = 160.0;
 /// Bytes of a document in a part.
 const DISK_OF_A_DOCUMENT: f64 = 32.0;
@@ -114,12 +114,12 @@ pub struct Search {
 impl Search {
     fn new(least: f64, options: &Options, documents: usize, foretold: Foretold) -> Result<Search> {
         let Choice { search, unrelated, seconds } = choice::choose(least, options.recall(), documents)?;
-        let SketchSearch { sketches, joined, distance, total } = search;
+        let SketchSearch { joined, distance, total } = search;
         Ok(Search {
             similar: least,
             recall: search.recall(least),
             recall_of_closer: search.recall((1.0 + least) / 2.0),
-            sketches,
+            sketches: SKETCHES,
             joined,
             distance,
             total,
@@ -386,8 +386,7 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     drop(step);
     let (search, memory_of_one) = match question {
         Question::Similarity(least) => {
-            let sketcher = Sketcher::new(profile, SKETCHES, u32::MAX);
-            let foretold = foretell(least, &sketcher, &sized, inputs, count, options, watch)?;
+            let foretold = foretell(least, &profile, &sized, inputs, count, options, watch)?;
             (Some(Search::new(least, options, count as usize, foretold)?), MEMORY_OF_SKETCHES)
         }
         Question::Distance(_) => (None, F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT),

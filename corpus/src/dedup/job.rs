@@ -115,7 +115,7 @@ pub(super) fn find<F: Fingerprint>(
         inputs.put_aside_in(temporary.parent()).map_err(|error| temporary.explain(error))?;
     }
     let sketcher = match stored {
-        Some(stored) if !settings.is_empty() => options.sketcher_like(question, stored, &settings)?,
+        Some(stored) if !settings.is_empty() => options.sketcher_like(question, stored)?,
         _ => options.sketcher(question)?,
     };
     let profile = match (kind, &sketcher) {
@@ -129,7 +129,7 @@ pub(super) fn find<F: Fingerprint>(
         (true, None) => Some(options.profile_of_texts()?),
     };
 
-    let sketches = sketcher.as_ref().map(|sketcher| Sketches::new(sketcher.sketches()));
+    let sketches = sketcher.as_ref().map(|_| Sketches::default());
     let corpus = Corpus::new(&options.keep, with_checksums, sketches);
     let reading = Reading {
         options,
@@ -159,6 +159,10 @@ pub(super) fn find<F: Fingerprint>(
     }
     let inputs = inputs.filter(|_| kind == InputKind::Documents);
     let listing = listing.filter(|_| twice);
+    let stored_texts = match &profile_of_texts {
+        Some(profile) => against::texts_of(&against, &settings, profile)?,
+        None => Vec::new(),
+    };
     let comparing = Comparing {
         options,
         question,
@@ -169,7 +173,7 @@ pub(super) fn find<F: Fingerprint>(
         features,
         profile_of_texts: profile_of_texts.as_ref(),
         stores: &against,
-        settings,
+        texts: stored_texts,
         temporary,
         unfinished: &outputs.files().unfinished,
         watch,

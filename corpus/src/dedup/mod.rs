@@ -82,7 +82,7 @@ pub use self::options::{ClusterBy, Options, profile_with};
 pub use self::parts::{Shard, Tally};
 pub use self::preference::Keep;
 pub use self::question::Question;
-pub use self::similar::{Boilerplate, Rarity, SimilarSearch, SimilarStores};
+pub use self::similar::{Boilerplate, SimilarSearch, SimilarStores};
 pub use self::source::{Source, Text};
 pub use self::summary::Summary;
 pub use self::totals::{Largest, Spilled, Totals};

@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 
 use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Result};
-use simstore_text::{Profile, Resources, SimilarSettings, Sketcher};
+use simstore_text::{Profile, Resources, Sketcher};
 
 use super::preference::Keep;
 use super::question::Question;
-use super::similar::choice::SKETCHES;
-use super::similar::small;
 use crate::code::profile_of_files;
 use crate::output::place_of;
 use crate::{InputKind, Watch};
@@ -108,24 +106,15 @@ impl Options {
     pub(super) fn sketcher(&self, question: Question) -> Result<Option<Sketcher>> {
         match question {
             Question::Distance(_) => Ok(None),
-            Question::Similarity(least) => {
-                Ok(Some(Sketcher::new(self.profile_of_texts()?, SKETCHES, small::largest(least))))
-            }
+            Question::Similarity(_) => Ok(Some(Sketcher::new(self.profile_of_texts()?))),
         }
     }
 
-    /// The same for documents that are compared with those of stores, by their profile and with as many sketches as they have.
-    pub(super) fn sketcher_like(
-        &self,
-        question: Question,
-        stored: &str,
-        settings: &[SimilarSettings],
-    ) -> Result<Option<Sketcher>> {
+    /// The same for documents that are compared with those of stores, by their profile.
+    pub(super) fn sketcher_like(&self, question: Question, stored: &str) -> Result<Option<Sketcher>> {
         let sketcher = self.sketcher(question)?;
         let profile = profile_with(None, &self.resources, Some(stored))?;
-        let of_stores = settings.iter().map(SimilarSettings::sketches).max().unwrap_or_default();
-        Ok(sketcher
-            .map(|sketcher| Sketcher::new(profile, sketcher.sketches().max(of_stores), sketcher.few())))
+        Ok(sketcher.map(|_| Sketcher::new(profile)))
     }
 
     /// The profile of the features by which texts are compared.

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result, threads};
-use simstore_text::{Profile, Sketcher};
+use simstore_text::{Profile, Sketched, Sketcher};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::corpus::{Corpus, Room};
@@ -149,9 +149,14 @@ impl Reading<'_> {
             }
             let make = |document: &Text| {
                 let set = self.profile_of_texts.map(|profile| profile.feature_set(&document.text));
-                let sketched = self.sketcher.and_then(|sketcher| sketcher.sketch(&document.text));
+                let sketched = match (&set, self.sketcher) {
+                    // The profile of texts is that of the sketches.
+                    (Some(set), Some(_)) => Sketched::new(set),
+                    (None, Some(sketcher)) => sketcher.sketch(&document.text),
+                    (_, None) => None,
+                };
                 let simhash = match (&sketched, self.sketcher) {
-                    (Some(sketched), _) => Some(sketched.simhash()),
+                    (Some(sketched), _) => Some(sketched.first()),
                     (None, None) => self.profile.fingerprint::<F>(&document.text),
                     (None, Some(_)) => None,
                 };

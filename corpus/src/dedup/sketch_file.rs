@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use simstore::{Error, Result};
+use simstore_text::SKETCHES;
 
-use super::similar::choice::SKETCHES;
 use super::sketches::Sketches;
 use crate::spill::{SpillFile, SpillReader, SpillWriter, Temporary};
 
@@ -28,25 +28,14 @@ pub(super) struct SketchRow {
 #[derive(Debug)]
 pub(super) struct SketchWriter {
     rows: SpillWriter,
-    /// Further sketches, where a document has more than a row holds, and how many.
-    further: SpillWriter,
-    per_further: usize,
-    /// The features of those that have few: the document, how many, and these.
-    few: SpillWriter,
     len: u32,
-    members: u64,
 }
 
-/// Sketches, sizes and small sets, in order of input: 80 bytes on disk for each document, and 8 for each feature of those that have
-/// few.
+/// Sketches and sizes, in order of input: 80 bytes on disk for each document.
 #[derive(Debug)]
 pub(super) struct SketchFile {
     rows: SpillFile,
-    further: SpillFile,
-    per_further: usize,
-    few: SpillFile,
     len: u32,
-    members: u64,
 }
 
 impl SketchRow {
@@ -86,32 +75,20 @@ impl SketchRow {
 }
 
 impl SketchWriter {
-    /// Of documents that have so many sketches.
-    pub(super) fn new(temporary: &Arc<Temporary>, per: usize) -> Result<Self> {
-        let (rows, few) = (temporary.create("sketches")?, temporary.create("few")?);
-        let (further, per_further) = (temporary.create("further")?, per.saturating_sub(SKETCHES));
-        Ok(SketchWriter { rows, further, per_further, few, len: 0, members: 0 })
+    pub(super) fn new(temporary: &Arc<Temporary>) -> Result<Self> {
+        Ok(SketchWriter { rows: temporary.create("sketches")?, len: 0 })
     }
 
     /// Adds those of further documents.
     pub(super) fn push(&mut self, sketches: &Sketches) -> Result<()> {
         for at in 0..sketches.len() {
-            let mut words = [0; SKETCHES];
-            words.iter_mut().zip(sketches.of(at)).for_each(|(place, &word)| *place = word);
             let row = SketchRow {
                 document: self.len,
                 features: sketches.features(at),
                 sum: sketches.sum(at),
-                words,
+                words: *sketches.of(at),
             };
             row.push_to(&mut self.rows)?;
-            for word in sketches.all(at).iter().skip(SKETCHES) {
-                self.further.push(&word.to_le_bytes())?;
-            }
-            if let Some(members) = sketches.members(at) {
-                push_members(&mut self.few, self.len, members)?;
-                self.members += members.len() as u64;
-            }
             self.len = self.len.checked_add(1).ok_or_else(|| {
                 Error::Refused(
                     "by similarity, at most 4,294,967,295 documents can be compared: option `distance` compares fingerprints"
@@ -123,42 +100,14 @@ impl SketchWriter {
     }
 
     pub(super) fn finish(self) -> Result<SketchFile> {
-        let SketchWriter { rows, further, per_further, few, len, members } = self;
-        Ok(SketchFile {
-            rows: rows.finish()?,
-            further: further.finish()?,
-            per_further,
-            few: few.finish()?,
-            len,
-            members,
-        })
+        Ok(SketchFile { rows: self.rows.finish()?, len: self.len })
     }
-}
-
-/// Adds the features of a document that has few.
-pub(super) fn push_members(file: &mut SpillWriter, document: u32, members: &[u64]) -> Result<()> {
-    file.push(&document.to_le_bytes())?;
-    file.push_records(members.iter().copied())
-}
-
-/// The next of them; `false` if there is none.
-pub(super) fn read_members(file: &mut SpillReader) -> Result<Option<(u32, Vec<u64>)>> {
-    let mut document = [0; 4];
-    if !file.fill(&mut document)? {
-        return Ok(None);
-    }
-    Ok(Some((u32::from_le_bytes(document), file.records()?)))
 }
 
 impl SketchFile {
     /// Number of documents.
     pub(super) fn len(&self) -> usize {
         self.len as usize
-    }
-
-    /// Number of features of all documents that have few.
-    pub(super) fn members(&self) -> u64 {
-        self.members
     }
 
     /// Visits all documents in order.
@@ -175,53 +124,13 @@ impl SketchFile {
         if documents.is_empty() { Ok(()) } else { Err(file.changed()) }
     }
 
-    /// Visits the features of those that have few, in order.
-    pub(super) fn visit_few(&self, mut visitor: impl FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
-        let mut file = self.few.read()?;
-        while let Some((document, members)) = read_members(&mut file)? {
-            visitor(document, &members)?;
-        }
-        Ok(())
-    }
-
-    /// Visits all documents in order, each with its further sketches, and its features if they are few.
-    fn visit_all(
-        &self,
-        mut visitor: impl FnMut(&SketchRow, &[u64], Option<&[u64]>) -> Result<()>,
-    ) -> Result<()> {
-        let (mut few, mut further) = (self.few.read()?, self.further.read()?);
-        let mut next = read_members(&mut few)?;
-        let (mut bytes, mut words) = (vec![0; 8 * self.per_further], vec![0; self.per_further]);
-        self.visit(|row| {
-            if !bytes.is_empty() && !further.fill(&mut bytes)? {
-                return Err(further.changed());
-            }
-            words
-                .iter_mut()
-                .zip(bytes.as_chunks().0)
-                .for_each(|(word, &bytes)| *word = u64::from_le_bytes(bytes));
-            match &next {
-                Some((document, members)) if *document == row.document => {
-                    visitor(row, &words, Some(members))?;
-                    next = read_members(&mut few)?;
-                    Ok(())
-                }
-                _ => visitor(row, &words, None),
-            }
-        })
-    }
-
-    fn per(&self) -> usize {
-        SKETCHES + self.per_further
-    }
-
     /// The sketches of some documents, which ascend, in memory: the first of them is 0 there.
     pub(super) fn of(&self, documents: &[usize]) -> Result<Sketches> {
-        let mut sketches = Sketches::new(self.per());
+        let mut sketches = Sketches::default();
         let mut wanted = documents.iter().copied().peekable();
-        self.visit_all(|row, further, members| {
+        self.visit(|row| {
             if wanted.next_if_eq(&(row.document as usize)).is_some() {
-                sketches.push_row(row, further, members);
+                sketches.push_row(row);
             }
             Ok(())
         })?;
@@ -230,13 +139,13 @@ impl SketchFile {
 
     /// Visits all documents, some that follow one another at a time, with the number of the first of them.
     pub(super) fn visit_pieces(&self, mut visitor: impl FnMut(usize, &Sketches) -> Result<()>) -> Result<()> {
-        let (mut first, mut sketches) = (0, Sketches::new(self.per()));
-        self.visit_all(|row, further, members| {
-            sketches.push_row(row, further, members);
+        let (mut first, mut sketches) = (0, Sketches::default());
+        self.visit(|row| {
+            sketches.push_row(row);
             if sketches.len() == PIECE {
                 visitor(first, &sketches)?;
                 first += sketches.len();
-                sketches = Sketches::new(self.per());
+                sketches = Sketches::default();
             }
             Ok(())
         })?;
@@ -259,16 +168,12 @@ mod tests {
             sum: u64::from(document) << 40,
             words: std::array::from_fn(|at| u64::from(document) << at),
         };
-        let members = |document: u32| -> Vec<u64> { (0..u64::from(document % 3)).collect() };
-        let further = |document: u32| [u64::from(document) + 7, 1];
-        let mut all = Sketches::new(SKETCHES + 2);
-        (0..100).for_each(|at| {
-            all.push_row(&row(at), &further(at), (at % 3 == 2).then(|| members(at)).as_deref());
-        });
-        let mut writer = SketchWriter::new(&temporary, SKETCHES + 2).unwrap();
+        let mut all = Sketches::default();
+        (0..100).for_each(|at| all.push_row(&row(at)));
+        let mut writer = SketchWriter::new(&temporary).unwrap();
         writer.push(&all).unwrap();
         let file = writer.finish().unwrap();
-        assert_eq!((file.len(), file.members()), (100, 66));
+        assert_eq!(file.len(), 100);
         let mut next = 0;
         let visited = file.visit(|read| {
             assert_eq!(*read, row(next));
@@ -282,10 +187,7 @@ mod tests {
         assert_eq!(sketches.len(), some.len());
         for (at, document) in some.into_iter().enumerate() {
             let row = row(document as u32);
-            assert_eq!((sketches.of(at), sketches.features(at)), (&row.words[..], row.features));
-            assert_eq!(sketches.all(at), [&row.words[..], &further(document as u32)].concat());
-            assert_eq!(sketches.members(at).is_some(), document % 3 == 2);
-            assert!(sketches.members(at).is_none_or(|few| few == members(row.document)));
+            assert_eq!((sketches.of(at), sketches.features(at)), (&row.words, row.features));
         }
     }
 }

@@ -3,35 +3,29 @@
 use std::sync::Arc;
 
 use simstore::Result;
-use simstore_text::Sketched;
+use simstore_text::{SKETCHES, Sketched};
 
-use super::similar::choice::SKETCHES;
 use super::sketch_file::{SketchFile, SketchRow, SketchWriter};
 use crate::spill::Temporary;
 
 /// What joining them takes besides, in bytes a document: the sets, a sketch in order, and the space of a join.
 const JOINED: u64 = 48;
 
-/// Sketches, sizes and small sets, in order of input: in memory `8 * per + 12` bytes for each document, and 8 for each feature of
-/// those that have few.
-#[derive(Debug)]
+/// Sketches and sizes, in order of input: in memory 76 bytes for each document.
+#[derive(Debug, Default)]
 pub(super) struct Sketches {
-    /// Sketches of a document: those that are joined, and further ones that stores are asked for.
-    per: usize,
-    words: Vec<u64>,
+    words: Vec<[u64; SKETCHES]>,
     /// Number of features; 0 for a document without text.
     features: Vec<u32>,
     sums: Vec<u64>,
-    /// The documents whose features are kept, ascending, and where these end in `members`.
-    small: Vec<(usize, usize)>,
-    members: Vec<u64>,
     /// Where those are of the documents before.
     disk: Disk,
 }
 
 /// Which documents are on disk.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Disk {
+    #[default]
     None,
     /// Those before the ones in memory.
     First(SketchWriter),
@@ -39,43 +33,18 @@ enum Disk {
 }
 
 impl Sketches {
-    pub(super) fn new(per: usize) -> Self {
-        Sketches {
-            per,
-            disk: Disk::None,
-            words: Vec::new(),
-            features: Vec::new(),
-            sums: Vec::new(),
-            small: Vec::new(),
-            members: Vec::new(),
-        }
-    }
-
     /// Adds those of the next document.
     pub(super) fn push(&mut self, sketched: Option<&Sketched>) {
-        let Some(sketched) = sketched else {
-            self.words.resize(self.words.len() + self.per, 0);
-            self.features.push(0);
-            self.sums.push(0);
-            return;
-        };
-        self.words.extend_from_slice(&sketched.sketches);
-        if let Some(members) = &sketched.members {
-            self.members.extend_from_slice(members);
-            self.small.push((self.features.len(), self.members.len()));
-        }
-        self.features.push(sketched.features);
-        self.sums.push(sketched.sum);
+        let none = Sketched { sketches: [0; SKETCHES], features: 0, sum: 0 };
+        let &Sketched { sketches, features, sum } = sketched.unwrap_or(&none);
+        self.words.push(sketches);
+        self.features.push(features);
+        self.sums.push(sum);
     }
 
-    /// Adds those of the next document as they are on disk, and its features if they are few.
-    pub(super) fn push_row(&mut self, row: &SketchRow, further: &[u64], members: Option<&[u64]>) {
-        self.words.extend_from_slice(&row.words);
-        self.words.extend_from_slice(further);
-        if let Some(members) = members {
-            self.members.extend_from_slice(members);
-            self.small.push((self.features.len(), self.members.len()));
-        }
+    /// Adds those of the next document as they are on disk.
+    pub(super) fn push_row(&mut self, row: &SketchRow) {
+        self.words.push(row.words);
         self.features.push(row.features);
         self.sums.push(row.sum);
     }
@@ -84,10 +53,10 @@ impl Sketches {
     pub(super) fn spill(&mut self, temporary: &Arc<Temporary>) -> Result<()> {
         let mut writer = match std::mem::replace(&mut self.disk, Disk::None) {
             Disk::First(writer) => writer,
-            _ => SketchWriter::new(temporary, self.per)?,
+            _ => SketchWriter::new(temporary)?,
         };
         writer.push(self)?;
-        *self = Sketches { disk: Disk::First(writer), ..Sketches::new(self.per) };
+        *self = Sketches { disk: Disk::First(writer), ..Sketches::default() };
         Ok(())
     }
 
@@ -95,7 +64,7 @@ impl Sketches {
     pub(super) fn finish(&mut self) -> Result<()> {
         if let Disk::First(mut writer) = std::mem::replace(&mut self.disk, Disk::None) {
             writer.push(self)?;
-            *self = Sketches { disk: Disk::All(writer.finish()?), ..Sketches::new(self.per) };
+            *self = Sketches { disk: Disk::All(writer.finish()?), ..Sketches::default() };
         }
         Ok(())
     }
@@ -110,8 +79,7 @@ impl Sketches {
 
     /// The memory that they take, and that joining them does.
     pub(super) fn memory(&self) -> u64 {
-        let documents = self.features.len() as u64 * (8 * self.per as u64 + 12 + JOINED);
-        documents + self.small.len() as u64 * 16 + self.members.len() as u64 * 8
+        self.features.len() as u64 * (8 * SKETCHES as u64 + 12 + JOINED)
     }
 
     /// Number of documents.
@@ -119,15 +87,10 @@ impl Sketches {
         self.features.len()
     }
 
-    /// The sketches of a document by which documents are compared with one another.
+    /// The sketches of a document.
     #[inline]
-    pub(super) fn of(&self, document: usize) -> &[u64] {
-        &self.words[document * self.per..][..self.per.min(SKETCHES)]
-    }
-
-    /// All sketches of a document.
-    pub(super) fn all(&self, document: usize) -> &[u64] {
-        &self.words[document * self.per..][..self.per]
+    pub(super) fn of(&self, document: usize) -> &[u64; SKETCHES] {
+        &self.words[document]
     }
 
     /// Number of features of a document; 0 without text.
@@ -141,11 +104,10 @@ impl Sketches {
         self.sums[document]
     }
 
-    /// The features of a document, ascending, if they are few.
-    pub(super) fn members(&self, document: usize) -> Option<&[u64]> {
-        let at = self.small.binary_search_by_key(&document, |&(document, _)| document).ok()?;
-        let start = if at == 0 { 0 } else { self.small[at - 1].1 };
-        Some(&self.members[start..self.small[at].1])
+    /// All that is known of a document that has features.
+    pub(super) fn sketched(&self, document: usize) -> Sketched {
+        let (sketches, features) = (self.words[document], self.features[document]);
+        Sketched { sketches, features, sum: self.sums[document] }
     }
 
     /// Whether two documents have the same set of features: the same number of them, the same sum, and the same sketches.

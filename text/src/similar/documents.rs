@@ -1,26 +1,15 @@
-//! Texts in, similar documents out: a live store that remembers documents by their sketches and samples.
+//! Texts in, similar documents out: a live store that remembers documents by their sketches.
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use simstore::store::is_store;
-use simstore::{
-    Durability, Error, Fingerprint, Insertion, PlanChoice, Result, Snapshot, Store, StoreOptions, Transaction,
-};
+use simstore::{Codec, Durability, Error, Insertion, PlanChoice, Result, Snapshot, Store, StoreOptions};
 
-use super::{Estimate, Kept, SIMILAR_MARK, Sample, SimilarSettings};
-use crate::Profile;
-
-/// A stored document that is similar to a text.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SimilarDocument {
-    /// Under which it is stored.
-    pub id: u64,
-    /// The name that it was stored with, if any.
-    pub name: Option<String>,
-    /// How similar it is, by the samples of both.
-    pub estimate: Estimate,
-}
+use super::texts::LEARNT_FROM;
+use super::{Kept, SIMILAR_MARK, SimilarDocument, SimilarSettings, StoredTexts};
+use crate::{Profile, Sketched};
 
 /// What [`SimilarDocuments::add`] did.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,94 +22,57 @@ pub enum SimilarAddition {
     Empty,
 }
 
-/// Those of some stored documents, by their ids, that are at least so similar to what a sample was taken of, the most similar
-/// first.
-///
-/// # Errors
-/// Those of [`Snapshot::notes_of`]; [`Error::Refused`] if what is kept with a document is no sample.
-pub fn similar_among<F: Fingerprint>(
-    store: &Snapshot<F>,
-    sample: &Sample,
-    ids: &[u64],
-    least: f64,
-) -> Result<Vec<SimilarDocument>> {
-    let mut found = Vec::new();
-    for (&id, note) in ids.iter().zip(store.notes_of(ids)?) {
-        // A document that was removed meanwhile has an empty note.
-        let Some(note) = note.filter(|note| !note.is_empty()) else { continue };
-        let estimate = sample_of(store, id, &note)?.estimate(sample);
-        if estimate.similarity >= least {
-            found.push((id, estimate));
-        }
-    }
-    found.sort_by(|(a, x), (b, y)| y.similarity.total_cmp(&x.similarity).then(a.cmp(b)));
-    let named = |(id, estimate)| Ok(SimilarDocument { id, name: store.name(id)?, estimate });
-    found.into_iter().map(named).collect()
-}
-
-fn sample_of<F: Fingerprint>(store: &Snapshot<F>, id: u64, note: &[u8]) -> Result<Sample> {
-    Sample::from_bytes(note).ok_or_else(|| {
-        Error::Refused(format!(
-            "{}: the note of document {id} is no sample of a text: {} bytes that are not as expected; delete the document, and \
-             add it again",
-            store.path().display(),
-            note.len()
-        ))
-    })
-}
-
 /// A store of documents by their similarity: each is remembered if it is new, and answered with the earlier ones that are
 /// similar if it is not.
 ///
-/// Of each document the store has sketches, and a sample of its features, 1 KiB of them: so how similar two are is an
-/// estimate, whose standard error is told; it is exact for texts of at most 128 features. Documents of just the least similarity are found with
-/// the recall that was asked for, more similar ones with a greater one, and of those that have fewer than 32 features, all.
+/// Of each document the store has sketches, 76 bytes, and some of them once more in its tables. Documents of just the least
+/// similarity are found with the recall that was asked for, more similar ones with a greater one, equal ones always. How similar two
+/// are is an estimate, whose standard error is told; in a store [with texts](SimilarSettings::with_texts) it is exact.
 ///
 /// ```
 /// use simstore::StoreOptions;
-/// use simstore_text::{Profile, SimilarAddition, SimilarDocuments};
+/// use simstore_text::{Profile, SimilarAddition, SimilarDocuments, SimilarSettings};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("pages");
-/// let pages = SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), 0.5, 0.95);
-/// assert!(pages.unwrap_err().to_string().contains("option `similar`"));
-/// let pages = SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), 0.8, 0.95)?;
+/// let settings = SimilarSettings::new(0.8, 0.95)?.with_texts();
+/// let pages = SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), settings)?;
 /// let text = "The quick brown fox jumps over the lazy dog, and over the sleeping cat.";
 /// assert_eq!(pages.add(text, 1, Some("fox"))?, SimilarAddition::Remembered);
 /// let SimilarAddition::SimilarTo(earlier) = pages.add(&text.replace("cat", "fox"), 2, None)? else { panic!() };
 /// assert_eq!((earlier[0].id, earlier[0].name.as_deref()), (1, Some("fox")));
 /// assert_eq!((earlier[0].estimate.similarity, earlier[0].estimate.standard_error), (11.0 / 13.0, 0.0));
+/// assert_eq!(pages.text(1)?.as_deref(), Some(text));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct SimilarDocuments {
     store: Store<u64>,
-    settings: SimilarSettings,
-    profile: Profile,
+    texts: StoredTexts,
     durability: Durability,
+    /// Documents that were added since it was last looked whether a dictionary can be made.
+    since: AtomicUsize,
 }
 
 impl SimilarDocuments {
-    /// Opens a store of documents that finds those of this similarity with a probability of `recall`, and makes it if there is
-    /// none. How texts become features is kept with it. The distance of the options is left out.
+    /// Opens a store of documents with these settings, and makes it if there is none. How texts become features is kept with it.
+    /// The distance of the options is left out.
     ///
     /// # Errors
-    /// As [`Store::open`] and [`SimilarSettings::new`]; [`Error::Setting`] if the store has another profile, similarity or
-    /// recall, or is of fingerprints.
+    /// As [`Store::open`]; [`Error::Setting`] if the store has another profile or other settings, or is of fingerprints.
     pub fn open(
         path: &Path,
         options: StoreOptions,
         profile: Profile,
-        similar: f64,
-        recall: f64,
+        settings: SimilarSettings,
     ) -> Result<Self> {
-        let settings = SimilarSettings::new(similar, recall)?;
         let durability = options.durability;
         let options = StoreOptions { profile: Some(profile.to_string()), ..options };
         let store = open_similar(path, options, settings)?;
-        // Those of a store that is there count: it may have been made with another number of sketches.
+        // Those of a store that is there count: it may look up another number of sketches.
         let settings = SimilarSettings::of_store(&store.snapshot())?.unwrap_or(settings);
-        Ok(SimilarDocuments { store, settings, profile, durability })
+        let texts = StoredTexts::new(&store.snapshot(), settings, profile)?;
+        Ok(SimilarDocuments { store, texts, durability, since: AtomicUsize::new(LEARNT_FROM) })
     }
 
     /// Remembers a text under an id, unless earlier ones are found that are similar. Acknowledged as
@@ -128,15 +80,16 @@ impl SimilarDocuments {
     ///
     /// # Errors
     /// Those of the store; [`Error::BadArgument`] if the id has another text (it may be [removed](SimilarDocuments::remove)
-    /// first), or the name is longer than 64 KiB.
+    /// first), the name is longer than 64 KiB, or the text is too long to be kept.
     pub fn add(&self, text: &str, id: u64, name: Option<&str>) -> Result<SimilarAddition> {
-        let Some(kept) = self.settings.keep(&self.profile.feature_set(text)) else {
-            return Ok(SimilarAddition::Empty);
-        };
-        let before = self.store.snapshot().note(id)?.filter(|note| !note.is_empty());
-        if before.is_some_and(|note| note != kept.note()) {
+        let features = self.texts.profile().feature_set(text);
+        let Some(sketched) = Sketched::new(&features) else { return Ok(SimilarAddition::Empty) };
+        let settings = self.settings();
+        let before = settings.sketched(&self.store.snapshot(), id)?;
+        if before.is_some_and(|before| before != sketched) {
             return Err(Error::BadArgument(format!("the id {id} has another text: remove that first")));
         }
+        let kept = Kept::new(sketched, text, &self.texts)?;
         let mut transaction = self.store.transaction();
         kept.insert(&mut transaction, id, name)?;
         let (mut similar, mut asked) = (Vec::new(), HashSet::new());
@@ -144,55 +97,84 @@ impl SimilarDocuments {
             let ids = matches.iter().filter_map(|found| found.id);
             let mut ids: Vec<u64> = ids.filter(|&id| asked.insert(id)).collect();
             ids.sort_unstable();
-            similar = similar_among(&self.store.snapshot(), kept.sample(), &ids, self.settings.similar())?;
+            let features = || Ok(features.clone());
+            similar = self.among(&sketched, features, &ids)?;
             Ok(!similar.is_empty())
         })?;
         Ok(match insertion {
-            Insertion::Inserted => SimilarAddition::Remembered,
+            Insertion::Inserted => {
+                self.learn()?;
+                SimilarAddition::Remembered
+            }
             Insertion::DuplicateOf(_) => SimilarAddition::SimilarTo(similar),
         })
+    }
+
+    /// Looks now and then whether there are texts enough to make a dictionary of.
+    fn learn(&self) -> Result<()> {
+        if self.settings().has_texts() && self.since.fetch_add(1, Ordering::Relaxed) == LEARNT_FROM {
+            let has_one = self.texts.learn(&self.store)?;
+            self.since.store(if has_one { LEARNT_FROM + 1 } else { 0 }, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// The documents that are similar to a text, the most similar first; none for white space.
     ///
     /// # Errors
-    /// Those of [`Kept::candidates`] and [`similar_among`].
+    /// Those of [`SimilarSettings::candidates`] and [`StoredTexts::similar_among`].
     pub fn find(&self, text: &str) -> Result<Vec<SimilarDocument>> {
-        let Some(kept) = self.settings.keep(&self.profile.feature_set(text)) else { return Ok(Vec::new()) };
-        let store = self.store.snapshot();
-        similar_among(&store, kept.sample(), &kept.candidates(&store)?, self.settings.similar())
+        let features = self.texts.profile().feature_set(text);
+        let Some(sketched) = Sketched::new(&features) else { return Ok(Vec::new()) };
+        let candidates = self.settings().candidates(&self.store.snapshot(), &sketched)?;
+        self.among(&sketched, || Ok(features), &candidates)
     }
 
-    /// Forgets a text that was added under an id; says whether it was there.
+    /// Those of some documents that are similar.
+    fn among(
+        &self,
+        sketched: &Sketched,
+        features: impl FnOnce() -> Result<Vec<u64>>,
+        ids: &[u64],
+    ) -> Result<Vec<SimilarDocument>> {
+        let least = self.settings().similar();
+        self.texts.similar_among(&self.store.snapshot(), sketched, features, ids, least)
+    }
+
+    /// The text that was added under an id; `None` if there is none, or texts are not kept.
+    ///
+    /// # Errors
+    /// As [`StoredTexts::text`].
+    pub fn text(&self, id: u64) -> Result<Option<String>> {
+        self.texts.text(&self.store.snapshot(), id)
+    }
+
+    /// Forgets what was added under an id; says whether it was there.
     ///
     /// # Errors
     /// As [`Transaction::commit`](simstore::Transaction::commit).
-    pub fn remove(&self, text: &str, id: u64) -> Result<bool> {
-        let Some(kept) = self.settings.keep(&self.profile.feature_set(text)) else { return Ok(false) };
-        if self.store.snapshot().note(id)?.is_none_or(|note| note != kept.note()) {
-            return Ok(false);
-        }
+    pub fn remove(&self, id: u64) -> Result<bool> {
+        let Some(sketched) = self.settings().sketched(&self.store.snapshot(), id)? else { return Ok(false) };
         let mut transaction = self.store.transaction();
-        kept.delete(&mut transaction, id)?;
+        self.settings().delete(&mut transaction, &sketched, id)?;
         transaction.commit(self.durability)?;
         Ok(true)
     }
 
-    /// The store: the fingerprints of a document are its sketches, or keys of its features if these are few.
+    /// The store: the fingerprints of a document are some of its sketches.
     pub fn store(&self) -> &Store<u64> {
         &self.store
     }
 
     /// How similar documents are found.
     pub fn settings(&self) -> &SimilarSettings {
-        &self.settings
+        self.texts.settings()
     }
 }
 
-/// Four tables take 23 bytes a sketch where one takes 6, little beside a sample of 1 KiB. By the cost model, a million documents
-/// are asked for a sketch in 0.3 ms, where reading all of one table takes 21: what suits the size of the tables alone.
-const PLAN: &str = "probe-4";
-const LARGE_DISTANCE: u32 = 8;
+/// Three tables are the fastest at the distances of these stores, from a thousand sketches to a billion, by the cost model.
+const PLAN: &str = "probe-3";
+const LARGE_DISTANCE: u32 = 4;
 
 /// Opens a store that finds similar documents, or makes it, with tables for its distance unless they are given; its distance is that of the settings.
 ///
@@ -205,6 +187,9 @@ pub fn open_similar(path: &Path, options: StoreOptions, settings: SimilarSetting
     let mut options = StoreOptions { distance, ids: Some(true), ..options };
     if !is_store(path) && settings.distance() >= LARGE_DISTANCE {
         options.plan.get_or_insert_with(|| PlanChoice::Named(PLAN.to_owned()));
+    }
+    if !is_store(path) {
+        options.codec.get_or_insert(Codec::EliasFano);
     }
     let store = Store::open(path, options)?;
     if stored(&store.snapshot(), settings)?.is_none() {
@@ -226,36 +211,5 @@ fn stored(store: &Snapshot<u64>, settings: SimilarSettings) -> Result<Option<Sim
             has: has.map_or_else(|| "for fingerprints alone".to_owned(), |has| has.to_string()),
             asked: settings.to_string(),
         }),
-    }
-}
-
-impl Kept {
-    /// Stores the document under an id, and a name if it has one.
-    ///
-    /// # Errors
-    /// [`Error::BadArgument`] if the name is too long.
-    pub fn insert<F: Fingerprint>(
-        &self,
-        transaction: &mut Transaction<'_, F>,
-        id: u64,
-        name: Option<&str>,
-    ) -> Result<()> {
-        for (at, fingerprint) in self.fingerprints().enumerate() {
-            match name.filter(|_| at == 0) {
-                Some(name) => transaction.insert_named(fingerprint, id, name)?,
-                None => transaction.insert(fingerprint, id),
-            }
-        }
-        transaction.note(id, &self.note())
-    }
-
-    /// Deletes the document that is stored under an id.
-    ///
-    /// # Errors
-    /// As [`Transaction::note`].
-    pub fn delete<F: Fingerprint>(&self, transaction: &mut Transaction<'_, F>, id: u64) -> Result<()> {
-        self.fingerprints().for_each(|fingerprint| transaction.delete(fingerprint, id));
-        // So that the id is free for another text.
-        transaction.note(id, &[])
     }
 }

@@ -1,9 +1,14 @@
-//! Stores that find similar documents, without their texts: `format-spec/similar.md`.
+//! Stores that find similar documents, with their texts or without: `format-spec/similar.md`.
 
 mod documents;
-mod sample;
+mod estimate;
+mod kept;
 mod settings;
+mod stored;
+mod texts;
 
-pub use self::documents::{SimilarAddition, SimilarDocument, SimilarDocuments, open_similar, similar_among};
-pub use self::sample::{Estimate, Sample};
-pub use self::settings::{DEFAULT_RECALL, DEFAULT_SIMILAR, Kept, Lookup, SIMILAR_MARK, SimilarSettings};
+pub use self::documents::{SimilarAddition, SimilarDocuments, open_similar};
+pub use self::estimate::Estimate;
+pub use self::kept::Kept;
+pub use self::settings::{DEFAULT_RECALL, DEFAULT_SIMILAR, SIMILAR_MARK, SimilarSettings};
+pub use self::stored::{SimilarDocument, StoredTexts};

@@ -2,8 +2,7 @@
 
 use simstore::{Error, Fingerprint, Result, Snapshot};
 
-use super::Sample;
-use crate::{SketchSearch, sketch};
+use crate::{SKETCHES, SketchSearch};
 
 /// The mark of a store that finds similar documents.
 pub const SIMILAR_MARK: &str = "similar";
@@ -13,11 +12,8 @@ pub const DEFAULT_SIMILAR: f64 = 0.8;
 /// See [`DEFAULT_SIMILAR`].
 pub const DEFAULT_RECALL: f64 = 0.95;
 
-const SKETCHES: usize = 4;
-const SAMPLE: usize = 128;
-
-/// The sketches of texts with fewer features are not reliable.
-const SMALL: usize = 32;
+/// A store is asked for few sketches within so many bits: fewer bits would take more sketches, and so more of the disk.
+const DISTANCE: u32 = 8;
 
 /// How a store finds similar documents: kept with it, under the mark [`SIMILAR_MARK`].
 ///
@@ -25,41 +21,22 @@ const SMALL: usize = 32;
 /// use simstore_text::SimilarSettings;
 ///
 /// let settings = SimilarSettings::new(0.8, 0.95)?;
-/// assert_eq!((settings.distance(), settings.sketches()), (10, 4));
-/// assert_eq!(settings.to_string(), "similar 0.8 recall 0.95 sketches 4 sample 128");
+/// assert_eq!((settings.sketches(), settings.distance()), (2, 8));
+/// assert_eq!(settings.to_string(), "similar 0.8 recall 0.95 sketches 2");
+/// assert_eq!(settings.with_texts().to_string(), "similar 0.8 recall 0.95 sketches 2 texts");
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimilarSettings {
     similar: f64,
     recall: f64,
-    sketches: usize,
-    sample: usize,
-    distance: u32,
-}
-
-/// What a store keeps of a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// [Sketches](fn@crate::sketch) of its features; none if these are few.
-    sketches: Vec<u64>,
-    /// Of some of the features, if these are few: a document that is as similar as the store asks for has one of them too.
-    keys: Vec<u64>,
-    sample: Sample,
-    distance: u32,
-}
-
-/// What is looked up of a document in a store: it may be similar to all that is found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lookup<'a> {
-    /// Within the distance of the settings; none of a document of so few features that they are unreliable.
-    pub sketches: &'a [u64],
-    /// The same fingerprints alone, for a document of few features.
-    pub keys: Vec<u64>,
+    search: SketchSearch,
+    has_texts: bool,
 }
 
 impl SimilarSettings {
-    /// Texts of this similarity are found with a probability of `recall` or more, more similar ones with a greater one.
+    /// Texts of this similarity are found with a probability of `recall` or more, more similar ones with a greater one: by as
+    /// few sketches as do within 8 bits, or else by all of them. Texts are not kept.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if they are no numbers between 0 and 1 (`similar` may be 1), or no distance that a store can
@@ -73,7 +50,8 @@ impl SimilarSettings {
         if !(recall > 0.0 && recall < 1.0) {
             return Err(Error::BadArgument("option `recall`: expected a number between 0 and 1".to_owned()));
         }
-        SimilarSettings::with(similar, recall, SKETCHES, SAMPLE).ok_or_else(|| {
+        let few = (1..=SKETCHES).find_map(|sketches| SketchSearch::new(similar, recall, sketches, DISTANCE));
+        let search = few.or_else(|| search(similar, recall, SKETCHES)).ok_or_else(|| {
             let least = (1..100).map(|percent| f64::from(percent) / 100.0);
             let least = least.into_iter().find(|&least| search(least, recall, SKETCHES).is_some());
             Error::BadArgument(format!(
@@ -81,12 +59,14 @@ impl SimilarSettings {
                  `similar` {} or more, or a smaller option `recall`",
                 least.unwrap_or(1.0)
             ))
-        })
+        })?;
+        Ok(SimilarSettings { similar, recall, search, has_texts: false })
     }
 
-    fn with(similar: f64, recall: f64, sketches: usize, sample: usize) -> Option<Self> {
-        let distance = search(similar, recall, sketches)?.distance;
-        Some(SimilarSettings { similar, recall, sketches, sample, distance })
+    /// The same; the texts are kept too, so that these decide what is similar.
+    #[must_use]
+    pub fn with_texts(self) -> Self {
+        SimilarSettings { has_texts: true, ..self }
     }
 
     /// Those of a store; `None` if it is of fingerprints.
@@ -97,31 +77,39 @@ impl SimilarSettings {
         let Some(mark) = store.mark(SIMILAR_MARK)? else { return Ok(None) };
         let settings = std::str::from_utf8(&mark).ok().and_then(SimilarSettings::parse);
         let settings =
-            settings.filter(|settings| F::BITS == u64::BITS && store.distance() >= settings.distance);
+            settings.filter(|settings| F::BITS == u64::BITS && store.distance() >= settings.distance());
         settings.map(Some).ok_or_else(|| {
-            Error::Refused(format!(
-                "{}: the mark `{SIMILAR_MARK}` does not say how similar documents are found: expected `{}`, found `{}`",
-                store.path().display(),
-                "similar S recall R sketches N sample K",
-                String::from_utf8_lossy(&mark)
-            ))
+            let (path, found) = (store.path().display(), String::from_utf8_lossy(&mark));
+            Error::Refused(if found.contains(" sample ") {
+                format!(
+                    "{path}: was made by an earlier version, whose sketches were of another kind: make the store anew from its \
+                     documents (found the mark `{SIMILAR_MARK}`: `{found}`)"
+                )
+            } else {
+                format!(
+                    "{path}: the mark `{SIMILAR_MARK}` does not say how similar documents are found: expected `{SIMILAR_MARK} S \
+                     recall R sketches N`, with or without ` texts`, found `{found}`"
+                )
+            })
         })
     }
 
     fn parse(mark: &str) -> Option<Self> {
-        let words: Vec<&str> = mark.split(' ').collect();
-        let ["similar", similar, "recall", recall, "sketches", sketches, "sample", sample] = words[..] else {
-            return None;
+        let (mark, has_texts) = match mark.strip_suffix(" texts") {
+            Some(mark) => (mark, true),
+            None => (mark, false),
         };
+        let words: Vec<&str> = mark.split(' ').collect();
+        let ["similar", similar, "recall", recall, "sketches", sketches] = words[..] else { return None };
         let (similar, recall): (f64, f64) = (similar.parse().ok()?, recall.parse().ok()?);
-        let (sketches, sample): (usize, usize) = (sketches.parse().ok()?, sample.parse().ok()?);
+        let sketches: usize = sketches.parse().ok()?;
         let is_sound = similar > 0.0
             && similar <= 1.0
             && recall > 0.0
             && recall < 1.0
-            && (1..=crate::MAX_SKETCHES).contains(&sketches)
-            && (1..=1024).contains(&sample);
-        if is_sound { SimilarSettings::with(similar, recall, sketches, sample) } else { None }
+            && (1..=SKETCHES).contains(&sketches);
+        let search = is_sound.then(|| search(similar, recall, sketches)).flatten()?;
+        Some(SimilarSettings { similar, recall, search, has_texts })
     }
 
     /// The least similarity that documents are found with.
@@ -134,105 +122,42 @@ impl SimilarSettings {
         self.recall
     }
 
-    /// Whether what they find is the same, however many sketches and features are kept for that.
-    pub(crate) fn finds_as(&self, other: &SimilarSettings) -> bool {
-        (self.similar, self.recall) == (other.similar, other.recall)
+    /// Whether the texts are kept, and so decide what is similar.
+    pub fn has_texts(&self) -> bool {
+        self.has_texts
     }
 
-    /// Number of sketches of a document.
+    /// Whether what they find is the same, however many sketches are looked up for that.
+    pub(super) fn finds_as(&self, other: &SimilarSettings) -> bool {
+        (self.similar, self.recall, self.has_texts) == (other.similar, other.recall, other.has_texts)
+    }
+
+    /// Number of sketches of a document that are looked up: its first ones.
     pub fn sketches(&self) -> usize {
-        self.sketches
+        self.search.joined
     }
 
-    /// Features of a document that are kept, at most.
-    pub fn sample(&self) -> usize {
-        self.sample
-    }
-
-    /// The distance within which sketches are looked for: that of the store.
+    /// The distance within which sketches are looked up: that of the store.
     pub fn distance(&self) -> u32 {
-        self.distance
+        self.search.distance
     }
 
-    /// What is looked up of a document that is known by some of its [sketches](fn@crate::sketch), as many as the store has or more, and
-    /// by its features, ascending, if these are few.
-    ///
-    /// # Errors
-    /// [`Error::BadArgument`] if there are fewer sketches.
-    pub fn lookup<'a>(&self, sketches: &'a [u64], features: Option<&[u64]>) -> Result<Lookup<'a>> {
-        let first = sketches.get(..self.sketches).ok_or_else(|| {
-            Error::BadArgument(format!("{} sketches, where the store has {}", sketches.len(), self.sketches))
-        })?;
-        let kept = features.and_then(|features| self.keep(features));
-        let is_small = features.is_some_and(|features| features.len() < SMALL);
-        Ok(Lookup {
-            sketches: if is_small { &[] } else { first },
-            keys: kept.map_or_else(Vec::new, |kept| kept.keys),
-        })
-    }
-
-    /// What is kept of a document of these features, ascending; `None` if there are none.
-    pub fn keep(&self, features: &[u64]) -> Option<Kept> {
-        if features.is_empty() {
-            return None;
-        }
-        let mut sketches = Vec::new();
-        if features.len() >= SMALL {
-            sketches.resize(self.sketches, 0);
-            sketch(features, &mut sketches);
-        }
-        let is_few = features.len() as f64 * self.similar <= SMALL as f64;
-        // Two sets of x and y members that are s similar have s max(x, y) in common: see format-spec/similar.md.
-        let common = (features.len() as f64 * self.similar - 1e-9).ceil() as usize;
-        let first = &features[..if is_few { features.len() + 1 - common.max(1) } else { 0 }];
-        let keys = first.iter().map(|&member| crate::sketch::key(member)).collect();
-        Some(Kept { sketches, keys, sample: Sample::new(features, self.sample), distance: self.distance })
+    /// In how many of all 512 bits documents may differ that are compared.
+    pub(super) fn total(&self) -> u32 {
+        self.search.total
     }
 }
 
 /// The search by so many sketches, within a distance that stores can have.
 fn search(similar: f64, recall: f64, sketches: usize) -> Option<SketchSearch> {
-    SketchSearch::new(similar, recall, sketches, sketches, u64::MAX_DISTANCE)
+    SketchSearch::new(similar, recall, sketches, u64::MAX_DISTANCE)
 }
 
 impl std::fmt::Display for SimilarSettings {
     /// As the mark has it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let SimilarSettings { similar, recall, sketches, sample, .. } = self;
-        write!(f, "{SIMILAR_MARK} {similar} recall {recall} sketches {sketches} sample {sample}")
-    }
-}
-
-impl Kept {
-    /// The fingerprints that a store has of the document: at least one.
-    pub fn fingerprints<F: Fingerprint>(&self) -> impl Iterator<Item = F> + '_ {
-        self.sketches.iter().chain(&self.keys).map(|&bits| F::from_u128(bits.into()))
-    }
-
-    /// What a store keeps with the document's id.
-    pub fn note(&self) -> Vec<u8> {
-        self.sample.to_bytes()
-    }
-
-    /// The sample of the document's features.
-    pub fn sample(&self) -> &Sample {
-        &self.sample
-    }
-
-    /// The ids of stored documents that may be similar, ascending: where a sketch is within the store's distance, or, of
-    /// those with few features, where one of these is the same.
-    ///
-    /// # Errors
-    /// As [`Snapshot::query`].
-    pub fn candidates<F: Fingerprint>(&self, store: &Snapshot<F>) -> Result<Vec<u64>> {
-        let (mut matches, mut ids) = (Vec::new(), Vec::new());
-        let sketches = self.sketches.iter().map(|&sketch| (sketch, self.distance));
-        for (fingerprint, distance) in sketches.chain(self.keys.iter().map(|&key| (key, 0))) {
-            store.query_into(F::from_u128(fingerprint.into()), distance, &mut matches)?;
-            ids.extend(matches.iter().filter_map(|found| found.id));
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        Ok(ids)
+        let SimilarSettings { similar, recall, has_texts, .. } = self;
+        let texts = if *has_texts { " texts" } else { "" };
+        write!(f, "{SIMILAR_MARK} {similar} recall {recall} sketches {}{texts}", self.sketches())
     }
 }

@@ -13,8 +13,8 @@ use crate::section::Section;
 
 pub(super) const VERSION: u32 = 2;
 pub(super) const VERSION_OF_SECTIONS: u32 = 4;
-pub(super) const VERSION_WITH_SKETCHES: u32 = 5;
-pub(super) const VERSION_OF_SECTIONS_WITH_SKETCHES: u32 = 6;
+pub(super) const VERSION_WITH_SKETCHES: u32 = 7;
+pub(super) const VERSION_OF_SECTIONS_WITH_SKETCHES: u32 = 8;
 
 /// What a part holds: which files, and how they were read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,11 +23,9 @@ pub(super) struct Header {
     pub(super) part: u32,
     pub(super) bits: u32,
     pub(super) profile: String,
-    /// Sketches of a document, and up to how many features these are kept too.
+    /// Sketches of a document.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) sketches: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) few: Option<u32>,
     pub(super) id_field: Option<String>,
     pub(super) text_fields: Vec<String>,
     pub(super) extra_field: Option<String>,
@@ -70,13 +68,11 @@ pub(super) struct DocumentLine<'a> {
     pub(super) id: Option<LineId<'a>>,
     pub(super) fingerprint: Option<String>,
     pub(super) features: Option<u32>,
-    /// All hexadecimal, 16 digits each: the sketches, the sum of the features, and the features where they are few.
+    /// All hexadecimal, 16 digits each: the sketches, and the sum of the features.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) sketches: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) sum: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) members: Option<String>,
     pub(super) text_bytes: u64,
     pub(super) replaced: u64,
     /// The checksum of the document as it stood in its file, hexadecimal.

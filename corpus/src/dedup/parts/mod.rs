@@ -12,7 +12,7 @@ mod writer;
 use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::{Profile, Sketcher};
+use simstore_text::{Profile, SKETCHES, Sketcher};
 
 use self::header::{Header, SectionEnd};
 use self::placed::Placed;
@@ -138,8 +138,7 @@ impl Parts<'_> {
             },
             bits: F::BITS,
             profile: self.profile.to_string(),
-            sketches: self.sketcher.map(Sketcher::sketches),
-            few: self.sketcher.map(Sketcher::few),
+            sketches: self.sketcher.map(|_| SKETCHES),
             id_field,
             text_fields,
             extra_field,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::Sketched;
+use simstore_text::{SKETCHES, Sketched};
 
 use super::super::sealed::SealedLines;
 use super::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
@@ -30,9 +30,7 @@ pub(super) struct Part {
 /// How the documents of a part stand in it.
 struct Documents {
     files: Vec<Arc<Path>>,
-    /// Sketches of a document.
-    sketches: Option<usize>,
-    few: u32,
+    with_sketches: bool,
     is_section: bool,
 }
 
@@ -51,9 +49,8 @@ impl Part {
             return Err(format!("line 2: {} times of {} files", modified.len(), header.files.len()));
         }
         let files = header.files.iter().map(|file| path_of_text(&file.path).into()).collect();
-        let (sketches, few) = (header.sketches, header.few.unwrap_or_default());
         let is_section = header.section.is_some();
-        let documents = Documents { files, sketches, few, is_section };
+        let documents = Documents { files, with_sketches: header.sketches.is_some(), is_section };
         Ok(Part { path: path.to_path_buf(), lines, modified, documents })
     }
 
@@ -104,10 +101,7 @@ impl Documents {
             };
         }
         let line: DocumentLine<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        let sketched = match self.sketches {
-            Some(count) => line.sketched(count, self.few)?,
-            None => None,
-        };
+        let sketched = if self.with_sketches { line.sketched()? } else { None };
         let path = self.files.get(line.file).cloned().ok_or("no such file")?;
         let number_in_file = match self.is_section {
             true => line.line.checked_add(first.lines).ok_or("no such line")?,
@@ -125,6 +119,7 @@ impl Documents {
             fingerprint: fingerprint.map_err(|error| error.to_string())?,
             features: line.features,
             sketched,
+            text: None,
             text_bytes: line.text_bytes,
             replaced: line.replaced,
             extra: line.extra,
@@ -154,20 +149,14 @@ fn parse_hex(digits: &str) -> Result<Box<[u64]>, String> {
 }
 
 impl DocumentLine<'_> {
-    /// The sketches of a document, where there have to be so many, and the features of those that have `few` at most.
-    fn sketched(&self, count: usize, few: u32) -> Result<Option<Box<Sketched>>, String> {
+    /// The sketches of a document.
+    fn sketched(&self) -> Result<Option<Box<Sketched>>, String> {
         let Some(features) = self.features else { return Ok(None) };
         let number = |digits: &Option<String>| parse_hex(digits.as_deref().unwrap_or_default());
         let (sketches, sum) = (number(&self.sketches)?, number(&self.sum)?);
-        let members = self.members.as_deref().map(parse_hex).transpose()?;
-        let of_few = members
-            .as_ref()
-            .is_none_or(|members| members.len() == features as usize && members.is_sorted_by(|a, b| a < b));
-        if sketches.len() != count || sum.len() != 1 || (features <= few) != members.is_some() || !of_few {
-            return Err(format!(
-                "expected {count} sketches, a sum, and the features where they are {few} or fewer"
-            ));
+        match (<[u64; SKETCHES]>::try_from(&*sketches), &*sum) {
+            (Ok(sketches), &[sum]) => Ok(Some(Box::new(Sketched { sketches, features, sum }))),
+            _ => Err(format!("expected {SKETCHES} sketches and a sum")),
         }
-        Ok(Some(Box::new(Sketched { sketches, features, sum: sum[0], members })))
     }
 }

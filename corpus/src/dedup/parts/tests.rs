@@ -443,7 +443,6 @@ fn parts_of_whole_files_keep_their_names() {
         bits: 64,
         profile: "auto".to_owned(),
         sketches: None,
-        few: None,
         id_field: None,
         text_fields: vec!["text".to_owned()],
         extra_field: None,

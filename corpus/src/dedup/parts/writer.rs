@@ -53,7 +53,6 @@ impl Writer {
             features: item.features,
             sketches: item.sketched.as_ref().map(|sketched| hex(&sketched.sketches)),
             sum: item.sketched.as_ref().map(|sketched| hex(&[sketched.sum])),
-            members: item.sketched.as_ref().and_then(|sketched| Some(hex(sketched.members.as_deref()?))),
             text_bytes: item.text_bytes,
             replaced: item.replaced,
             check: format!("{:016x}", item.checksum),

@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 use simstore::Result;
 use simstore::join::{self, Pair};
-use simstore_text::SketchSearch;
+use simstore_text::{SKETCHES, SketchSearch};
 
 use super::super::sketches::Sketches;
-use super::choice::SMALL;
 use super::partners::{Partner, Partners};
 use super::sets::Sets;
 use crate::watch::Step;
@@ -23,7 +22,7 @@ pub(super) struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    fn words(&self, set: u32) -> &[u64] {
+    fn words(&self, set: u32) -> &[u64; SKETCHES] {
         self.sketches.of(self.sets.best(set as usize))
     }
 
@@ -38,12 +37,9 @@ impl Rule<'_> {
             && may_be_similar(self.features(a), self.features(b), self.least)
     }
 
-    /// Whether two sets are to be compared: some sketch brings them together, or one is small.
+    /// Whether two sets are to be compared: some sketch brings them together.
     pub(super) fn holds(&self, a: u32, b: u32) -> bool {
         let (x, y) = (self.words(a), self.words(b));
-        if self.features(a).min(self.features(b)) < SMALL {
-            return may_be_similar(self.features(a), self.features(b), self.least);
-        }
         (0..self.search.joined)
             .find(|&sketch| (x[sketch] ^ y[sketch]).count_ones() <= self.search.distance)
             .is_some_and(|first| self.is_new(a, b, first))
@@ -52,10 +48,15 @@ impl Rule<'_> {
 
 /// Whether none of the sketches before one brings two sets together, and all are near enough.
 #[inline]
-pub(super) fn are_brought_together(search: &SketchSearch, x: &[u64], y: &[u64], sketch: usize) -> bool {
+pub(super) fn are_brought_together(
+    search: &SketchSearch,
+    x: &[u64; SKETCHES],
+    y: &[u64; SKETCHES],
+    sketch: usize,
+) -> bool {
     let distance = |at: usize| (x[at] ^ y[at]).count_ones();
     (0..sketch).all(|earlier| distance(earlier) > search.distance)
-        && (0..search.sketches).map(distance).sum::<u32>() <= search.total
+        && (0..SKETCHES).map(distance).sum::<u32>() <= search.total
 }
 
 /// Whether sets of so many features can have a similarity: what is in both is at most the smaller of them.
@@ -63,7 +64,7 @@ pub(super) fn may_be_similar(a: u32, b: u32, least: f64) -> bool {
     f64::from(a.min(b)) >= f64::from(a.max(b)) * least - 1e-9
 }
 
-/// Joins each sketch of all sets that are not small.
+/// Joins each sketch of all sets.
 pub(super) fn join(rule: &Rule<'_>, partners: &Partners, step: &Step<'_>) -> Result<()> {
     for sketch in 0..rule.search.joined {
         join_one(rule, sketch, partners, step)?;
@@ -74,11 +75,8 @@ pub(super) fn join(rule: &Rule<'_>, partners: &Partners, step: &Step<'_>) -> Res
 fn join_one(rule: &Rule<'_>, sketch: usize, partners: &Partners, step: &Step<'_>) -> Result<()> {
     step.add(0)?;
     let sets = 0..rule.sets.len() as u32;
-    let mut ordered: Vec<(u64, u32)> = sets
-        .into_par_iter()
-        .filter(|&set| rule.features(set) >= SMALL)
-        .map(|set| (rule.words(set)[sketch], set))
-        .collect();
+    let mut ordered: Vec<(u64, u32)> =
+        sets.into_par_iter().map(|set| (rule.words(set)[sketch], set)).collect();
     ordered.par_sort_unstable();
     let (mut values, mut starts) = (Vec::new(), Vec::new());
     for (at, &(value, _)) in ordered.iter().enumerate() {
@@ -168,10 +166,10 @@ mod tests {
     #[test]
     fn what_is_left_out_is_known_to_be_paired() {
         const CROWD: u32 = 100;
-        let mut sketches = Sketches::new(2);
-        let mut push = |at: u64, words: [u64; 2]| {
-            let (sketches_of_set, sum) = (words.into(), at);
-            sketches.push(Some(&Sketched { sketches: sketches_of_set, features: 100, sum, members: None }));
+        let mut sketches = Sketches::default();
+        let mut push = |sum: u64, [first, second]: [u64; 2]| {
+            let words = [first, second, 0, 0, 0, 0, 0, 0];
+            sketches.push(Some(&Sketched { sketches: words, features: 100, sum }));
         };
         (0..CROWD).for_each(|at| push(at.into(), [0, 0]));
         let [brought_together, too_far, last] = [CROWD, CROWD + 1, CROWD + 2];
@@ -181,7 +179,7 @@ mod tests {
         let (keep, values, names) = (Keep::First, Values::None, Names::default());
         let preference = Preference { keep: &keep, values: &values, names: &names, told: None };
         let sets = Sets::new(&sketches, &HashSet::new(), &preference);
-        let search = SketchSearch { sketches: 2, joined: 1, distance: 3, total: 5 };
+        let search = SketchSearch { joined: 1, distance: 3, total: 5 };
         let rule = Rule { sets: &sets, sketches: &sketches, search, least: 0.8 };
         let partners = Partners::new(false, sets.len());
         let step = Step::new(&(), "sets");

@@ -1,16 +1,7 @@
 //! Which sketches are joined, within which distance: what finds enough for the least work.
 
 use simstore::{Error, Fingerprint, Result, join};
-use simstore_text::SketchSearch;
-
-/// Sketches of a document.
-pub(in super::super) const SKETCHES: usize = 8;
-
-/// How many of them may be joined.
-const JOINED: [usize; 4] = [1, 2, 4, 8];
-
-/// Sets of fewer features are compared with each other, all of them, by the features themselves: their sketches are unreliable.
-pub(in super::super) const SMALL: u32 = 32;
+use simstore_text::{SKETCHES, SketchSearch};
 
 /// What it takes to bring one sketch of a document into order, in seconds on one core.
 const ORDERED: f64 = 100e-9;
@@ -33,8 +24,8 @@ pub(in super::super) struct Choice {
 /// [`Error::BadArgument`] if no distance of sketches finds so many.
 pub(in super::super) fn choose(similarity: f64, recall: f64, documents: usize) -> Result<Choice> {
     let n = documents as f64;
-    let choices = JOINED.iter().filter_map(|&joined| {
-        let search = SketchSearch::new(similarity, recall, SKETCHES, joined, u64::MAX_DISTANCE)?;
+    let choices = (1..=SKETCHES).filter_map(|joined| {
+        let search = SketchSearch::new(similarity, recall, joined, u64::MAX_DISTANCE)?;
         let unrelated = joined as f64 * n * n / 2.0 * random_share(search.distance);
         let join = n * ORDERED + join::expected_seconds::<u64>(documents, search.distance);
         Some(Choice { search, unrelated, seconds: joined as f64 * join + unrelated * LOOKED_AT })
@@ -42,7 +33,7 @@ pub(in super::super) fn choose(similarity: f64, recall: f64, documents: usize) -
     choices.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).ok_or_else(|| {
         let least = (1..100)
             .map(|percent| f64::from(percent) / 100.0)
-            .find(|&least| SketchSearch::new(least, recall, SKETCHES, SKETCHES, u64::MAX_DISTANCE).is_some());
+            .find(|&least| SketchSearch::new(least, recall, SKETCHES, u64::MAX_DISTANCE).is_some());
         Error::BadArgument(format!(
             "documents that are only {similarity} similar cannot be found with a probability of {recall}: give option `similar` \
              {} or more, or a smaller option `recall`",

@@ -17,11 +17,11 @@ use super::sets::Sets;
 /// Pairs that are compared together: their features are in memory meanwhile.
 pub(super) const TOGETHER: usize = 256;
 
-/// The features of sets that are compared: those of small ones in memory, the others on disk.
+/// The features of sets that are compared.
 pub(super) struct Compared<'a> {
     pub(super) sets: &'a Sets,
     pub(super) sketches: &'a Sketches,
-    /// Of the best document of each set that is compared and not small.
+    /// Of the best document of each set that is compared.
     pub(super) features: FeatureSets,
     /// The similarity that is asked for.
     pub(super) least: f64,
@@ -31,20 +31,14 @@ pub(super) struct Compared<'a> {
 
 impl Compared<'_> {
     /// The documents whose features have to be read to compare some sets with each other, ascending.
-    pub(super) fn wanted(sets: &Sets, sketches: &Sketches, some: &Marks) -> Vec<usize> {
-        let documents = some.marked().into_iter().map(|set| sets.best(set));
-        let mut documents: Vec<usize> =
-            documents.filter(|&document| sketches.members(document).is_none()).collect();
+    pub(super) fn wanted(sets: &Sets, some: &Marks) -> Vec<usize> {
+        let mut documents: Vec<usize> = some.marked().into_iter().map(|set| sets.best(set)).collect();
         documents.par_sort_unstable();
         documents
     }
 
     pub(super) fn features(&self, set: u32) -> Result<Vec<u64>> {
-        let document = self.sets.best(set as usize);
-        match self.sketches.members(document) {
-            Some(members) => Ok(members.to_vec()),
-            None => self.features.get(document),
-        }
+        self.features.get(self.sets.best(set as usize))
     }
 
     fn count(&self, similarity: f64) -> Option<f32> {

@@ -1,5 +1,5 @@
-//! Which documents of a corpus on disk may be similar to another: those that have the same set of features, that a sketch brings
-//! together, or that are small and similar.
+//! Which documents of a corpus on disk may be similar to another: those that have the same set of features, or that a sketch brings
+//! together.
 //!
 //! Of each document there are two bits in memory. Rows of sketches are sent to the parts of one table after the other, in files, and
 //! each part is joined in memory: a pair is looked at where both rows are at hand. Only who is in such a pair is remembered, so that
@@ -16,8 +16,7 @@ use super::super::corpus::Room;
 use super::super::sketch_file::{SketchFile, SketchRow};
 use super::Wanted;
 use super::candidates::{are_brought_together, may_be_similar};
-use super::choice::{self, SMALL};
-use super::likely_small;
+use super::choice;
 use super::marks::Marks;
 use crate::Watch;
 use crate::numbers::count_of;
@@ -66,7 +65,6 @@ impl Likely {
         step.add(0)?;
         let distinct = firsts.count();
         let search = choice::choose(wanted.least, wanted.recall, distinct)?.search;
-        likely_small::find(file, &firsts, &likely, wanted.least, room, memory, &step)?;
         let sketched =
             Sketched { file, firsts: &firsts, likely: &likely, search, least: wanted.least, step: &step };
         sketched.find(room, memory)?;
@@ -159,7 +157,7 @@ impl Sketched<'_> {
         Ok(())
     }
 
-    /// Visits the rows of all sets that are not small.
+    /// Visits the rows of all sets.
     fn visit(&self, mut visitor: impl FnMut(&SketchRow) -> Result<()>) -> Result<()> {
         let mut seen: u64 = 0;
         self.file.visit(|row| {
@@ -167,7 +165,7 @@ impl Sketched<'_> {
             if seen.is_multiple_of(1 << 16) {
                 self.step.add(0)?;
             }
-            if row.features >= SMALL && self.firsts.has(row.document) { visitor(row) } else { Ok(()) }
+            if self.firsts.has(row.document) { visitor(row) } else { Ok(()) }
         })
     }
 

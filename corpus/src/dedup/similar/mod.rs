@@ -1,9 +1,8 @@
 //! Documents whose texts are as similar as is asked for.
 //!
 //! Documents of equal sets of features are one [set](sets). Candidates are pairs of sets that [sketches bring
-//! together](candidates), and [small sets](small) that have rare features in common; both are [compared](compared) by the
-//! features themselves. So what is reported is similar, and how much is found follows from a formula
-//! ([`SketchSearch::recall`](simstore_text::SketchSearch::recall)) or, of small sets, is all.
+//! together](candidates); they are [compared](compared) by the features themselves. So what is reported is similar, and how much
+//! is found follows from a formula ([`SketchSearch::recall`](simstore_text::SketchSearch::recall)).
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +18,6 @@ pub(super) use self::likely::Likely;
 use self::partners::{Partner, Partners};
 pub use self::pieces::SimilarSearch;
 use self::sets::Sets;
-pub use self::small::Rarity;
 use self::stars::Led;
 pub use self::stored::SimilarStores;
 use super::clusters::{Cluster, Representative};
@@ -36,12 +34,10 @@ pub(super) mod candidates;
 pub(super) mod choice;
 mod compared;
 mod likely;
-mod likely_small;
 mod marks;
 pub(super) mod partners;
 mod pieces;
 mod sets;
-pub(super) mod small;
 mod stars;
 mod stored;
 
@@ -81,8 +77,6 @@ pub(super) struct Similar {
     /// Pairs of sets that were compared by their features, and those of them that were not similar enough.
     pub(super) compared: u64,
     pub(super) unlike: u64,
-    /// Pairs of small sets that were compared before, for they have a rare feature in common, and those of them that are similar.
-    pub(super) small: (u64, u64),
     /// Whether duplicates share what stands in all documents, if that was looked at.
     pub(super) boilerplate: Option<Boilerplate>,
 }
@@ -112,7 +106,6 @@ impl Similar {
         let all = wanted.wants_all();
         let partners = Partners::new(all, sets.len());
         let rule = Rule { sets: &sets, sketches, search, least: wanted.least };
-        let small = small::join(&sets, sketches, wanted.least, &partners, &step)?;
         candidates::join(&rule, &partners, &step)?;
         let (candidates, crowded, paired) = partners.finish();
         drop(step);
@@ -121,7 +114,7 @@ impl Similar {
         let is_whole = sets.len() == distinct && !candidates.is_empty();
         let sample = if is_whole { boilerplate::sample(&sets, sketches) } else { Vec::new() };
         sample.iter().for_each(|&set| paired.set(set));
-        let features = read(Compared::wanted(&sets, sketches, &paired))?;
+        let features = read(Compared::wanted(&sets, &paired))?;
         let compared = Compared {
             sets: &sets,
             sketches,
@@ -163,7 +156,6 @@ impl Similar {
             documents: None,
             compared,
             unlike,
-            small,
             boilerplate,
         };
         Ok((similar, clusters))

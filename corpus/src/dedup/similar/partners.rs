@@ -35,11 +35,6 @@ struct Found {
     limit: usize,
 }
 
-/// The most pairs that are held of so many sets, if not all are wanted.
-pub(in super::super) fn most_pairs(sets: f64) -> f64 {
-    2.0 * CROWDED_AFTER as f64 + MOST as f64 * sets
-}
-
 impl Partners {
     /// All pairs of so many sets, or [`MOST`] of each.
     pub(super) fn new(all: bool, sets: usize) -> Self {

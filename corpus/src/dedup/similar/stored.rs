@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 use simstore::{Error, Result, Snapshot};
-use simstore_text::{SimilarDocument, SimilarSettings, Sketched, Sketcher};
+use simstore_text::{SimilarDocument, Sketched, Sketcher, StoredTexts};
 
 use super::super::against::{self, Against};
 use super::super::comparing::{looked_up, most_similar};
@@ -20,14 +20,14 @@ use crate::watch::Step;
 /// Stores of similar documents, which texts are compared with as [`Options::against`] says.
 pub struct SimilarStores {
     stores: Vec<Against<u64>>,
-    settings: Vec<SimilarSettings>,
+    texts: Vec<StoredTexts>,
     sketcher: Sketcher,
     least: f64,
 }
 
 impl fmt::Debug for SimilarStores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SimilarStores").field(&self.settings).finish()
+        f.debug_tuple("SimilarStores").field(&self.texts).finish()
     }
 }
 
@@ -47,9 +47,10 @@ impl SimilarStores {
             return Err(Error::BadArgument("option `against`: no store of similar documents".to_owned()));
         };
         let profile = against::profile_of(&stores)?.unwrap_or_default();
-        let sketcher = options.sketcher_like(question, profile, &settings)?;
+        let sketcher = options.sketcher_like(question, profile)?;
         let sketcher = sketcher.ok_or_else(|| Error::Bug("similarity without sketches".to_owned()))?;
-        Ok(SimilarStores { stores, settings, sketcher, least })
+        let texts = against::texts_of(&stores, &settings, sketcher.profile())?;
+        Ok(SimilarStores { stores, texts, sketcher, least })
     }
 
     /// The least similarity that is looked for.
@@ -70,21 +71,22 @@ impl SimilarStores {
     pub fn most_similar(&self, texts: &[Option<&str>]) -> Result<Vec<Option<(usize, SimilarDocument)>>> {
         let sketched: Vec<Option<Sketched>> =
             texts.par_iter().map(|text| self.sketcher.sketch((*text)?)).collect();
-        let mut sketches = Sketches::new(self.sketcher.sketches());
+        let mut sketches = Sketches::default();
         sketched.iter().for_each(|sketched| sketches.push(sketched.as_ref()));
-        let stores: Vec<(&Snapshot<u64>, &SimilarSettings)> =
-            self.stores.iter().filter_map(Against::snapshot).zip(&self.settings).collect();
+        let stores: Vec<(&Snapshot<u64>, &StoredTexts)> =
+            self.stores.iter().filter_map(Against::snapshot).zip(&self.texts).collect();
         let step = Step::new(&(), "sketches looked up");
         let mut likely: BTreeMap<usize, Vec<Vec<u64>>> = BTreeMap::new();
-        for (at, (store, settings)) in stores.iter().enumerate() {
-            for (document, id) in looked_up(&sketches, store, settings, &step)? {
+        for (at, (store, texts)) in stores.iter().enumerate() {
+            for (document, id) in looked_up(&sketches, store, texts.settings(), &step)? {
                 likely.entry(document).or_insert_with(|| vec![Vec::new(); stores.len()])[at].push(id);
             }
         }
         let mut found = vec![None; texts.len()];
         for (document, ids) in likely {
-            let features = self.profile().feature_set(texts[document].unwrap_or_default());
-            found[document] = most_similar(&stores, &ids, &features, self.least)?;
+            let features = || Ok(self.profile().feature_set(texts[document].unwrap_or_default()));
+            let sketched = sketches.sketched(document);
+            found[document] = most_similar(&stores, &ids, &sketched, &features, self.least)?;
         }
         Ok(found)
     }

@@ -1,0 +1,101 @@
+//! What a store keeps of a document.
+
+use simstore::{Fingerprint, Result, Snapshot, Transaction};
+
+use super::{SimilarSettings, StoredTexts};
+use crate::Sketched;
+
+/// What a store keeps of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    sketched: Sketched,
+    /// The text, compressed, in a store that keeps texts.
+    text: Vec<u8>,
+    /// How many sketches are looked up.
+    looked_up: usize,
+}
+
+impl Kept {
+    /// Of a document with these sketches, and of its text in a store that keeps these.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the text is too long to be kept.
+    pub fn new(sketched: Sketched, text: &str, texts: &StoredTexts) -> Result<Kept> {
+        let settings = texts.settings();
+        let text = if settings.has_texts() { texts.pack(text)? } else { Vec::new() };
+        Ok(Kept { sketched, text, looked_up: settings.sketches() })
+    }
+
+    /// The sketches of the document.
+    pub fn sketched(&self) -> &Sketched {
+        &self.sketched
+    }
+
+    /// The fingerprints that a store has of the document.
+    pub fn fingerprints<F: Fingerprint>(&self) -> impl Iterator<Item = F> + '_ {
+        fingerprints(&self.sketched, self.looked_up)
+    }
+
+    /// What a store keeps with the document's id.
+    pub fn note(&self) -> Vec<u8> {
+        let mut note = self.sketched.to_bytes();
+        note.extend_from_slice(&self.text);
+        note
+    }
+
+    /// Stores the document under an id, and a name if it has one.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the name is too long.
+    pub fn insert<F: Fingerprint>(
+        &self,
+        transaction: &mut Transaction<'_, F>,
+        id: u64,
+        name: Option<&str>,
+    ) -> Result<()> {
+        for (at, fingerprint) in self.fingerprints().enumerate() {
+            match name.filter(|_| at == 0) {
+                Some(name) => transaction.insert_named(fingerprint, id, name)?,
+                None => transaction.insert(fingerprint, id),
+            }
+        }
+        transaction.note(id, &self.note())
+    }
+}
+
+/// The fingerprints by which a document is found.
+fn fingerprints<F: Fingerprint>(sketched: &Sketched, count: usize) -> impl Iterator<Item = F> + '_ {
+    sketched.sketches[..count].iter().map(|&bits| F::from_u128(bits.into()))
+}
+
+impl SimilarSettings {
+    /// Deletes the document that is stored under an id.
+    ///
+    /// # Errors
+    /// As [`Transaction::note`].
+    pub fn delete<F: Fingerprint>(
+        &self,
+        transaction: &mut Transaction<'_, F>,
+        sketched: &Sketched,
+        id: u64,
+    ) -> Result<()> {
+        fingerprints(sketched, self.sketches()).for_each(|fingerprint| transaction.delete(fingerprint, id));
+        // So that the id is free for another text.
+        transaction.note(id, &[])
+    }
+
+    /// The ids of stored documents that may be similar, ascending: where a sketch is within the store's distance.
+    ///
+    /// # Errors
+    /// As [`Snapshot::query`].
+    pub fn candidates<F: Fingerprint>(&self, store: &Snapshot<F>, sketched: &Sketched) -> Result<Vec<u64>> {
+        let (mut matches, mut ids) = (Vec::new(), Vec::new());
+        for fingerprint in fingerprints(sketched, self.sketches()) {
+            store.query_into(fingerprint, self.distance(), &mut matches)?;
+            ids.extend(matches.iter().filter_map(|found| found.id));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+}
