@@ -38,7 +38,6 @@ mod rows;
 mod settings;
 mod similar;
 mod sketching;
-mod small;
 mod snapshot;
 mod source;
 mod stars;
@@ -86,11 +85,7 @@ mod _simstore {
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
     #[pymodule_export]
-    use crate::sketching::{
-        _candidates, _choose_sketches, _compared, _feature_sets, _few, _sketched, _value_keys,
-    };
-    #[pymodule_export]
-    use crate::small::{CountedFeatures, SmallSets};
+    use crate::sketching::{_candidates, _choose_sketches, _compared, _feature_sets, _sketched, _value_keys};
     #[pymodule_export]
     use crate::snapshot::Snapshot;
     #[pymodule_export]

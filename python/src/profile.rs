@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use simstore::threads::ensure_pool;
 use simstore::{Fingerprint, Result};
-use simstore_text::{MAX_SKETCHES, Preset, Resource, Resources, Sketcher, jaccard};
+use simstore_text::{Preset, Resource, Resources, SKETCHES, Sketcher, jaccard};
 
 use crate::array::Array;
 use crate::fingerprints::{array_of, to_python};
@@ -266,15 +266,15 @@ pub(crate) fn similarity(
     gate::quick(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
 }
 
-/// Sketches of texts: independent 64-bit simhashes of their sets of shingles. Two texts of similarity s differ in a share of
-/// arccos(2 s / (1 + s)) / pi of the bits, on average.
+/// Sketches of texts, of 64 bits each: every bit is one of a minimum over their set of shingles. Two texts of similarity s differ in a
+/// share of (1 - s) / 2 of the bits, on average.
 ///
 /// Parameters
 /// ----------
 /// texts : iterable of str or None
 ///     As for `Profile.fingerprints`.
 /// count : int
-///     Sketches of each, 1 to 16.
+///     Sketches of each, 1 to 8.
 /// profile : Profile, optional
 ///     What features are taken, instead of shingles.
 ///
@@ -290,21 +290,21 @@ pub(crate) fn sketches(
     count: usize,
     profile: Option<&Bound<'_, Profile>>,
 ) -> PyResult<Array> {
-    if !(1..=MAX_SKETCHES).contains(&count) {
-        return Err(PyValueError::new_err(format!("count is {count}: expected 1 to {MAX_SKETCHES}")));
+    if !(1..=SKETCHES).contains(&count) {
+        return Err(PyValueError::new_err(format!("count is {count}: expected 1 to {SKETCHES}")));
     }
     let texts = Texts::read(texts, "text")?;
     let profile =
         profile.map_or_else(simstore_text::Profile::shingles, |profile| profile.get().inner.clone());
     gate::long(py, |call| {
-        let sketcher = Sketcher::new(profile, count, 0);
+        let sketcher = Sketcher::new(profile);
         let made =
             in_parallel(&texts, call, |text| Ok(sketcher.sketch(text).map(|sketched| sketched.sketches)))?;
         let mut lists =
             FixedSizeListBuilder::new(UInt64Builder::with_capacity(made.len() * count), count as i32);
         for sketches in &made {
             match sketches {
-                Some(sketches) => lists.values().append_slice(sketches),
+                Some(sketches) => lists.values().append_slice(&sketches[..count]),
                 None => lists.values().append_nulls(count),
             }
             lists.append(sketches.is_some());

@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use simstore_corpus::dedup::{SimilarSearch, moment_key, number_key};
-use simstore_text::{Profile as Features, SketchSearch, Sketched, Sketcher};
+use simstore_text::{Profile as Features, SKETCHES, SketchSearch, Sketched, Sketcher};
 
 use crate::array::Array;
 use crate::blobs::{Blobs, column, digests, packed, unlike};
@@ -23,20 +23,19 @@ fn features_of(profile: Option<&Bound<'_, Profile>>) -> Features {
     profile.map_or_else(Features::shingles, |profile| profile.get().inner.clone())
 }
 
-/// What is known of texts by their features: `digest` tells the set from all others, `features` is their number, `sketches` are
-/// those of the search, and `members` the hashes of the features, ascending, where they are few. All null without features.
+/// What is known of texts by their features: `digest` tells the set from all others, `features` is their number, and `sketches` are
+/// those of the set. All null without features.
 #[pyfunction]
-#[pyo3(signature = (texts, similar, profile=None))]
+#[pyo3(signature = (texts, profile=None))]
 pub(crate) fn _sketched(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    similar: f64,
     profile: Option<&Bound<'_, Profile>>,
 ) -> PyResult<Table> {
     let texts = Texts::read(texts, "text")?;
     let features = features_of(profile);
     let columns = gate::long(py, |call| {
-        let sketcher = SimilarSearch::new(similar)?.sketcher(features);
+        let sketcher = Sketcher::new(features);
         let made = in_parallel(&texts, call, |text| Ok(sketcher.sketch(text)))?;
         Ok(sketched_columns(&made))
     })?;
@@ -45,16 +44,11 @@ pub(crate) fn _sketched(
 
 fn sketched_columns(made: &[Option<Sketched>]) -> Vec<(&'static str, ArrayRef)> {
     let mut sketches = ListBuilder::new(Int64Builder::new());
-    let mut members = BinaryBuilder::new();
     for sketched in made {
-        let Some(sketched) = sketched else {
-            sketches.append_null();
-            members.append_null();
-            continue;
-        };
-        sketched.sketches.iter().for_each(|&sketch| sketches.values().append_value(sketch as i64));
-        sketches.append(true);
-        members.append_option(sketched.members.as_deref().map(packed));
+        for &sketch in sketched.iter().flat_map(|sketched| &sketched.sketches) {
+            sketches.values().append_value(sketch as i64);
+        }
+        sketches.append(sketched.is_some());
     }
     let mut features = Int32Builder::with_capacity(made.len());
     for sketched in made {
@@ -65,27 +59,23 @@ fn sketched_columns(made: &[Option<Sketched>]) -> Vec<(&'static str, ArrayRef)> 
         ("digest", digests(made.iter().map(|sketched| sketched.as_ref().map(Sketched::digest)))),
         ("features", Arc::new(features.finish())),
         ("sketches", Arc::new(sketches.finish())),
-        ("members", Arc::new(members.finish())),
     ]
 }
 
-/// The sets of features of texts: `digest` and `members` of [`_sketched`], of all.
+/// The sets of features of texts: `digest` of [`_sketched`], and `members`, the hashes of the features, ascending.
 #[pyfunction]
-#[pyo3(signature = (texts, similar, profile=None))]
+#[pyo3(signature = (texts, profile=None))]
 pub(crate) fn _feature_sets(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    similar: f64,
     profile: Option<&Bound<'_, Profile>>,
 ) -> PyResult<Table> {
     let texts = Texts::read(texts, "text")?;
     let features = features_of(profile);
     let columns = gate::long(py, |call| {
-        let sketches = SimilarSearch::new(similar)?.sketcher(features.clone()).sketches();
-        let sketcher = Sketcher::new(features, sketches, u32::MAX);
         let make = |text: &str| {
-            let sketched = sketcher.sketch(text);
-            Ok(sketched.map(|sketched| (sketched.digest(), packed(&sketched.members.unwrap_or_default()))))
+            let set = features.feature_set(text);
+            Ok(Sketched::new(&set).map(|sketched| (sketched.digest(), packed(&set))))
         };
         let made = in_parallel(&texts, call, make)?;
         let mut members = BinaryBuilder::new();
@@ -108,21 +98,11 @@ pub(crate) fn _choose_sketches(
     Ok((search.joined, search.distance, search.total))
 }
 
-/// Up to how many features a set is joined by these with those that are small, and from how many on by its sketches.
-#[pyfunction]
-pub(crate) fn _few(py: Python<'_>, similar: f64) -> PyResult<(u32, u32)> {
-    let most = gate::quick(py, || Ok(SimilarSearch::new(similar)?.largest_few()))?;
-    let least = (0..).find(|&features| !SimilarSearch::is_small(features)).unwrap_or_default();
-    Ok((most, least))
-}
-
 /// A side of pairs of sets: their digests, numbers of features, and sketches.
 struct Side {
     digests: Vec<u128>,
     features: Vec<u32>,
-    /// Those of all sets, and how many each has.
-    sketches: Vec<u64>,
-    per: usize,
+    sketches: Vec<[u64; SKETCHES]>,
 }
 
 impl Side {
@@ -136,23 +116,21 @@ impl Side {
         if features.len() != rows || lists.len() != rows || features.null_count() + lists.null_count() > 0 {
             return Err(unlike("a number of features and sketches of each set"));
         }
-        let ends = lists.value_offsets();
-        let (first, last) = (ends[0] as usize, ends[rows] as usize);
-        let per = (last - first).checked_div(rows).unwrap_or_default();
-        if ends.windows(2).any(|ends| (ends[1] - ends[0]) as usize != per) {
-            return Err(unlike("as many sketches of each set"));
-        }
-        let values = lists.values().as_primitive::<Int64Type>();
+        let values = lists.values().as_primitive::<Int64Type>().values();
+        let sketches_of = |ends: &[i32]| {
+            let sketches = <[i64; SKETCHES]>::try_from(&values[ends[0] as usize..ends[1] as usize]);
+            sketches.ok().map(|sketches| sketches.map(|sketch| sketch as u64))
+        };
+        let sketches: Option<_> = lists.value_offsets().windows(2).map(sketches_of).collect();
         Ok(Side {
             digests: (0..rows).map(|at| digest.digest(at)).collect::<PyResult<_>>()?,
             features: features.values().iter().map(|&features| features as u32).collect(),
-            sketches: values.values()[first..last].iter().map(|&sketch| sketch as u64).collect(),
-            per,
+            sketches: sketches.ok_or_else(|| unlike("8 sketches of each set"))?,
         })
     }
 
-    fn row(&self, at: usize) -> (&[u64], u32) {
-        (&self.sketches[at * self.per..][..self.per], self.features[at])
+    fn row(&self, at: usize) -> (&[u64; SKETCHES], u32) {
+        (&self.sketches[at], self.features[at])
     }
 }
 
@@ -170,11 +148,11 @@ pub(crate) fn _candidates(
     sketch: usize,
 ) -> PyResult<Table> {
     let (a, b) = (Side::read(a)?, Side::read(b)?);
-    if a.digests.len() != b.digests.len() || (!a.digests.is_empty() && (a.per != b.per || sketch >= a.per)) {
-        return Err(unlike("pairs of sets with as many sketches"));
+    if a.digests.len() != b.digests.len() || sketch >= SKETCHES {
+        return Err(unlike("pairs of sets, and one of their 8 sketches"));
     }
     let (joined, distance, total) = chosen;
-    let search = SketchSearch { sketches: a.per, joined, distance, total };
+    let search = SketchSearch { joined, distance, total };
     let columns = gate::quick(py, || {
         let rule = SimilarSearch::new(similar)?;
         let is_candidate = |&at: &usize| {

@@ -29,7 +29,7 @@ def jaccard(a, b):
 
 
 def texts(seed, count, topics=8, words=24):
-    """Texts of a few topics, of which some words are replaced: small ones, of which no pair is missed."""
+    """Texts of a few topics, of which some words are replaced."""
     chance = random.Random(seed)
     made = []
     for _ in range(count):

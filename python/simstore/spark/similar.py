@@ -22,15 +22,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("simstore.spark")
 
-# Sets in a partition of those that are persisted, at least: Spark makes none of less than 1 MiB.
-OF_A_PARTITION = 8192
-
 _DIGEST = T.StructField("digest", T.BinaryType())
 _SKETCHED = [
     _DIGEST,
     T.StructField("features", T.IntegerType()),
     T.StructField("sketches", T.ArrayType(T.LongType())),
-    T.StructField("members", T.BinaryType()),
 ]
 _CANDIDATES = "digest_a binary, digest_b binary"
 _SIMILAR = "digest_a binary, digest_b binary, similarity double"
@@ -49,12 +45,12 @@ def similar_pairs(
     """All pairs of rows whose texts are similar: the same pairs, bit for bit, that `simstore.dedup` finds on one machine.
 
     Two texts are similar if at least the share `similar` of all shingles of the two is in both; a shingle is three successive words, a
-    Han character or kana is a word, and signs are nothing. Pairs of just this similarity are found with the probability `recall` or more, more
-    similar ones more surely, and all of those where one text has fewer than 32 shingles.
+    Han character or kana is a word, and signs are nothing. Pairs of just this similarity are found with the probability `recall` or more,
+    and more similar ones more surely.
 
-    Texts of the same shingles are one from the start. Sets of shingles come together by their sketches (joined as `near_pairs` does
-    it) or, small ones, by their rarest shingles, and the tasks compare them; each goes to them once for each candidate it is in, as
-    8 bytes a shingle. Nothing is collected but the number of different sets, and 2 MiB that tell which shingles are rare.
+    Texts of the same shingles are one from the start. Sets of shingles come together by their sketches, which are joined as `near_pairs`
+    does it, and the tasks compare them; each goes to them once for each candidate it is in, as 8 bytes a shingle. Nothing is collected
+    but the number of different sets.
 
     The sketches are made before the call returns, and are persisted (about 120 bytes a text; `release` lets go of them). The pairs are
     made when they are asked for, each time.
@@ -129,7 +125,7 @@ class Search:
     documents : DataFrame
         Of each row that has features: all columns but the text, and digest, which tells the set of these from all others.
     sets : DataFrame
-        Of each different set: digest, features, sketches and members, as `simstore.tasks.similarity.sketched` gives them.
+        Of each different set: digest, features and sketches, as `simstore.tasks.similarity.sketched` gives them.
     distinct : int
         How many these are.
     stored : DataFrame or None
@@ -151,7 +147,7 @@ class Search:
         self._profile = simstore.Profile(profile) if isinstance(profile, str) else profile
         self._texts = rows.select("text")
         others = [field for field in rows.schema.fields if field.name != "text"]
-        sketch = partial(similarity.sketched, text="text", similar=similar, profile=self._profile)
+        sketch = partial(similarity.sketched, text="text", profile=self._profile)
         sketched = rows.mapInArrow(sketch, T.StructType([*others, *_SKETCHED]))
         self.documents = keep(sketched.where("digest is not null"))
         sets = self.documents.select(*(field.name for field in _SKETCHED)).dropDuplicates(["digest"])
@@ -168,21 +164,19 @@ class Search:
 
     def similar_sets(self) -> DataFrame:
         """All pairs of similar sets: digest_a, digest_b and similarity, each once, in one of the two orders."""
-        return self._compared(self._candidates()).unionByName(self._small_pairs())
+        return self._compared(self._candidates())
 
     def _candidates(self) -> DataFrame:
         """The pairs that sketches bring together, each once."""
         chosen = _simstore._choose_sketches(self._similar, self._recall, self.distinct)
         joined, distance, _ = chosen
         logger.info("%s different texts: %s sketches are joined, within %s bits", self.distinct, joined, distance)
-        _, least = _simstore._few(self._similar)
-        large = self.sets.where(F.col("features") >= least)
 
         def of_sketch(sketch: int) -> DataFrame:
             value = F.col("sketches")[sketch]
-            near = near_values(large.select(value.alias("fingerprint")), distance, self._parts, self.distinct)
+            near = near_values(self.sets.select(value.alias("fingerprint")), distance, self._parts, self.distinct)
             a, b = (
-                large.select(
+                self.sets.select(
                     value.alias(x), *(F.col(name).alias(f"{name}_{x}") for name in ("digest", "features", "sketches"))
                 )
                 for x in "ab"
@@ -196,25 +190,9 @@ class Search:
         """Those of the candidates that are similar, by all their features."""
         candidates = keep(candidates)
         wanted = candidates.select(F.explode(F.array("digest_a", "digest_b")).alias("digest")).distinct()
-        make = partial(similarity.feature_sets, text="text", similar=self._similar, profile=self._profile)
+        make = partial(similarity.feature_sets, text="text", profile=self._profile)
         made = self._texts.mapInArrow(make, "digest binary, members binary")
         members = made.join(wanted, "digest", "left_semi").dropDuplicates(["digest"])
         a, b = (members.select(F.col("digest").alias(f"digest_{x}"), F.col("members").alias(f"members_{x}")) for x in "ab")
         both = candidates.join(a, "digest_a").join(b, "digest_b")
         return both.mapInArrow(partial(similarity.compared, similar=self._similar), _SIMILAR)
-
-    def _small_pairs(self) -> DataFrame:
-        """The similar pairs of which one set is small, by their rarest features."""
-        few = self.sets.where("members is not null").select("digest", "members")
-        counted = few.mapInArrow(partial(similarity.counted, sets=self.distinct), "counted binary")
-        merge = partial(similarity.merge_counted, sets=self.distinct)
-        # Where there are many rows of up to 2 MiB, by some tasks before it is by one.
-        partitions = min(int(few.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1), self.distinct // OF_A_PARTITION + 1)
-        for tasks in [int(partitions**0.5), 1] if partitions > 32 else [1]:
-            counted = counted.repartition(tasks).mapInArrow(merge, "counted binary")
-        all_counted = bytes(counted.collect()[0]["counted"])
-        find = partial(similarity.rare, similar=self._similar, counted=all_counted)
-        rare = few.mapInArrow(find, "feature long, digest binary, members binary")
-        by_feature = rare.repartition("feature").sortWithinPartitions("feature")
-        pair_up = partial(similarity.small_pairs, similar=self._similar, counted=all_counted)
-        return by_feature.mapInArrow(pair_up, _SIMILAR)

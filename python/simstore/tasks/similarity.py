@@ -1,8 +1,8 @@
 """Similar texts: what the tasks of a search do that is spread over a cluster.
 
 Texts of the same set of features are one from the first step on: a *digest* of 16 bytes tells the set from all others. Then sets are
-brought together, by their sketches (`candidates`) or, small ones, by their rarest features (`small_pairs`), and compared (`compared`).
-`similar_pairs` does all of it in one process; `simstore.spark.similar_pairs` spreads the same steps over a cluster.
+brought together by their sketches (`candidates`), and compared (`compared`). `simstore.spark.similar_pairs` spreads these steps over
+a cluster.
 """
 
 from __future__ import annotations
@@ -23,20 +23,15 @@ SKETCHED = pa.schema(
         ("digest", pa.binary()),
         ("features", pa.int32()),
         ("sketches", pa.list_(pa.int64())),
-        ("members", pa.binary()),
     ]
 )
 FEATURE_SETS = pa.schema([("digest", pa.binary()), ("members", pa.binary())])
 CANDIDATES = pa.schema([("digest_a", pa.binary()), ("digest_b", pa.binary())])
 SIMILAR = pa.schema([*CANDIDATES, ("similarity", pa.float64())])
-RARE = pa.schema([("feature", pa.int64()), *FEATURE_SETS])
-COUNTED = pa.schema([("counted", pa.binary())])
 LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("similarity", pa.float64())])
 
 
-def sketched(
-    batches: Batches, text: str, *, similar: float = 0.8, profile: Profile | None = None
-) -> Iterator[pa.RecordBatch]:
+def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> Iterator[pa.RecordBatch]:
     """What is known of texts by their features.
 
     Parameters
@@ -44,8 +39,6 @@ def sketched(
     batches : iterable of pyarrow.RecordBatch
     text : str
         The column of the texts; a null is one without features.
-    similar : float
-        The similarity that is asked for.
     profile : Profile, optional
         What features are taken, instead of shingles.
 
@@ -53,19 +46,16 @@ def sketched(
     ------
     pyarrow.RecordBatch
         All columns but the text, and ``digest``, which tells the set of features from all others; ``features``, their number;
-        ``sketches``, a list of 8; ``members``, their 64-bit hashes, packed, where they are few. These are null for a text without
-        features, which is similar to none.
+        ``sketches``, a list of 8. These are null for a text without features, which is similar to none.
     """
     for batch in batches:
-        made = _batch(_simstore._sketched(column_of(batch, text), similar, profile), SKETCHED)
+        made = _batch(_simstore._sketched(column_of(batch, text), profile), SKETCHED)
         others = batch.drop_columns(text)
         schema = pa.schema([*others.schema, *SKETCHED])
         yield pa.record_batch([*others.columns, *made.columns], schema=schema)
 
 
-def feature_sets(
-    batches: Batches, text: str, *, similar: float = 0.8, profile: Profile | None = None
-) -> Iterator[pa.RecordBatch]:
+def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None) -> Iterator[pa.RecordBatch]:
     """The sets of features of texts, to be compared.
 
     Parameters are those of `sketched`.
@@ -76,7 +66,7 @@ def feature_sets(
         ``digest``, and ``members``: the 64-bit hashes of all features, ascending and packed. Texts without features have no row.
     """
     for batch in batches:
-        made = _batch(_simstore._feature_sets(column_of(batch, text), similar, profile), FEATURE_SETS)
+        made = _batch(_simstore._feature_sets(column_of(batch, text), profile), FEATURE_SETS)
         yield made.filter(pc.is_valid(made.column("digest")))
 
 
@@ -107,81 +97,6 @@ def candidates(
     for batch in batches:
         a, b = (tuple(batch.column(f"{name}_{side}") for name in ("digest", "features", "sketches")) for side in "ab")
         yield _batch(_simstore._candidates(a, b, similar, chosen, sketch), CANDIDATES)
-
-
-def counted(batches: Batches, *, sets: int) -> Iterator[pa.RecordBatch]:
-    """How often features come, about.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        With a column ``members``.
-    sets : int
-        How many sets there are, of all tasks together: the same for each.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        One row ``counted``, of 64 bytes a set, up to 2 MiB.
-    """
-    rarity = _simstore._Rarity(sets=sets)
-    for batch in batches:
-        rarity.add(batch.column("members"))
-    yield _counted(rarity)
-
-
-def merge_counted(batches: Batches, *, sets: int) -> Iterator[pa.RecordBatch]:
-    """What several rows ``counted`` come to, in whatever order: one row."""
-    rarity = _simstore._Rarity(sets=sets)
-    for batch in batches:
-        rarity.merge(batch.column("counted"))
-    yield _counted(rarity)
-
-
-def rare(batches: Batches, *, similar: float, counted: bytes) -> Iterator[pa.RecordBatch]:
-    """By which features small sets are found: similar ones have one of these in common.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        With columns ``digest`` and ``members``.
-    similar : float
-        The similarity that is asked for.
-    counted : bytes
-        How often features come; the same for all sets.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        ``feature``, ``digest``, ``members``: a row for each feature that a set is found by.
-    """
-    rarity = _simstore._Rarity(counted)
-    for batch in batches:
-        sets = pa.record_batch([batch.column(name) for name in FEATURE_SETS.names], schema=FEATURE_SETS)
-        made = pa.table(rarity.rarest(sets.column("members"), similar)).combine_chunks()
-        rows = sets.take(made.column("position").combine_chunks())
-        yield pa.record_batch([made.column("feature").combine_chunks(), *rows.columns], schema=RARE)
-
-
-def small_pairs(batches: Batches, *, similar: float, counted: bytes) -> Iterator[pa.RecordBatch]:
-    """Similar sets of which one is small; each pair once.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        What `rare` has made, the rows of a feature one after the other. Those of one feature are in memory together.
-    similar, counted
-        As for `rare`.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        ``digest_a`` and ``digest_b``, the lesser first, and ``similarity``.
-    """
-    sets = _simstore._SmallSets(_simstore._Rarity(counted), similar)
-    for batch in batches:
-        yield _batch(sets.push(batch.column("feature"), batch.column("digest"), batch.column("members")), SIMILAR)
-    yield _batch(sets.finish(), SIMILAR)
 
 
 def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
@@ -249,10 +164,6 @@ def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.
         keys = pa.array(_simstore._value_keys(column_of(batch, moment), rule))
         at = batch.schema.get_field_index(moment)
         yield batch.set_column(at, pa.field(moment, pa.binary()), keys)
-
-
-def _counted(rarity: _simstore._Rarity) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([rarity.to_bytes()], pa.binary())], schema=COUNTED)
 
 
 def _batch(made: Table, schema: pa.Schema) -> pa.RecordBatch:
