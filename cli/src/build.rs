@@ -23,6 +23,8 @@ use crate::profile::check_bits;
 use crate::progress::Progress;
 use crate::width::{Bits, by_width, check_distance};
 
+mod similar;
+
 const EXAMPLES: &str = "\
 With --json, one object is printed at the end:
   store, bits, distance, codec   what was built
@@ -40,6 +42,7 @@ Examples:
   simstore build en.simstore samples/en.jsonl
   simstore build --codec auto --for size small.simstore samples/en.jsonl
   simstore build --distance 6 --codec gap both.simstore samples/en.jsonl samples/zh.jsonl
+  simstore build --similar 0.8 --with-texts similar.simstore samples/en.jsonl
   simstore build --force --skip-bad --text-field text en.simstore samples/en.jsonl
   simstore fingerprint samples/zh.jsonl | simstore build zh.simstore -";
 
@@ -56,6 +59,15 @@ pub(crate) struct BuildArgs {
     /// Documents or fingerprints; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
+    /// Build a store of similar documents, which finds texts of at least this similarity, 0 to 1
+    #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits", "codec", "plan", "contiguous", "block_size", "span", "no_ids", "force"])]
+    similar: Option<f64>,
+    /// Keep the texts too, compressed: they decide what is similar
+    #[arg(long, requires = "similar")]
+    with_texts: bool,
+    /// Find texts of exactly that similarity with at least this probability [default: 0.95]
+    #[arg(long, value_name = "R", requires = "similar")]
+    recall: Option<f64>,
     /// The largest distance that the store can answer: at most 16, with 128 bits 32
     #[arg(long, short, value_name = "K", default_value_t = 3)]
     distance: u32,
@@ -166,6 +178,9 @@ struct BuildObject<'a> {
 }
 
 pub(crate) fn run(args: &BuildArgs, progress: &Progress) -> Outcome {
+    if let Some(similar) = args.similar {
+        return similar::build(args, similar, progress);
+    }
     by_width!(args.bits, build(args, progress))
 }
 

@@ -134,7 +134,7 @@ fn similar_documents_are_those_of_the_most_similar_in_any_store() {
     let args = ["dedup", "new.jsonl", "-q", "--against", "far", "--against", "near"];
     let table = folder.run(&[&args[..], &["--clusters", "-"]].concat()).ok();
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split('\t').collect()).collect();
-    let told = |row: &[&str]| (row[0].to_owned(), row[2].to_owned(), row[5].to_owned());
+    let told = |row: &[&str]| (row[0].to_owned(), row[2].to_owned(), row[6].to_owned());
     let told: Vec<_> = rows.iter().map(|row| told(row)).collect();
     let expected = [("x", "near", "near"), ("y", "far", "far")];
     assert_eq!(told, expected.map(|(id, of, store)| (id.to_owned(), of.to_owned(), store.to_owned())));

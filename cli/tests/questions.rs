@@ -70,7 +70,6 @@ fn dedup_tells_what_changes_its_question() {
         // A store of fingerprints cannot tell how similar texts are.
         (&["a.jsonl", "--against", "store"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "--add"], Refused(GIVE_DISTANCE)),
-        (&["a.jsonl", "--against", "new", "--add"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "--bits", "64"], Refused(GIVE_DISTANCE)),
         (&["a.jsonl", "--against", "store", "-s", "0.8"], Refused("holds only fingerprints")),
         (&["a.jsonl", "--against", "store", "-d", "6"], Asked("within 6 bits")),
@@ -80,6 +79,13 @@ fn dedup_tells_what_changes_its_question() {
         (&["a.jsonl", "--against", "pages", "-s", "0.8"], Refused("the store finds only")),
         (&["a.jsonl", "--against", "pages", "--recall", "0.99"], Refused("with a probability of 0.95")),
         (&["a.jsonl", "--against", "pages", "-d", "3"], Refused("in its own way")),
+        // A store keeps texts, or does not.
+        (&["a.jsonl", "--against", "pages", "--add", "--with-texts"], Refused("was made without texts")),
+        (
+            &["a.jsonl", "--against", "new", "--add", "--with-texts", "-d", "3"],
+            Refused("--with-texts is for a store of"),
+        ),
+        (&["a.hex", "--against", "new", "--add", "--with-texts"], Refused("--with-texts is for a store of")),
     ];
     let folder = folder();
     let names = folder.names();

@@ -52,13 +52,12 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
         ))?;
         output.line(format_args!(
             "        {}",
-            match (estimate.spills, estimate.search.is_some()) {
-                (true, is_similarity) => format!(
-                    "too little: documents are put on disk, with about {} of temporary files (--temporary){}",
-                    bytes(estimate.disk_of_temporary),
-                    if is_similarity { ", and more for those of fewer than 32 shingles" } else { "" }
+            match estimate.spills {
+                true => format!(
+                    "too little: documents are put on disk, with about {} of temporary files (--temporary)",
+                    bytes(estimate.disk_of_temporary)
                 ),
-                (false, _) => "documents stay in memory".to_owned(),
+                false => "documents stay in memory".to_owned(),
             }
         ))?;
     }

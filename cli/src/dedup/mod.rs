@@ -32,7 +32,7 @@ Examples:
   simstore dedup samples/zh.jsonl --output unique.jsonl --pairs pairs.csv
   simstore dedup --similar 0.9 --keep longest --remove-list remove.txt samples/en.jsonl
   simstore dedup --distance 6 --verify-text 0.8 --cluster-by stars samples/en.jsonl
-  simstore dedup --distance 3 --against seen.simstore --add --output new.jsonl samples/en.jsonl";
+  simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
 /// How documents come together in clusters
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -101,6 +101,9 @@ pub(crate) struct DedupArgs {
     /// Add the kept documents to the (first) store, which is made if it is missing; store and output files change together
     #[arg(long, requires = "against")]
     add: bool,
+    /// With --add, keep the texts, too, in a store of similar documents that is made
+    #[arg(long, requires = "add")]
+    with_texts: bool,
     /// Add even if the same run has added its documents before
     #[arg(long, requires = "add")]
     again: bool,
@@ -263,6 +266,7 @@ impl DedupArgs {
             verify_profile: self.verify_profile.clone(),
             against: self.against.clone(),
             add: self.add,
+            with_texts: self.with_texts,
             again: self.again,
             resume: self.resume.clone(),
             pairs: false,

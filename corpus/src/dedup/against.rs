@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use simstore::store::{Load, is_store};
 use simstore::{Error, Fingerprint, Match, Result, Snapshot, Store, StoreOptions};
-use simstore_text::{Profile, SimilarSettings, StoredTexts};
+use simstore_text::{Profile, SimilarSettings, StoredTexts, open_similar};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
+use super::into_similar::IntoSimilar;
 use super::written::Clustered;
 use crate::describe::torn_ends;
 use crate::id::path_of_text;
@@ -140,24 +141,27 @@ impl<F: Fingerprint> Against<F> {
         Ok(finished)
     }
 
-    /// The store to add to; it is made if there is none.
+    /// The store to add to; it is made if there is none: one of similar documents if there are settings of such.
     pub(super) fn open_store(
         &self,
-        distance: u32,
+        distance: Option<u32>,
+        similar: Option<SimilarSettings>,
         profile: &str,
         budget: Budget,
     ) -> Result<Option<Store<F>>> {
-        match self.store {
-            Some(_) => Ok(None),
-            None => Ok(Some(Store::open(
-                &self.path,
-                StoreOptions {
-                    distance: Some(distance),
-                    profile: Some(profile.to_string()),
-                    ..options(budget)
-                },
-            )?)),
+        if self.store.is_some() {
+            return Ok(None);
         }
+        let options = StoreOptions { distance, profile: Some(profile.to_string()), ..options(budget) };
+        if let Some(settings) = similar {
+            open_similar(&self.path, options.clone(), settings)?;
+        }
+        Store::open(&self.path, options).map(Some)
+    }
+
+    /// Whether there is a store to add to.
+    pub(super) fn exists(&self) -> bool {
+        self.snapshot.is_some()
     }
 
     /// Waits for the merges that are due: whoever adds a little, often, would else never merge.
@@ -173,16 +177,48 @@ impl<F: Fingerprint> Against<F> {
         &self,
         corpus: &Corpus<F>,
         clusters: &[Cluster<F>],
+        is_similar: bool,
         watch: &dyn Watch,
     ) -> Result<()> {
         let mut naming =
             self.snapshot.as_ref().map_or((Naming::Undecided, Some(0)), |store| Naming::of_store(store));
         let (clustered, mut next) = (Clustered::new(clusters), 0);
+        let mut ids = Vec::new();
         corpus.scan(watch, "ids", |document| {
             let is_added =
                 clustered.of(document.number, &mut next).is_kept && document.fingerprint().is_some();
-            if is_added { self.assign(&mut naming, document.id()).map(|_| ()) } else { Ok(()) }
-        })
+            if is_added {
+                let (id, name) = self.assign(&mut naming, document.id())?;
+                // A name may be of several texts, and is numbered after all that are there.
+                ids.extend((is_similar && name.is_none()).then_some(id));
+            }
+            Ok(())
+        })?;
+        self.check_ids(ids)
+    }
+
+    /// Refuses numbers that several texts have: of similar documents, a number is of one.
+    fn check_ids(&self, mut ids: Vec<u64>) -> Result<()> {
+        let refused = |id: u64, by: &str| {
+            let store = self.path.display();
+            Err(Error::Refused(format!(
+                "{store}: nothing was added: the id {id} is of {by}: in a store of similar documents an id is of one text"
+            )))
+        };
+        ids.sort_unstable();
+        if let Some(same) = ids.windows(2).find(|ids| ids[0] == ids[1]) {
+            return refused(same[0], "two different texts");
+        }
+        let Some(store) = &self.snapshot else { return Ok(()) };
+        for some in ids.chunks(1 << 12) {
+            let notes = some.iter().zip(store.notes_of(some)?);
+            for (&id, note) in notes {
+                if note.is_some_and(|note| !note.is_empty()) {
+                    return refused(id, "another text that is stored: delete that first");
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The id and the name that a document gets in the store.
@@ -201,25 +237,34 @@ impl<F: Fingerprint> Against<F> {
         Ok((id, name))
     }
 
+    /// The store to add to, if it was there, or was made.
+    pub(super) fn to_add_to<'a>(&'a self, made: Option<&'a Store<F>>) -> Option<&'a Store<F>> {
+        self.store.as_ref().or(made)
+    }
+
     /// All that is kept, on its way into the store.
     pub(super) fn load<'a>(
         &'a self,
         made: Option<&'a Store<F>>,
         corpus: &Corpus<F>,
         clusters: &[Cluster<F>],
+        mut similar: Option<IntoSimilar<'_, F>>,
     ) -> Result<Option<Load<'a, F>>> {
-        let Some(store) = self.store.as_ref().or(made) else { return Ok(None) };
+        let Some(store) = self.to_add_to(made) else { return Ok(None) };
         let mut naming = Naming::of_store(&store.snapshot());
         let mut load = store.load()?;
         let (clustered, mut next) = (Clustered::new(clusters), 0);
         corpus.visit(|document| {
             let is_kept = clustered.of(document.number, &mut next).is_kept;
             let Some(fingerprint) = document.fingerprint().filter(|_| is_kept) else { return Ok(()) };
-            match self.assign(&mut naming, document.id())? {
-                (id, None) => load.insert(fingerprint, id),
-                (id, Some(name)) => load.insert_named(fingerprint, id, &name),
+            let (id, name) = self.assign(&mut naming, document.id())?;
+            match (&mut similar, name) {
+                (Some(similar), name) => similar.push(&mut load, &document, id, name.as_deref()),
+                (None, None) => load.insert(fingerprint, id),
+                (None, Some(name)) => load.insert_named(fingerprint, id, &name),
             }
         })?;
+        similar.map_or(Ok(()), |similar| similar.finish(&mut load))?;
         Ok(Some(load))
     }
 }

@@ -17,7 +17,7 @@ use super::nearness::Nearness;
 use super::options::{ClusterBy, Options};
 use super::preference::{Keep, Preference};
 use super::question::Question;
-use super::similar::{Likely, Similar, Wanted};
+use super::similar::{LikeStored, Likely, Similar, StoredLike, Wanted};
 use super::similarity::Texts;
 use super::sketch_file::SketchFile;
 use super::sketches::Sketches;
@@ -25,9 +25,6 @@ use crate::output::Unfinished;
 use crate::spill::Temporary;
 use crate::watch::Step;
 use crate::{Inputs, Watch};
-
-/// Documents that are similar to stored ones by an estimate that is not exact, and the greatest standard error.
-type Estimated = (u64, f64);
 
 /// The ids of what may be similar to a document in each store, by the document.
 type LikelyStored = BTreeMap<usize, Vec<Vec<u64>>>;
@@ -75,13 +72,14 @@ impl<F: Fingerprint> Comparing<'_, F> {
                 }
                 let likely = self.looked_up(|visitor| visitor(0, sketches))?;
                 let sketched = |document| sketches.sketched(document);
-                let (mut found, estimated) = self.stored_like(likely, sketched, least)?;
+                let stored = self.stored_like(likely, sketched, least)?;
+                let mut found = stored.as_ref().map_or_else(Vec::new, clusters_of_stored);
                 let out: HashSet<usize> = found.iter().flat_map(|cluster| cluster.members.clone()).collect();
                 let preference = corpus.preference(&self.options.keep);
                 let read = |documents: Vec<usize>| self.features(documents.into_iter());
                 let (mut similar, clusters) =
                     Similar::find(wanted, sketches, &out, &preference, None, read, watch)?;
-                similar.estimated = estimated;
+                similar.stored = stored;
                 found.extend(clusters);
                 found.sort_unstable_by_key(|cluster| cluster.members[0]);
                 return Ok((Nearness::Similarity(similar), found));
@@ -132,7 +130,8 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let sketches = file.of(&documents)?;
         // All that may be similar to something stored are among them.
         let sketched = |document| sketches.sketched(documents.partition_point(|&other| other < document));
-        let (mut found, estimated) = self.stored_like(likely, sketched, wanted.least)?;
+        let stored = self.stored_like(likely, sketched, wanted.least)?;
+        let mut found = stored.as_ref().map_or_else(Vec::new, clusters_of_stored);
         let members = found.iter().flat_map(|cluster| &cluster.members);
         let out: HashSet<usize> = members.filter_map(|member| documents.binary_search(member).ok()).collect();
         let preference = Preference { told: None, ..corpus.preference(&self.options.keep) };
@@ -151,7 +150,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
             members.iter_mut().chain(of_representative).for_each(|at| *at = documents[*at]);
         }
         similar.set_documents(documents);
-        similar.estimated = estimated;
+        similar.stored = stored;
         found.extend(clusters);
         found.sort_unstable_by_key(|cluster| cluster.members[0]);
         Ok((Nearness::Similarity(similar), found))
@@ -181,52 +180,44 @@ impl<F: Fingerprint> Comparing<'_, F> {
         Ok(likely)
     }
 
-    /// Clusters of what is similar to documents of the stores, by their texts, or as far as sketches tell: each document is in that of
-    /// the most similar one. And how many documents are in them by an estimate that is not exact, with its greatest standard error.
+    /// What is similar to documents of the stores, by their texts, or as far as sketches tell; `None` without such stores.
     fn stored_like(
         &mut self,
         likely: LikelyStored,
         sketched: impl Fn(usize) -> Sketched,
         least: f64,
-    ) -> Result<(Vec<Cluster<F>>, Option<Estimated>)> {
+    ) -> Result<Option<StoredLike>> {
         let (stores, texts) = (self.stores, std::mem::take(&mut self.texts));
         if texts.is_empty() {
-            return Ok((Vec::new(), None));
+            return Ok(None);
         }
+        let has_texts = |texts: &StoredTexts| texts.settings().has_texts();
+        let mut like = StoredLike::new(!texts.iter().all(has_texts));
+        let numbers: Vec<usize> = (0..stores.len()).filter(|&at| stores[at].snapshot().is_some()).collect();
         let stores: Vec<_> = stores.iter().filter_map(Against::snapshot).zip(&texts).collect();
-        let was_given = self.features.is_some();
-        let features = match texts.iter().any(|texts| texts.settings().has_texts()) {
+        // Where no store has texts, nothing is compared by features.
+        let features = match texts.iter().any(has_texts) {
             true => self.features(likely.keys().copied())?,
-            // Nothing is compared by features.
             false => FeatureSets::new(self.temporary)?,
         };
-        let mut nearest: BTreeMap<(usize, u64), Vec<(usize, f32)>> = BTreeMap::new();
-        let (mut estimated, mut greatest) = (0, 0.0_f64);
         let step = Step::new(self.watch, "stored documents compared");
         for (document, ids) in likely {
             step.add(1)?;
             let of_document = || features.get(document);
-            let best = most_similar(&stores, &ids, &sketched(document), &of_document, least)?;
-            if let Some((at, SimilarDocument { id, estimate, .. })) = best {
-                estimated += u64::from(estimate.standard_error > 0.0);
-                greatest = greatest.max(estimate.standard_error);
-                nearest.entry((at, id)).or_default().push((document, estimate.similarity as f32));
-            }
+            let found = similar_stored(&stores, &ids, &sketched(document), &of_document, least)?;
+            let some = if self.pairs { found.len() } else { 1 };
+            like.extend(found.into_iter().take(some).map(|(at, found)| LikeStored {
+                document,
+                store: numbers[at],
+                id: found.id,
+                similarity: found.estimate.similarity as f32,
+                error: found.estimate.standard_error as f32,
+            }));
         }
-        if was_given && self.features.is_none() {
+        if self.inputs.is_none() && self.features.is_none() && texts.iter().any(has_texts) {
             self.features = Some(features);
         }
-        let cluster = |((store, id), members): ((usize, u64), Vec<(usize, f32)>)| {
-            let (members, similarities) = members.into_iter().unzip();
-            let found = Match { fingerprint: F::default(), distance: 0, id: Some(id) };
-            Cluster {
-                members,
-                similarities: Some(similarities),
-                representative: Representative::Stored(Stored { store, found }),
-                is_dropped: false,
-            }
-        };
-        Ok((nearest.into_iter().map(cluster).collect(), Some((estimated, greatest))))
+        Ok(Some(like))
     }
 
     /// The features of some documents, which ascend.
@@ -243,26 +234,42 @@ impl<F: Fingerprint> Comparing<'_, F> {
     }
 }
 
-/// Of the stored documents with some ids in each store, the one that is most similar to a text, and which store has it. Its features
-/// are asked for where stored texts decide.
-pub(super) fn most_similar<F: Fingerprint>(
+/// Of the stored documents with some ids in each store, those that are similar to a text, each with the number of its store, the most
+/// similar first. The features of the text are asked for where stored texts decide.
+pub(super) fn similar_stored<F: Fingerprint>(
     stores: &[(&Snapshot<F>, &StoredTexts)],
     ids: &[Vec<u64>],
     sketched: &Sketched,
     features: &dyn Fn() -> Result<Vec<u64>>,
     least: f64,
-) -> Result<Option<(usize, SimilarDocument)>> {
-    let mut best: Option<(usize, SimilarDocument)> = None;
+) -> Result<Vec<(usize, SimilarDocument)>> {
+    let mut all = Vec::new();
     for (at, ((store, texts), ids)) in stores.iter().zip(ids).enumerate() {
-        let found = texts.similar_among(store, sketched, features, ids, least)?.into_iter().next();
-        let similarity = |found: &SimilarDocument| found.estimate.similarity;
-        if let Some(found) = found
-            && best.as_ref().is_none_or(|(_, best)| similarity(&found) > similarity(best))
-        {
-            best = Some((at, found));
-        }
+        let found = texts.similar_among(store, sketched, features, ids, least)?;
+        all.extend(found.into_iter().map(|found| (at, found)));
     }
-    Ok(best)
+    // Of equally similar ones, those of the first store come first, and of these the smallest ids.
+    all.sort_by(|(_, a), (_, b)| b.estimate.similarity.total_cmp(&a.estimate.similarity));
+    Ok(all)
+}
+
+/// Clusters of documents that are similar to stored ones: each document is in that of the most similar one.
+fn clusters_of_stored<F: Fingerprint>(like: &StoredLike) -> Vec<Cluster<F>> {
+    let mut nearest: BTreeMap<(usize, u64), Vec<(usize, f32)>> = BTreeMap::new();
+    for found in like.best() {
+        nearest.entry((found.store, found.id)).or_default().push((found.document, found.similarity));
+    }
+    let cluster = |((store, id), members): ((usize, u64), Vec<(usize, f32)>)| {
+        let (members, similarities) = members.into_iter().unzip();
+        let found = Match { fingerprint: F::default(), distance: 0, id: Some(id) };
+        Cluster {
+            members,
+            similarities: Some(similarities),
+            representative: Representative::Stored(Stored { store, found }),
+            is_dropped: false,
+        }
+    };
+    nearest.into_iter().map(cluster).collect()
 }
 
 /// The documents that may be similar to something in a store, with the ids of that: each pair once, in order.

@@ -337,6 +337,7 @@ fn asked<F: Fingerprint>(
     let stores = against::open_all::<F>(&options.against, false, Budget::new(options.memory), watch)?;
     let (stored, settings) = (against::profile_of(&stores)?, against::settings_of(&stores)?);
     let question = options.ask(kind, &stores, &settings)?.told(watch);
+    options.added_to_similar(question, &stores, &settings)?;
     let profile = match (kind, question) {
         (InputKind::Fingerprints, _) => Profile::default(),
         (_, Question::Similarity(_)) if settings.is_empty() => options.profile_of_texts()?,

@@ -259,7 +259,7 @@ impl Found {
                     Other::Document(other) => (Some(other), corpus.id(other), None),
                     Other::Stored(id, store) => (None, id, results.store(store)),
                 };
-                let How { distance, similarity } = how;
+                let How { distance, similarity, .. } = how;
                 visitor(&NearPair { document, id: corpus.id(document), other, other_id, store, distance, similarity })
             })
         })
@@ -305,7 +305,7 @@ fn cluster_of<'a, F: Fingerprint>(
     let results = job.results();
     let (representative, store) = results.representative(cluster)?;
     let member = |(at, &document): (usize, &usize)| {
-        let How { distance, similarity } = results.how(cluster, at);
+        let How { distance, similarity, .. } = results.how(cluster, at);
         Member {
             document,
             id: job.corpus.id(document),

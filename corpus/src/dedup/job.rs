@@ -1,9 +1,10 @@
 //! One run, from what is read to what is written and added, for fingerprints of one width.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use simstore::{Error, Fingerprint, Result};
-use simstore_text::{Profile, did_you_mean};
+use simstore::{Error, Fingerprint, Result, Store};
+use simstore_text::{Profile, SimilarSettings, StoredTexts, did_you_mean};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::against::{self, Against, Run};
@@ -12,6 +13,7 @@ use super::comparing::Comparing;
 use super::corpus::{Corpus, Room};
 use super::files::{Files, Outputs};
 use super::found::AddedBefore;
+use super::into_similar::{IntoSimilar, SketchesInOrder, TextsInOrder};
 use super::listing::Listing;
 use super::nearness::Nearness;
 use super::options::Options;
@@ -24,7 +26,7 @@ use super::written::Documents;
 use crate::fields::listed;
 use crate::numbers::count_of;
 use crate::output::{Complete, SetAside, place_of};
-use crate::spill::{Budget, Temporary};
+use crate::spill::{Budget, SpillFile, Temporary};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 
@@ -46,12 +48,23 @@ pub(super) struct Job<F: Fingerprint> {
     pub(super) against: Vec<Against<F>>,
     /// Whether what is kept is added to the first of them.
     pub(super) add: bool,
+    /// The store of similar documents that is added to, if it is one.
+    into_similar: Option<ToSimilar>,
+    temporary: Arc<Temporary>,
     budget: Budget,
     /// Tells the run from others, where it adds.
     run: String,
     outputs: Outputs,
     /// The files when they are written.
     complete: Option<Vec<Complete>>,
+}
+
+/// How what is kept goes into a store of similar documents.
+struct ToSimilar {
+    settings: SimilarSettings,
+    profile: Profile,
+    /// The texts of all documents, if these were handed over and texts are stored.
+    texts: Option<SpillFile>,
 }
 
 /// Reads all, and finds what is near what. Nothing can be seen of it yet.
@@ -82,13 +95,6 @@ pub(super) fn find<F: Fingerprint>(
         options.profile_with(stored)?;
     }
     let asked = options.ask(kind, &against, &settings)?;
-    if !settings.is_empty() && (options.pairs || files.write_pairs()) {
-        return Err(Error::BadArgument(
-            "option `pairs` cannot be used with a store of similar documents: option `clusters` lists what each document is \
-             similar to"
-                .to_owned(),
-        ));
-    }
     let added_to = against.first().filter(|_| options.add);
     let last_run = added_to.map_or(Ok(None), Against::last_run)?;
     let finished = match (added_to, &last_run) {
@@ -102,7 +108,10 @@ pub(super) fn find<F: Fingerprint>(
     let of_files = of_files.map(|listing| options.of_files(listing.paths(), question, watch));
     let options = of_files.as_ref().unwrap_or(options);
     check_files(&source, listing.as_ref(), &files, options.add, watch)?;
+    let into_similar = options.added_to_similar(question, &against, &settings)?;
+    let keeps_texts = into_similar.is_some_and(|settings| settings.has_texts());
     let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
+    // Those that are stored are read again, too.
     let twice = compares_texts || files.write_documents();
     let with_checksums = kind == InputKind::Documents && (options.add || twice);
     let room =
@@ -136,11 +145,12 @@ pub(super) fn find<F: Fingerprint>(
         profile: &profile,
         sketcher: sketcher.as_ref(),
         profile_of_texts: profile_of_texts.as_ref(),
+        keeps_texts,
         unfinished: &outputs.files().unfinished,
         room: &room,
         watch,
     };
-    let Read { corpus, counts, inputs, features } = reading.read(source, corpus)?;
+    let Read { corpus, counts, inputs, features, texts } = reading.read(source, corpus)?;
     if let Some(field) = options.keep.field() {
         check_field(field, options.keep.takes_numbers(), &corpus, inputs.as_ref(), watch)?;
     }
@@ -192,6 +202,11 @@ pub(super) fn find<F: Fingerprint>(
         clusters,
         against,
         add: options.add,
+        into_similar: match (into_similar, profile_of_texts) {
+            (Some(settings), Some(profile)) => Some(ToSimilar { settings, profile, texts }),
+            _ => None,
+        },
+        temporary: Arc::clone(temporary),
         budget,
         run,
         outputs,
@@ -207,6 +222,36 @@ impl<F: Fingerprint> Job<F> {
             clusters: &self.clusters,
             stores: &self.against,
         }
+    }
+
+    /// What packs the texts of a store that is added to; a dictionary is made of the first ones, if it has none.
+    fn stored_texts(&self, similar: &ToSimilar, store: &Store<F>) -> Result<StoredTexts> {
+        let stored = StoredTexts::new(&store.snapshot(), similar.settings, similar.profile.clone())?;
+        if similar.settings.has_texts() && !stored.learn(store)? {
+            let mut texts = Vec::new();
+            if let Some(inputs) = &self.inputs {
+                let records = inputs.records().take(StoredTexts::LEARNT_FROM);
+                let documents = records.map(|record| record?.document(inputs.options()));
+                // What is malformed was told before.
+                texts.extend(documents.filter_map(|document| Some(document.ok()?.text)));
+            } else if let Some(aside) = &similar.texts {
+                let (mut aside, most) = (aside.read()?, StoredTexts::LEARNT_FROM);
+                while texts.len() < most && !aside.is_at_end() {
+                    texts.push(aside.text()?);
+                }
+            }
+            stored.learn_from(store, &texts)?;
+        }
+        Ok(stored)
+    }
+
+    /// What takes documents into a store of similar ones.
+    fn taker<'a>(&'a self, similar: &'a ToSimilar, stored: &'a StoredTexts) -> Result<IntoSimilar<'a, F>> {
+        let texts = match similar.settings.has_texts() {
+            true => TextsInOrder::of(self.inputs.as_ref(), similar.texts.as_ref())?,
+            false => TextsInOrder::None,
+        };
+        IntoSimilar::new(SketchesInOrder::of(&self.corpus)?, texts, stored, &self.temporary)
     }
 
     /// The store that is added to, if that was asked for.
@@ -229,7 +274,7 @@ impl<F: Fingerprint> Job<F> {
         let complete = self.outputs.write(&found, documents.as_ref(), watch)?;
         check_unchanged(self.listing.as_ref(), self.inputs.as_ref())?;
         if let Some(against) = self.added_to() {
-            against.check_names(&self.corpus, &self.clusters, watch)?;
+            against.check_names(&self.corpus, &self.clusters, self.into_similar.is_some(), watch)?;
         }
         self.complete = Some(complete);
         Ok(())
@@ -244,11 +289,21 @@ impl<F: Fingerprint> Job<F> {
             return complete.into_iter().try_for_each(Complete::publish);
         };
         let added = self.results().to_add();
-        let Question::Distance(distance) = self.question else {
-            return Err(Error::Bug("a store of similar texts".to_owned()));
+        let distance = match self.question {
+            Question::Distance(distance) => Some(distance),
+            Question::Similarity(_) => None,
         };
-        let made = against.open_store(distance, &self.profile, self.budget)?;
-        let load = against.load(made.as_ref(), &self.corpus, &self.clusters)?;
+        let settings = self.into_similar.as_ref().map(|similar| similar.settings);
+        let made = against.open_store(distance, settings, &self.profile, self.budget)?;
+        let stored = match (&self.into_similar, against.to_add_to(made.as_ref())) {
+            (Some(similar), Some(store)) => Some(self.stored_texts(similar, store)?),
+            _ => None,
+        };
+        let similar = match (&self.into_similar, &stored) {
+            (Some(similar), Some(stored)) => Some(self.taker(similar, stored)?),
+            _ => None,
+        };
+        let load = against.load(made.as_ref(), &self.corpus, &self.clusters, similar)?;
         let suffix = against::suffix(&self.run);
         let aside: Vec<Option<SetAside>> =
             complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;

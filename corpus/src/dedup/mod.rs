@@ -49,6 +49,7 @@ mod files;
 mod foretold;
 mod found;
 mod groups;
+mod into_similar;
 mod job;
 mod listing;
 mod names;

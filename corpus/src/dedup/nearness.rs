@@ -26,6 +26,8 @@ pub(super) struct How {
     pub(super) distance: Option<u32>,
     /// Of the texts, from 0 to 1.
     pub(super) similarity: Option<f32>,
+    /// The standard error of the similarity, where that is estimated.
+    pub(super) error: Option<f32>,
 }
 
 impl<F: Fingerprint> Nearness<F> {
@@ -65,7 +67,7 @@ impl<F: Fingerprint> Nearness<F> {
         match self {
             Nearness::Similarity(similar) => similar.visit_pairs(|a, b, similarity| {
                 count(false)?;
-                visitor(a, b, How { distance: None, similarity: Some(similarity) })
+                visitor(a, b, How { similarity: Some(similarity), ..How::default() })
             }),
             Nearness::Distance { groups, texts } => {
                 // All that were compared before are among these.
@@ -79,7 +81,7 @@ impl<F: Fingerprint> Nearness<F> {
                         },
                         None => None,
                     };
-                    visitor(a, b, How { distance: Some(distance), similarity })
+                    visitor(a, b, How { distance: Some(distance), similarity, error: None })
                 })
             }
         }

@@ -54,11 +54,13 @@ pub struct Options {
     /// source code [that of code](Profile::code).
     pub verify_profile: Option<String>,
     /// Stores, of one width, kind and profile: what is near something in one of them is not kept. Those of [similar
-    /// documents](simstore_text::open_similar) are asked for their similarity, or a greater one; it is estimated by samples there.
+    /// documents](simstore_text::open_similar) are asked for their similarity, or a greater one; it is estimated by sketches there, or exact if they keep texts.
     pub against: Vec<PathBuf>,
     /// Whether what is kept is added to the first of them, which is made if there is none. Store and output files change
     /// together.
     pub add: bool,
+    /// Whether a store of similar documents that is made for that keeps the texts, so that these decide from then on.
+    pub with_texts: bool,
     /// Whether it is added even if the same run has added its documents before.
     pub again: bool,
     /// A folder for the fingerprints of finished files, and those that are there are taken: a run that was cut off carries on.

@@ -91,7 +91,9 @@ impl Options {
         let distances = stores.iter().filter_map(|store| Some(store.snapshot()?.distance()));
         // Within the least distance all stores can be asked.
         let distance = distances.min().unwrap_or(DISTANCE);
-        if let (Some(_), Some(_)) = (self.similar, stores.first()) {
+        // A store that is made holds what the question asks for.
+        let there = stores.iter().find(|store| store.exists());
+        if let (Some(_), Some(_)) = (self.similar, there) {
             return bad(
                 "option `similar` compares texts, but the store of option `against` holds only fingerprints: compare with a store \
                  that `simstore add` has made with option `similar`, or use option `distance`",
@@ -103,7 +105,7 @@ impl Options {
         if self.distance.is_some() || kind == InputKind::Fingerprints {
             return Ok(Asked::plainly(Question::Distance(self.distance.unwrap_or(distance))));
         }
-        if let Some(store) = stores.first() {
+        if let Some(store) = there {
             let store = store.path().display();
             return bad(format!(
                 "{store}: a store of fingerprints tells in how many bits texts differ, not how similar they are: give option \
@@ -135,6 +137,36 @@ impl Options {
         option.or_else(|| self.given_resources().next().filter(|_| self.verify_profile.is_none()))
     }
 
+    /// The settings of the store of similar documents that is added to, if it is one, or is to be made.
+    pub(super) fn added_to_similar<F: Fingerprint>(
+        &self,
+        question: Question,
+        stores: &[Against<F>],
+        settings: &[SimilarSettings],
+    ) -> Result<Option<SimilarSettings>> {
+        let (Question::Similarity(least), Some(first)) = (question, stores.first().filter(|_| self.add))
+        else {
+            return if self.with_texts {
+                bad("option `with_texts` is for a store of similar documents that option `add` makes")
+            } else {
+                Ok(None)
+            };
+        };
+        if first.exists() {
+            // Those of the stores that are there, in their order.
+            let stored = settings.first().copied();
+            return match stored.filter(|stored| self.with_texts && !stored.has_texts()) {
+                Some(_) => bad(format!(
+                    "option `with_texts`: {} was made without texts, and stays so: leave it out, or name another store",
+                    first.path().display()
+                )),
+                None => Ok(stored),
+            };
+        }
+        let made = SimilarSettings::new(least, self.recall())?;
+        Ok(Some(if self.with_texts { made.with_texts() } else { made }))
+    }
+
     /// The question of stores of similar documents: their own, or that of a greater similarity.
     fn ask_similar_stores(&self, kind: InputKind, settings: &[SimilarSettings]) -> Result<Question> {
         let of_distance = [
@@ -148,12 +180,6 @@ impl Options {
             return bad(format!(
                 "{what}: a store of similar documents compares texts by their similarity, in its own way"
             ));
-        }
-        if self.add {
-            return bad(
-                "option `add` cannot be used with a store of similar documents: write the kept documents with option `output`, then \
-                 add that file with `simstore add`",
-            );
         }
         if self.keep == super::Keep::None {
             return bad(

@@ -12,6 +12,7 @@ use super::parts::Parts;
 use super::source::{Source, Text};
 use crate::item::Malformed;
 use crate::output::Unfinished;
+use crate::spill::{SpillFile, SpillWriter};
 use crate::watch::Step;
 use crate::{Block, Counts, InputKind, Inputs, Item, Notice, Piece, Watch};
 
@@ -30,6 +31,14 @@ pub(super) struct Read<F> {
     pub(super) inputs: Option<Inputs>,
     /// The features of all documents, if these were handed over and texts are compared.
     pub(super) features: Option<FeatureSets>,
+    /// The texts of all of them, if these are to be stored.
+    pub(super) texts: Option<SpillFile>,
+}
+
+/// What is put aside of documents that are handed over, and cannot be read again.
+struct Aside<'a> {
+    features: Option<&'a mut FeatureSets>,
+    texts: Option<&'a mut SpillWriter>,
 }
 
 /// How what is handed over becomes a corpus.
@@ -40,6 +49,8 @@ pub(super) struct Reading<'a> {
     pub(super) sketcher: Option<&'a Sketcher>,
     /// The profile of the features by which texts are compared, if they are.
     pub(super) profile_of_texts: Option<&'a Profile>,
+    /// Whether the texts of documents that are handed over are put aside.
+    pub(super) keeps_texts: bool,
     pub(super) unfinished: &'a Unfinished,
     pub(super) room: &'a Room,
     pub(super) watch: &'a dyn Watch,
@@ -56,14 +67,18 @@ impl Reading<'_> {
                 Ok(())
             }
         };
-        let mut features = None;
+        let (mut features, mut texts) = (None, None);
         let (counts, inputs) = match source {
             Source::Files(inputs) => (self.read_files(&inputs, &mut corpus, push)?, Some(inputs)),
             Source::Documents(documents) => {
                 self.profile.check_bits(F::BITS)?;
                 features =
                     self.profile_of_texts.map(|_| FeatureSets::new(&self.room.temporary)).transpose()?;
-                (self.read_documents(documents, features.as_mut(), |item| push(&mut corpus, &item))?, None)
+                if self.keeps_texts {
+                    texts = Some(self.room.temporary.create("texts")?);
+                }
+                let aside = Aside { features: features.as_mut(), texts: texts.as_mut() };
+                (self.read_documents(documents, aside, |item| push(&mut corpus, &item))?, None)
             }
             Source::Fingerprints(fingerprints) => {
                 let step = Step::new(self.watch, "fingerprints");
@@ -85,7 +100,8 @@ impl Reading<'_> {
             }
         };
         corpus.finish(self.room, self.watch)?;
-        Ok(Read { corpus, counts, inputs, features })
+        let texts = texts.map(SpillWriter::finish).transpose()?;
+        Ok(Read { corpus, counts, inputs, features, texts })
     }
 
     fn read_files<F: Fingerprint>(
@@ -123,7 +139,7 @@ impl Reading<'_> {
     fn read_documents<F: Fingerprint>(
         &self,
         documents: impl Iterator<Item = Result<Text>>,
-        mut features: Option<&mut FeatureSets>,
+        mut aside: Aside<'_>,
         mut visitor: impl FnMut(Item<F>) -> Result<()>,
     ) -> Result<Counts> {
         threads::ensure_pool()?;
@@ -168,8 +184,11 @@ impl Reading<'_> {
                 _ => batch.par_iter().map(make).collect(),
             };
             for (document, (simhash, sketched, set)) in batch.into_iter().zip(made) {
-                if let (Some(features), Some(set)) = (&mut features, set) {
+                if let (Some(features), Some(set)) = (&mut aside.features, set) {
                     features.push(position as usize, &set)?;
+                }
+                if let Some(texts) = &mut aside.texts {
+                    texts.push_text(&document.text)?;
                 }
                 let item = Item {
                     id: document.id,

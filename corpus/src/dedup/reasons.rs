@@ -72,7 +72,7 @@ impl<'a, F: Fingerprint> Reasons<'a, F> {
                 let at = nearest.binary_search_by_key(&document, |&(document, ..)| document);
                 Ok(at.ok().map(|at| {
                     let (_, other, similarity) = nearest[at];
-                    let how = How { distance: None, similarity: Some(similarity) };
+                    let how = How { similarity: Some(similarity), ..How::default() };
                     (Representative::Document(other), how)
                 }))
             }
@@ -84,7 +84,7 @@ impl<F: Fingerprint> ByDistance<'_, F> {
     fn of(&self, document: usize) -> Result<Option<(Representative<F>, How)>> {
         let Some(group) = group_of(&self.documents, document) else { return Ok(None) };
         if let Some((_, stored)) = self.groups.stored(group).first() {
-            let how = How { distance: Some(stored.found.distance), similarity: None };
+            let how = How { distance: Some(stored.found.distance), ..How::default() };
             return Ok(Some((Representative::Stored(*stored), how)));
         }
         let mut best: Option<(usize, How)> = None;
@@ -100,7 +100,7 @@ impl<F: Fingerprint> ByDistance<'_, F> {
                         None => continue,
                     },
                 };
-                let how = How { distance: Some(distance), similarity };
+                let how = How { distance: Some(distance), similarity, error: None };
                 if best.is_none_or(|best| is_nearer((other, how), best)) {
                     best = Some((other, how));
                 }

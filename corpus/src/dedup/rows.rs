@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use simstore::{Fingerprint, Result, Snapshot};
+use simstore::{Fingerprint, Match, Result, Snapshot};
 
 use super::against::{Against, Stored};
 use super::clusters::{Cluster, Representative};
 use super::corpus::Corpus;
 use super::nearness::{How, Nearness};
 use super::reasons::Reasons;
+use super::similar::{LikeStored, StoredLike};
 use super::written::Clustered;
 use crate::output::{Complete, Output};
 use crate::rows::{Cell, Column, Kind, Rows};
@@ -44,9 +45,11 @@ pub(super) struct Reason {
 }
 
 impl How {
-    fn cells<'a>(self) -> impl Iterator<Item = Cell<'a>> {
+    fn cells<'a>(self, with_errors: bool) -> impl Iterator<Item = Cell<'a>> {
         let distance = self.distance.map(|distance| Cell::Count(u64::from(distance)));
-        distance.into_iter().chain(self.similarity.map(Cell::Share))
+        // What is not estimated is exact.
+        let error = with_errors.then(|| Cell::Share(self.error.unwrap_or_default()));
+        distance.into_iter().chain(self.similarity.map(Cell::Share)).chain(error)
     }
 }
 
@@ -177,10 +180,24 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         output.complete()
     }
 
+    /// What is similar in stores of similar documents.
+    fn stored_like(&self) -> Option<&'a StoredLike> {
+        match self.nearness {
+            Nearness::Similarity(similar) => similar.stored.as_ref(),
+            Nearness::Distance { .. } => None,
+        }
+    }
+
+    /// Whether rows have a column for standard errors.
+    fn has_errors(&self) -> bool {
+        self.stored_like().is_some_and(|stored| stored.is_estimated)
+    }
+
     /// Columns for how near two are.
     fn how_columns(&self) -> Vec<Column> {
         let (distance, similarity) = (("distance", Kind::Count), ("similarity", Kind::Share));
         match self.nearness {
+            Nearness::Similarity(_) if self.has_errors() => vec![similarity, ("error", Kind::Share)],
             Nearness::Similarity(_) => vec![similarity],
             Nearness::Distance { texts: Some(_), .. } => vec![distance, similarity],
             Nearness::Distance { texts: None, .. } => vec![distance],
@@ -202,11 +219,23 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         self.nearness.visit_pairs(watch, |document, other, how| {
             visitor(Near { document, other: Other::Document(other), how })
         })?;
-        let Nearness::Distance { groups, .. } = self.nearness else { return Ok(()) };
+        let groups = match self.nearness {
+            Nearness::Distance { groups, .. } => groups,
+            Nearness::Similarity(similar) => {
+                let stored = similar.stored.iter().flat_map(StoredLike::all);
+                return each(watch, "pairs with the store", stored, |like| {
+                    let &LikeStored { document, store, id, similarity, error } = like;
+                    let found = Match { fingerprint: F::default(), distance: 0, id: Some(id) };
+                    let id = self.stored_id(&Stored { store, found })?;
+                    let how = How { distance: None, similarity: Some(similarity), error: Some(error) };
+                    visitor(Near { document, other: Other::Stored((&id).into(), store), how })
+                });
+            }
+        };
         each(watch, "pairs with the store", groups.documents().into_iter(), |(document, group)| {
             groups.stored(group).iter().try_for_each(|(_, stored)| {
                 let id = self.stored_id(stored)?;
-                let how = How { distance: Some(stored.found.distance), similarity: None };
+                let how = How { distance: Some(stored.found.distance), ..How::default() };
                 visitor(Near { document, other: Other::Stored((&id).into(), stored.store), how })
             })
         })
@@ -221,7 +250,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             };
             let path = self.path_of(store);
             let mut cells = vec![Cell::Id(self.corpus.id(document)), Cell::Id(id)];
-            cells.extend(how.cells());
+            cells.extend(how.cells(self.has_errors()));
             cells.extend(self.stored_cells(store, &path));
             cells.extend([&place, &other_place].into_iter().flatten().map(|place| Cell::Text(place)));
             rows.push(&cells)
@@ -269,7 +298,12 @@ impl<'a, F: Fingerprint> Results<'a, F> {
                 Some(fingerprint.distance(cluster.centre(self.corpus)))
             }
         };
-        How { distance, similarity }
+        let stored = match cluster.representative {
+            Representative::Stored(_) => self.stored_like(),
+            Representative::Document(_) => None,
+        };
+        let error = stored.and_then(|stored| stored.best_of(cluster.members[at])).map(|like| like.error);
+        How { distance, similarity, error }
     }
 
     pub(super) fn reason_columns(&self) -> Vec<Column> {
@@ -315,7 +349,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             let Reason { document, of_id, of_place, store, how, .. } = removed?;
             let (place, path) = (self.place(document), self.path_of(store));
             let mut cells = vec![Cell::Id(self.corpus.id(document)), Cell::Id((&of_id).into())];
-            cells.extend(how.cells());
+            cells.extend(how.cells(self.has_errors()));
             cells.extend(self.stored_cells(store, &path));
             if let Some(place) = &place {
                 cells.extend([Cell::Text(place), Cell::Text(of_place.as_deref().unwrap_or_default())]);
@@ -340,7 +374,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
                 let place = self.place(member);
                 let mut cells = vec![Cell::Id(self.corpus.id(member)), Cell::Count(number)];
                 cells.push(Cell::Id((&representative).into()));
-                cells.extend(self.how(cluster, at).cells());
+                cells.extend(self.how(cluster, at).cells(self.has_errors()));
                 cells.extend(self.stored_cells(store, &path));
                 if let Some(place) = &place {
                     cells.extend([Cell::Text(place), Cell::Text(&representative_place)]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use simstore::{Error, Result};
-use simstore_text::SKETCHES;
+use simstore_text::{SKETCHES, Sketched};
 
 use super::sketches::Sketches;
 use crate::spill::{SpillFile, SpillReader, SpillWriter, Temporary};
@@ -124,6 +124,11 @@ impl SketchFile {
         if documents.is_empty() { Ok(()) } else { Err(file.changed()) }
     }
 
+    /// All documents, to be asked for in order.
+    pub(super) fn rows(&self) -> Result<SketchRows> {
+        Ok(SketchRows(self.rows.read()?))
+    }
+
     /// The sketches of some documents, which ascend, in memory: the first of them is 0 there.
     pub(super) fn of(&self, documents: &[usize]) -> Result<Sketches> {
         let mut sketches = Sketches::default();
@@ -150,6 +155,22 @@ impl SketchFile {
             Ok(())
         })?;
         visitor(first, &sketches)
+    }
+}
+
+/// Reads the sketches of documents in order.
+#[derive(Debug)]
+pub(super) struct SketchRows(SpillReader);
+
+impl SketchRows {
+    /// Those of a document, which comes after those that were asked for before.
+    pub(super) fn skip_to(&mut self, document: usize) -> Result<Sketched> {
+        while let Some(row) = SketchRow::read(&mut self.0)? {
+            if row.document as usize == document {
+                return Ok(Sketched { sketches: row.words, features: row.features, sum: row.sum });
+            }
+        }
+        Err(self.0.changed())
     }
 }
 

@@ -7,6 +7,7 @@ use super::clusters::{Cluster, Representative};
 use super::job::Job;
 use super::nearness::Nearness;
 use super::similar::Boilerplate;
+use super::similar::StoredLike;
 
 /// The largest clusters of which is told how far apart their members are.
 const LARGEST: usize = 3;
@@ -100,7 +101,9 @@ impl Totals {
         let (results, compared) = (job.results(), job.nearness.compared());
         let is_by_distance = matches!(job.nearness, Nearness::Distance { .. });
         let (estimated, boilerplate) = match &job.nearness {
-            Nearness::Similarity(similar) => (similar.estimated, similar.boilerplate),
+            Nearness::Similarity(similar) => {
+                (similar.stored.as_ref().map(StoredLike::estimated), similar.boilerplate)
+            }
             Nearness::Distance { .. } => (None, None),
         };
         let mut largest: Vec<&Cluster<F>> = clusters.iter().collect();

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use simstore::store::is_store;
 use simstore::{Codec, Durability, Error, Insertion, PlanChoice, Result, Snapshot, Store, StoreOptions};
@@ -21,6 +22,16 @@ pub enum SimilarAddition {
     /// The text has no features; it is not remembered.
     Empty,
 }
+
+/// A text that is ready to be added to a store, made by [`SimilarDocuments::prepare`].
+#[derive(Clone, Debug)]
+pub struct PreparedText {
+    kept: Kept,
+    features: Vec<u64>,
+}
+
+/// Ids share so many locks.
+const LOCKS: usize = 64;
 
 /// A store of documents by their similarity: each is remembered if it is new, and answered with the earlier ones that are
 /// similar if it is not.
@@ -52,6 +63,10 @@ pub struct SimilarDocuments {
     durability: Durability,
     /// Documents that were added since it was last looked whether a dictionary can be made.
     since: AtomicUsize,
+    /// Held while something is written under an id: that of its rest.
+    writing: [Mutex<()>; LOCKS],
+    /// The highest id that there ever was: the store looks through what is in its memory for it.
+    highest: Mutex<Option<u64>>,
 }
 
 impl SimilarDocuments {
@@ -72,24 +87,56 @@ impl SimilarDocuments {
         // Those of a store that is there count: it may look up another number of sketches.
         let settings = SimilarSettings::of_store(&store.snapshot())?.unwrap_or(settings);
         let texts = StoredTexts::new(&store.snapshot(), settings, profile)?;
-        Ok(SimilarDocuments { store, texts, durability, since: AtomicUsize::new(LEARNT_FROM) })
+        let writing = std::array::from_fn(|_| Mutex::new(()));
+        let highest = Mutex::new(store.snapshot().highest_id());
+        Ok(SimilarDocuments {
+            store,
+            texts,
+            durability,
+            since: AtomicUsize::new(LEARNT_FROM),
+            writing,
+            highest,
+        })
     }
 
     /// Remembers a text under an id, unless earlier ones are found that are similar. Acknowledged as
     /// [`StoreOptions::durability`] says. Threads may add at once: of two similar texts one is remembered.
     ///
     /// # Errors
-    /// Those of the store; [`Error::BadArgument`] if the id has another text (it may be [removed](SimilarDocuments::remove)
-    /// first), the name is longer than 64 KiB, or the text is too long to be kept.
+    /// Those of [`SimilarDocuments::prepare`] and [`SimilarDocuments::add_prepared`].
     pub fn add(&self, text: &str, id: u64, name: Option<&str>) -> Result<SimilarAddition> {
-        let features = self.texts.profile().feature_set(text);
-        let Some(sketched) = Sketched::new(&features) else { return Ok(SimilarAddition::Empty) };
-        let settings = self.settings();
-        let before = settings.sketched(&self.store.snapshot(), id)?;
-        if before.is_some_and(|before| before != sketched) {
-            return Err(Error::BadArgument(format!("the id {id} has another text: remove that first")));
+        match self.prepare(text)? {
+            Some(prepared) => self.add_prepared(&prepared, id, name),
+            None => Ok(SimilarAddition::Empty),
         }
+    }
+
+    /// Makes what is kept of a text, which takes most of the time of adding it; `None` if the text has no features. Any number of
+    /// threads may do so at once.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if the text is too long to be kept.
+    pub fn prepare(&self, text: &str) -> Result<Option<PreparedText>> {
+        let features = self.texts.profile().feature_set(text);
+        let Some(sketched) = Sketched::new(&features) else { return Ok(None) };
         let kept = Kept::new(sketched, text, &self.texts)?;
+        Ok(Some(PreparedText { kept, features }))
+    }
+
+    /// As [`SimilarDocuments::add`].
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::BadArgument`] if the id has another text (it may be [removed](SimilarDocuments::remove)
+    /// first), or the name is longer than 64 KiB.
+    pub fn add_prepared(
+        &self,
+        prepared: &PreparedText,
+        id: u64,
+        name: Option<&str>,
+    ) -> Result<SimilarAddition> {
+        let PreparedText { kept, features } = prepared;
+        let writing = self.writing(id);
+        self.is_known(kept, id)?;
         let mut transaction = self.store.transaction();
         kept.insert(&mut transaction, id, name)?;
         let (mut similar, mut asked) = (Vec::new(), HashSet::new());
@@ -97,17 +144,114 @@ impl SimilarDocuments {
             let ids = matches.iter().filter_map(|found| found.id);
             let mut ids: Vec<u64> = ids.filter(|&id| asked.insert(id)).collect();
             ids.sort_unstable();
-            let features = || Ok(features.clone());
-            similar = self.among(&sketched, features, &ids)?;
+            similar = self.among(kept.sketched(), || Ok(features.clone()), &ids)?;
             Ok(!similar.is_empty())
         })?;
         Ok(match insertion {
             Insertion::Inserted => {
+                self.written(id);
+                drop(writing);
                 self.learn()?;
                 SimilarAddition::Remembered
             }
             Insertion::DuplicateOf(_) => SimilarAddition::SimilarTo(similar),
         })
+    }
+
+    /// Remembers a text under an id, whatever is similar to it. Says whether it was not there: the same text under the same id
+    /// again changes nothing.
+    ///
+    /// ```
+    /// use simstore::StoreOptions;
+    /// use simstore_text::{Profile, SimilarDocuments, SimilarSettings};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("pages");
+    /// let settings = SimilarSettings::new(0.8, 0.95)?;
+    /// let pages = SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), settings)?;
+    /// let text = pages.prepare("To be, or not to be, that is the question")?.expect("it has words");
+    /// assert!(pages.insert(&text, 1, None)? && pages.insert(&text, pages.next_id()?, Some("hamlet"))?);
+    /// assert!(!pages.insert(&text, 1, None)?);
+    /// assert_eq!(pages.id_of(&text, "hamlet")?, Some(2));
+    /// assert_eq!(pages.find("To be or not to be: that is the question!")?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`SimilarDocuments::add_prepared`].
+    pub fn insert(&self, prepared: &PreparedText, id: u64, name: Option<&str>) -> Result<bool> {
+        let writing = self.writing(id);
+        if self.is_known(&prepared.kept, id)? {
+            return Ok(false);
+        }
+        let mut transaction = self.store.transaction();
+        prepared.kept.insert(&mut transaction, id, name)?;
+        transaction.commit(self.durability)?;
+        self.written(id);
+        drop(writing);
+        self.learn()?;
+        Ok(true)
+    }
+
+    /// Whether a document is stored under an id.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if another one is.
+    fn is_known(&self, kept: &Kept, id: u64) -> Result<bool> {
+        // There is nothing to read after the highest id.
+        if self.highest().is_none_or(|highest| id > highest) {
+            return Ok(false);
+        }
+        match self.settings().sketched(&self.store.snapshot(), id)? {
+            Some(stored) if stored != *kept.sketched() => {
+                Err(Error::BadArgument(format!("the id {id} has another text: remove that first")))
+            }
+            stored => Ok(stored.is_some()),
+        }
+    }
+
+    /// The id under which a text is stored with this name; `None` if it is not.
+    ///
+    /// # Errors
+    /// Those of reading the store.
+    pub fn id_of(&self, prepared: &PreparedText, name: &str) -> Result<Option<u64>> {
+        let (snapshot, sketched) = (self.store.snapshot(), prepared.kept.sketched());
+        let Some(first) = prepared.kept.fingerprints::<u64>().next() else { return Ok(None) };
+        for id in snapshot.query(first, 0)?.iter().filter_map(|found| found.id) {
+            if self.settings().sketched(&snapshot, id)?.as_ref() == Some(sketched)
+                && snapshot.name(id)?.as_deref() == Some(name)
+            {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+
+    /// One more than the highest id that there ever was: for a document that has none.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if that is 2^64 - 1.
+    pub fn next_id(&self) -> Result<u64> {
+        self.highest().map_or(Some(0), |id| id.checked_add(1)).ok_or_else(|| {
+            Error::BadArgument(
+                "there is a document with the greatest id, 2^64 - 1, and so none is left for another"
+                    .to_owned(),
+            )
+        })
+    }
+
+    fn highest(&self) -> MutexGuard<'_, Option<u64>> {
+        self.highest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn written(&self, id: u64) {
+        let mut highest = self.highest();
+        *highest = (*highest).max(Some(id));
+    }
+
+    /// The right to write under an id.
+    fn writing(&self, id: u64) -> MutexGuard<'_, ()> {
+        self.writing[(id % LOCKS as u64) as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks now and then whether there are texts enough to make a dictionary of.
@@ -154,11 +298,23 @@ impl SimilarDocuments {
     /// # Errors
     /// As [`Transaction::commit`](simstore::Transaction::commit).
     pub fn remove(&self, id: u64) -> Result<bool> {
+        let _writing = self.writing(id);
         let Some(sketched) = self.settings().sketched(&self.store.snapshot(), id)? else { return Ok(false) };
         let mut transaction = self.store.transaction();
         self.settings().delete(&mut transaction, &sketched, id)?;
         transaction.commit(self.durability)?;
         Ok(true)
+    }
+
+    /// Number of documents: an upper bound while some that were deleted are still in the store's files.
+    pub fn count(&self) -> u64 {
+        let stats = self.store.snapshot().stats();
+        (stats.ids + stats.memtable_entries) / self.settings().sketches() as u64
+    }
+
+    /// How texts become features.
+    pub fn profile(&self) -> &Profile {
+        self.texts.profile()
     }
 
     /// The store: the fingerprints of a document are some of its sketches.

@@ -7,7 +7,7 @@ mod settings;
 mod stored;
 mod texts;
 
-pub use self::documents::{SimilarAddition, SimilarDocuments, open_similar};
+pub use self::documents::{PreparedText, SimilarAddition, SimilarDocuments, open_similar};
 pub use self::estimate::Estimate;
 pub use self::kept::Kept;
 pub use self::settings::{DEFAULT_RECALL, DEFAULT_SIMILAR, SIMILAR_MARK, SimilarSettings};

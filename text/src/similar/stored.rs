@@ -89,6 +89,25 @@ impl StoredTexts {
         Ok(false)
     }
 
+    /// How many texts a dictionary is made of.
+    pub const LEARNT_FROM: usize = LEARNT_FROM;
+
+    /// Makes a dictionary of some texts, which may be those that are added next, and stores it, if there are enough of them and there is
+    /// none.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn learn_from<F: Fingerprint>(&self, store: &Store<F>, texts: &[String]) -> Result<()> {
+        if self.settings.has_texts()
+            && texts.len() >= LEARNT_FROM
+            && !self.packing.learn(&store.snapshot())?
+        {
+            store_dictionary(store, texts)?;
+            self.packing.learn(&store.snapshot())?;
+        }
+        Ok(())
+    }
+
     /// The text that is stored under an id; `None` if there is none, or the store keeps no texts.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ pub use self::pieces::SimilarSearch;
 use self::sets::Sets;
 use self::stars::Led;
 pub use self::stored::SimilarStores;
+pub(super) use self::stored_like::{LikeStored, StoredLike};
 use super::clusters::{Cluster, Representative};
 use super::feature_sets::FeatureSets;
 use super::groups::visit_in_order;
@@ -40,6 +41,7 @@ mod pieces;
 mod sets;
 mod stars;
 mod stored;
+mod stored_like;
 
 /// What is to be found.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +68,8 @@ pub(super) struct Similar {
     sets: Sets,
     /// Number of different sets, those of documents that were left out too.
     distinct: usize,
-    /// Documents that are similar to stored ones by an estimate, and the greatest standard error of these.
-    pub(super) estimated: Option<(u64, f64)>,
+    /// What is similar in stores of similar documents, if there are such.
+    pub(super) stored: Option<StoredLike>,
     /// All pairs of similar sets, if they were asked for.
     pairs: Vec<(u32, u32, f32)>,
     /// For sets that are more similar to another kept set than to their leader: the most similar kept set.
@@ -96,14 +98,21 @@ impl Similar {
     ) -> Result<(Similar, Vec<Cluster<F>>)> {
         let step = Step::new(watch, "candidates");
         step.add(0)?;
-        let sets = Sets::new(sketches, out, preference);
+        let all = wanted.wants_all();
+        // All pairs are of all documents: those that are out, too.
+        let sets = if all {
+            Sets::new(sketches, &HashSet::new(), preference)
+        } else {
+            Sets::new(sketches, out, preference)
+        };
         let distinct = match distinct {
             Some(distinct) => distinct,
-            None if out.is_empty() => sets.len(),
+            None if all || out.is_empty() => sets.len(),
             None => Sets::new(sketches, &HashSet::new(), preference).len(),
         };
+        // Equal documents are out together.
+        let is_out = |set: u32| all && out.contains(&sets.best(set as usize));
         let search = choice::choose(wanted.least, wanted.recall, distinct)?.search;
-        let all = wanted.wants_all();
         let partners = Partners::new(all, sets.len());
         let rule = Rule { sets: &sets, sketches, search, least: wanted.least };
         candidates::join(&rule, &partners, &step)?;
@@ -126,16 +135,22 @@ impl Similar {
         let step = Step::new(watch, "texts compared");
         let (pairs, led) = if all {
             let pairs = similar_pairs(&candidates, &compared, &step)?;
+            let left: Vec<Led> =
+                pairs.iter().copied().filter(|&(a, b, _)| !is_out(a) && !is_out(b)).collect();
             let led = match wanted.cluster_by {
-                ClusterBy::Stars => stars_of(&pairs),
-                ClusterBy::Components => components_of(&pairs, sets.len(), &compared)?,
+                ClusterBy::Stars => stars_of(&left),
+                ClusterBy::Components => components_of(&left, sets.len(), &compared)?,
             };
             (pairs, led)
         } else {
             (Vec::new(), stars::stars(&candidates, &crowded, &rule, &compared, &step)?)
         };
         let nearest = match wanted.cluster_by {
-            ClusterBy::Stars if all => stars::nearest(&pairs, &led, &sets),
+            ClusterBy::Stars if all => {
+                let left: Vec<Led> =
+                    pairs.iter().copied().filter(|&(a, b, _)| !is_out(a) && !is_out(b)).collect();
+                stars::nearest(&left, &led, &sets)
+            }
             ClusterBy::Stars => {
                 let similar = stars::similar_to_others(&candidates, &led, &compared, &step)?;
                 stars::nearest(&similar, &led, &sets)
@@ -145,12 +160,12 @@ impl Similar {
         };
         let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
         let boilerplate = boilerplate::boilerplate(&sample, &led, &compared)?;
-        let clusters = clusters_of(led, &sets);
+        let clusters = clusters_of(led, &sets, is_out);
         let [compared, unlike] = counts;
         let similar = Similar {
             sets,
             distinct,
-            estimated: None,
+            stored: None,
             pairs,
             nearest,
             documents: None,
@@ -290,12 +305,17 @@ fn components_of(pairs: &[(u32, u32, f32)], count: usize, compared: &Compared<'_
 }
 
 /// Clusters of what stands for what, and of equal documents; by their first documents.
-fn clusters_of<F: Fingerprint>(mut led: Vec<Led>, sets: &Sets) -> Vec<Cluster<F>> {
+fn clusters_of<F: Fingerprint>(
+    mut led: Vec<Led>,
+    sets: &Sets,
+    is_out: impl Fn(u32) -> bool,
+) -> Vec<Cluster<F>> {
     let mut is_led = vec![false; sets.len()];
     led.iter().for_each(|&(set, ..)| is_led[set as usize] = true);
     // What stands for others stands for itself too.
     let mut leaders: Vec<u32> = led.iter().map(|&(_, leader, _)| leader).collect();
-    let several = |set: &u32| !is_led[*set as usize] && sets.documents(*set as usize).len() > 1;
+    let several =
+        |set: &u32| !is_led[*set as usize] && !is_out(*set) && sets.documents(*set as usize).len() > 1;
     leaders.extend((0..sets.len() as u32).filter(several));
     leaders.sort_unstable();
     leaders.dedup();

@@ -9,7 +9,7 @@ use simstore::{Error, Result, Snapshot};
 use simstore_text::{SimilarDocument, Sketched, Sketcher, StoredTexts};
 
 use super::super::against::{self, Against};
-use super::super::comparing::{looked_up, most_similar};
+use super::super::comparing::{looked_up, similar_stored};
 use super::super::options::Options;
 use super::super::question::Question;
 use super::super::sketches::Sketches;
@@ -86,7 +86,8 @@ impl SimilarStores {
         for (document, ids) in likely {
             let features = || Ok(self.profile().feature_set(texts[document].unwrap_or_default()));
             let sketched = sketches.sketched(document);
-            found[document] = most_similar(&stores, &ids, &sketched, &features, self.least)?;
+            let similar = similar_stored(&stores, &ids, &sketched, &features, self.least)?;
+            found[document] = similar.into_iter().next();
         }
         Ok(found)
     }

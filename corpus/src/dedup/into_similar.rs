@@ -1,0 +1,171 @@
+//! What is kept, into a store of similar documents: sketches, notes and, if it keeps texts, these.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::iter::Peekable;
+
+use simstore::store::Load;
+use simstore::{Error, Fingerprint, Result};
+use simstore_text::{Kept, Sketched, StoredTexts};
+
+use super::corpus::Corpus;
+use super::listing::changed;
+use super::scan::Document;
+use super::sketch_file::SketchRows;
+use crate::spill::{SpillFile, SpillReader, Temporary};
+use crate::{DocumentOptions, Inputs, Records};
+
+/// The sketches of documents, asked for in order.
+pub(super) enum SketchesInOrder<'a, F> {
+    InMemory(&'a Corpus<F>),
+    OnDisk(SketchRows),
+}
+
+impl<'a, F: Fingerprint> SketchesInOrder<'a, F> {
+    pub(super) fn of(corpus: &'a Corpus<F>) -> Result<Self> {
+        match corpus.sketches.as_ref().and_then(|sketches| sketches.on_disk()) {
+            Some(file) => Ok(SketchesInOrder::OnDisk(file.rows()?)),
+            None => Ok(SketchesInOrder::InMemory(corpus)),
+        }
+    }
+
+    fn next(&mut self, document: usize) -> Result<Sketched> {
+        match self {
+            SketchesInOrder::InMemory(corpus) => match &corpus.sketches {
+                Some(sketches) => Ok(sketches.sketched(document)),
+                None => Err(Error::Bug("documents without sketches are added to similar ones".to_owned())),
+            },
+            SketchesInOrder::OnDisk(rows) => rows.skip_to(document),
+        }
+    }
+}
+
+/// Records, with their positions.
+type Positioned = std::iter::Zip<std::ops::RangeFrom<u64>, Records>;
+
+/// The texts of documents, asked for in order.
+pub(super) enum TextsInOrder<'a> {
+    /// The store keeps none.
+    None,
+    Files(Box<Peekable<Positioned>>, &'a DocumentOptions),
+    /// Those of all documents that were handed over.
+    Aside(SpillReader, usize),
+}
+
+impl<'a> TextsInOrder<'a> {
+    pub(super) fn of(inputs: Option<&'a Inputs>, aside: Option<&SpillFile>) -> Result<Self> {
+        Ok(match (inputs, aside) {
+            (Some(inputs), _) => {
+                TextsInOrder::Files(Box::new((0..).zip(inputs.records()).peekable()), inputs.options())
+            }
+            (None, Some(aside)) => TextsInOrder::Aside(aside.read()?, 0),
+            (None, None) => TextsInOrder::None,
+        })
+    }
+
+    fn next<F: Fingerprint>(&mut self, document: &Document<'_, F>) -> Result<String> {
+        match self {
+            TextsInOrder::None => Ok(String::new()),
+            TextsInOrder::Files(records, options) => {
+                while records.next_if(|(position, _)| *position < document.position()).is_some() {}
+                let Some((_, record)) = records.next_if(|(position, _)| *position == document.position())
+                else {
+                    return Err(changed(&document.place()));
+                };
+                let record = record?;
+                document.check_unchanged(&record, options)?;
+                Ok(record.document(options)?.text)
+            }
+            TextsInOrder::Aside(texts, next) => loop {
+                let text = texts.text()?;
+                *next += 1;
+                if *next > document.number {
+                    return Ok(text);
+                }
+            },
+        }
+    }
+}
+
+/// Notes by their ids, put aside until all are there: a store takes them in the order of ids.
+struct Notes<'a> {
+    file: File,
+    temporary: &'a Temporary,
+    /// Of each the id, where its note starts, and how long that is.
+    places: Vec<(u64, u64, u32)>,
+    end: u64,
+}
+
+impl Notes<'_> {
+    fn push(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        self.file.write_all(note).map_err(|error| self.temporary.failed(&error))?;
+        self.temporary.wrote(note.len() as u64);
+        // A note has at most 16 MiB.
+        self.places.push((id, self.end, note.len() as u32));
+        self.end += note.len() as u64;
+        Ok(())
+    }
+
+    fn load<F: Fingerprint>(mut self, load: &mut Load<'_, F>) -> Result<()> {
+        self.places.sort_unstable();
+        let mut note = Vec::new();
+        for &(id, start, length) in &self.places {
+            note.resize(length as usize, 0);
+            let read = self.file.seek(SeekFrom::Start(start)).and_then(|_| self.file.read_exact(&mut note));
+            read.map_err(Error::io(self.temporary.parent(), "read what was put aside in"))?;
+            load.note(id, &note)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Notes<'_> {
+    fn drop(&mut self) {
+        self.temporary.removed(self.end);
+    }
+}
+
+/// Takes documents in order, each under the id and the name that it gets.
+pub(super) struct IntoSimilar<'a, F> {
+    sketches: SketchesInOrder<'a, F>,
+    texts: TextsInOrder<'a>,
+    stored: &'a StoredTexts,
+    notes: Notes<'a>,
+}
+
+impl<'a, F: Fingerprint> IntoSimilar<'a, F> {
+    pub(super) fn new(
+        sketches: SketchesInOrder<'a, F>,
+        texts: TextsInOrder<'a>,
+        stored: &'a StoredTexts,
+        temporary: &'a Temporary,
+    ) -> Result<Self> {
+        let file = tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.failed(&error))?;
+        let notes = Notes { file, temporary, places: Vec::new(), end: 0 };
+        Ok(IntoSimilar { sketches, texts, stored, notes })
+    }
+
+    pub(super) fn push(
+        &mut self,
+        load: &mut Load<'_, F>,
+        document: &Document<'_, F>,
+        id: u64,
+        name: Option<&str>,
+    ) -> Result<()> {
+        let (sketched, text) = (self.sketches.next(document.number)?, self.texts.next(document)?);
+        let kept = Kept::new(sketched, &text, self.stored)
+            .map_err(|error| Error::Refused(format!("{}: nothing was added: {error}", document.place())))?;
+        for (at, fingerprint) in kept.fingerprints().enumerate() {
+            match name.filter(|_| at == 0) {
+                Some(name) => load.insert_named(fingerprint, id, name)?,
+                None => load.insert(fingerprint, id)?,
+            }
+        }
+        self.notes.push(id, &kept.note())
+    }
+
+    /// Adds what goes in the order of ids.
+    pub(super) fn finish(self, load: &mut Load<'_, F>) -> Result<()> {
+        self.notes.load(load)
+    }
+}
