@@ -62,10 +62,12 @@ use crate::summary::Summary;
 /// against : stores, or anything that ``source`` may be, optional
 ///     Also remove near-duplicates of these documents, such as those of a test set: they have True in the column ``stored`` of
 ///     ``removed``. Paths are stores, or files of documents. A store of fingerprints needs ``distance`` for documents. Similarity to
-///     these is estimated by samples; where it is near ``similar``, a document may be removed or kept wrongly.
+///     documents of a store without texts is an estimate; where it is near ``similar``, a document may be removed or kept wrongly.
 /// add, again : bool
 ///     Whether to add the kept documents to the (first) store, which is made if it is missing; and also if the same run has done
 ///     so before. Store and files change together.
+/// with_texts : bool
+///     Whether a store of similar documents that ``add`` makes keeps the texts, so that these decide from then on, exactly.
 /// resume : path, optional
 ///     A folder for the work on finished files: an interrupted run carries on.
 /// shard : str, optional
@@ -122,7 +124,7 @@ use crate::summary::Summary;
 #[pyfunction]
 #[pyo3(signature = (
     source, *, similar=None, recall=None, distance=None, bits=None, profile=None, verify_text=None, verify_profile=None,
-    cluster_by=None, keep="first", against=None, add=false, again=false, resume=None, shard=None, memory=None, temporary=None,
+    cluster_by=None, keep="first", against=None, add=false, again=false, with_texts=false, resume=None, shard=None, memory=None, temporary=None,
     text=None, id=None, format=None, delimiter=None, encoding="auto", max_document=None, skip_bad=false, output=None,
     annotated=None, cluster_field="cluster", clusters=None, pairs=None, keep_list=None, remove_list=None, reasons=false,
     force=false, progress=None,
@@ -147,6 +149,7 @@ pub(crate) fn dedup(
     against: Option<&Bound<'_, PyAny>>,
     add: bool,
     again: bool,
+    with_texts: bool,
     resume: Option<PathBuf>,
     shard: Option<&str>,
     memory: Option<&Bound<'_, PyAny>>,
@@ -186,6 +189,7 @@ pub(crate) fn dedup(
         keep: keep.parse().map_err(|error| in_argument("keep", keep, &error))?,
         add,
         again,
+        with_texts,
         resume,
         pairs: keeps_pairs,
         memory: memory.map(|memory| bytes_of("memory", memory)).transpose()?,

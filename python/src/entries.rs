@@ -170,7 +170,7 @@ enum Given {
     Made(Vec<Option<u128>>),
 }
 
-enum Ids {
+pub(crate) enum Ids {
     Numbers(Vec<u64>),
     Names(Texts),
 }
@@ -247,10 +247,7 @@ impl Entries {
     }
 
     pub(crate) fn id(&self, at: usize) -> IdRef<'_> {
-        match &self.ids {
-            Ids::Numbers(ids) => IdRef::Number(ids[at]),
-            Ids::Names(names) => IdRef::Name(names.get(at).unwrap_or_default()),
-        }
+        self.ids.get(at)
     }
 
     pub(crate) fn name(&self, at: usize) -> Option<&str> {
@@ -271,7 +268,7 @@ impl Entries {
 
 impl Ids {
     /// Reads numbers, or names, of which none may be missing.
-    fn read(ids: &Bound<'_, PyAny>) -> PyResult<Ids> {
+    pub(crate) fn read(ids: &Bound<'_, PyAny>) -> PyResult<Ids> {
         // What is read once is read a second time.
         let ids = if ids.hasattr("__len__")? {
             ids.clone()
@@ -292,7 +289,14 @@ impl Ids {
         }
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn get(&self, at: usize) -> IdRef<'_> {
+        match self {
+            Ids::Numbers(ids) => IdRef::Number(ids[at]),
+            Ids::Names(names) => IdRef::Name(names.get(at).unwrap_or_default()),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
         match self {
             Ids::Numbers(ids) => ids.len(),
             Ids::Names(names) => names.len(),

@@ -27,6 +27,7 @@ mod items;
 mod join;
 mod matches;
 mod near;
+mod opened;
 mod packed;
 mod pairs;
 mod panics;
@@ -37,6 +38,10 @@ mod results;
 mod rows;
 mod settings;
 mod similar;
+mod similar_adding;
+mod similar_columns;
+mod similar_match;
+mod similar_store;
 mod sketching;
 mod snapshot;
 mod source;
@@ -84,6 +89,10 @@ mod _simstore {
     use crate::pickled::{_array, _table};
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
+    #[pymodule_export]
+    use crate::similar_match::SimilarMatch;
+    #[pymodule_export]
+    use crate::similar_store::SimilarStore;
     #[pymodule_export]
     use crate::sketching::{_candidates, _choose_sketches, _compared, _feature_sets, _sketched, _value_keys};
     #[pymodule_export]

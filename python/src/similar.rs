@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use simstore::any::AnySnapshot;
-use simstore::{Error, Result};
-use simstore_text::SIMILAR_MARK;
+use simstore::store::is_store;
+use simstore::{Error, Result, Snapshot};
+use simstore_text::{DEFAULT_RECALL, DEFAULT_SIMILAR, SIMILAR_MARK, SimilarSettings};
 
 /// Whether a store is of similar documents.
 pub(crate) fn is_similar(snapshot: &AnySnapshot) -> Result<bool> {
@@ -20,12 +21,36 @@ pub(crate) fn refused(path: &Path, what: &str) -> Error {
 }
 
 /// What to do instead of looking a fingerprint up.
-pub(crate) const LOOK_UP: &str =
-    "ask it with `simstore.dedup(texts, against=...)`, or with `simstore query --text` on the command line";
+pub(crate) const LOOK_UP: &str = "open it with `simstore.SimilarStore` and ask that with texts, or ask it with `simstore.dedup(texts, against=...)`";
 /// What to do instead of a write.
-pub(crate) const WRITE: &str = "change it with `simstore add` and `simstore delete` on the command line";
+pub(crate) const WRITE: &str = "open it with `simstore.SimilarStore`, or change it with `simstore add` and `simstore delete` on the command line";
 
 /// Refuses to look fingerprints up in a store of similar documents.
 pub(crate) fn check_look_up(snapshot: &AnySnapshot) -> Result<()> {
     if is_similar(snapshot)? { Err(refused(snapshot.path(), LOOK_UP)) } else { Ok(()) }
+}
+
+/// The settings that are asked for, those of the store where nothing is said; and the profile of the store, if there is one.
+pub(crate) fn settings_of(
+    path: &Path,
+    similar: Option<f64>,
+    recall: Option<f64>,
+    with_texts: Option<bool>,
+) -> Result<(SimilarSettings, Option<String>)> {
+    let (mut there, mut profile) = (None, None);
+    if is_store(path) {
+        let snapshot = Snapshot::<u64>::open(path)?;
+        there = SimilarSettings::of_store(&snapshot)?;
+        profile = there.map(|_| snapshot.profile().to_owned());
+    }
+    let asked = (
+        similar.or(there.map(|there| there.similar())).unwrap_or(DEFAULT_SIMILAR),
+        recall.or(there.map(|there| there.recall())).unwrap_or(DEFAULT_RECALL),
+        with_texts.or(there.map(|there| there.has_texts())).unwrap_or_default(),
+    );
+    if let Some(there) = there.filter(|there| (there.similar(), there.recall(), there.has_texts()) == asked) {
+        return Ok((there, profile));
+    }
+    let settings = SimilarSettings::new(asked.0, asked.1)?;
+    Ok((if asked.2 { settings.with_texts() } else { settings }, profile))
 }

@@ -1,8 +1,14 @@
-"""A store of similar documents takes no fingerprints, and is asked for none."""
+"""Stores of similar documents: they take texts, and no fingerprints."""
 
 import json
+import pickle
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import corpora
@@ -34,7 +40,7 @@ def test_no_fingerprints_are_written(path):
             lambda: store.batch(),
         ]
         for write in writes:
-            with pytest.raises(simstore.errors.Error, match="a store of similar documents.*simstore add") as raised:
+            with pytest.raises(simstore.errors.Error, match="a store of similar documents.*simstore.SimilarStore") as raised:
                 write()
             assert raised.value.code == "refused"
         store.flush()
@@ -55,7 +61,7 @@ def test_no_fingerprints_are_looked_up(path):
             lambda: 1 in store,
         ]
         for look_up in lookups:
-            with pytest.raises(simstore.errors.Error, match="a store of similar documents.*against"):
+            with pytest.raises(simstore.errors.Error, match="a store of similar documents.*simstore.SimilarStore"):
                 look_up()
 
 
@@ -63,3 +69,216 @@ def test_no_mark_makes_one(tmp_path):
     with simstore.Store(tmp_path / "store") as store, store.batch() as batch:
         with pytest.raises(ValueError, match="choose another key"):
             batch.mark("similar", b"similar 0.8 recall 0.95 sketches 4 sample 128")
+
+
+def pages(count, seed=1):
+    """Texts of all similarities to one another, some of them equal."""
+    random = np.random.default_rng(seed)
+    words = [f"w{number}" for number in range(500)]
+    texts = []
+    for at in range(count):
+        if at % 3 == 0 or not texts:
+            made = list(random.choice(words, random.integers(5, 80)))
+        else:
+            made = texts[random.integers(len(texts))].split()
+            for _ in range(random.integers(0, 6)):
+                made[random.integers(len(made))] = str(random.choice(words))
+        texts.append(" ".join(made))
+    return texts
+
+
+@pytest.mark.parametrize("with_texts", [False, True])
+def test_what_is_told_is_what_a_plain_loop_finds(tmp_path, with_texts):
+    texts = pages(240)
+    exact = {(a, b): simstore.similarity(one, other) for a, one in enumerate(texts) for b, other in enumerate(texts)}
+    alike = {pair: similarity for pair, similarity in exact.items() if similarity >= 0.8}
+    with simstore.SimilarStore(tmp_path / "store", 0.8, with_texts=with_texts) as store:
+        assert store.add(texts).to_pylist() == list(range(240)) and len(store) == 240
+        table = store.query_many(texts)
+        found = {(row["query"], row["id"]): row for row in table}
+        assert {pair for pair, similarity in alike.items() if similarity == 1.0} <= set(found)
+        assert all(row["error"] == 0 for pair, row in found.items() if exact[pair] == 1.0)
+        if with_texts:
+            assert {pair: row["similarity"] for pair, row in found.items()}.items() <= alike.items()
+            assert len(found) >= 0.97 * len(alike) > 240 and set(table["error"].to_pylist()) == {0.0}
+        else:
+            assert all(abs(row["similarity"] - exact[pair]) <= 5 * row["error"] for pair, row in found.items())
+        order = [(row["query"], -row["similarity"], row["id"]) for row in table]
+        assert order == sorted(order)
+        for at in (0, 7, 239):
+            matches = [(match.id, match.name, match.similarity, match.error) for match in store.query(texts[at])]
+            assert matches == [(row["id"], row["name"], row["similarity"], row["error"]) for row in table if row["query"] == at]
+            assert store.query(texts[at], limit=1) == store.query(texts[at])[:1]
+        assert store.query_many(texts, 1)["query"].to_pylist() == sorted({query for query, _ in found})
+        assert store.query(" ") == [] and len(store.query_many(["", None])) == 0
+
+
+def test_what_is_new_is_added(tmp_path):
+    texts = pages(150)
+    with simstore.SimilarStore(tmp_path / "store", 0.8, with_texts=True) as store:
+        with pytest.warns(simstore.SimstoreWarning, match="2 of 152 texts"):
+            rows = store.add_if_new([*texts, " \n", None], range(1000, 1152)).to_pylist()
+        kept = [at for at in range(150) if rows[at]["added"]]
+        for at, row in enumerate(rows[:150]):
+            if row["added"]:
+                assert row == {"added": True, "id": 1000 + at, "duplicate_of": None, "name": None, "similarity": None, "error": None}
+            else:
+                assert row["id"] is None and row["duplicate_of"] - 1000 in [other for other in kept if other < at]
+                assert row["similarity"] == simstore.similarity(texts[at], texts[row["duplicate_of"] - 1000]) >= 0.8
+        assert rows[150] == rows[151] == dict.fromkeys(rows[0], None) | {"added": False}
+        again = store.add_if_new(texts, range(1000, 1150))
+        assert not any(again["added"].to_pylist()) and len(store) == len(kept)
+        # Exactly so does a plain loop, but for what is found with a probability alone.
+        plain = []
+        for text in texts:
+            if all(simstore.similarity(text, other) < 0.8 for other in plain):
+                plain.append(text)
+        assert abs(len(plain) - len(kept)) <= 3
+
+
+@pytest.mark.parametrize("kind", [list, iter, np.array, lambda all: np.array(all, dtype=object), pd.Series, pl.Series, pa.array])
+def test_arrays_of_all_kinds(tmp_path, kind):
+    names = [f"https://example.org/{number}" for number in range(5)]
+    with simstore.SimilarStore(tmp_path / "store", with_texts=True) as store:
+        assert store.add(kind(TEXTS), kind(names)).to_pylist() == list(range(5))
+        assert store.query_many(kind(TEXTS), 1)["name"].to_pylist() == names
+        ids = kind([0, 3, 99])
+        assert store.texts(ids).to_pylist() == [TEXTS[0], TEXTS[3], None]
+    with simstore.SimilarStore(tmp_path / "numbers") as store:
+        assert store.add(kind(TEXTS), kind([9, 7, 5, 3, 1])).to_pylist() == [9, 7, 5, 3, 1]
+        assert store.delete(kind([7, 8, 7])).tolist() == [True, False, False] and len(store) == 4
+
+
+def test_ids_and_names(tmp_path):
+    with simstore.SimilarStore(tmp_path / "names") as store:
+        assert store.add(TEXTS[0], "a").to_pylist() == store.add(TEXTS[0], "a").to_pylist() == [0]
+        # The same name with another text is another document, as in a `Store`.
+        assert store.add([TEXTS[1], TEXTS[0]], ["a", "b"]).to_pylist() == [1, 2]
+        assert store.add_if_new(TEXTS[0], "c").to_pylist()[0]["name"] == "a"
+        assert [match.name for match in store.query(TEXTS[0]) if match.similarity == 1] == ["a", "b"]
+    with simstore.SimilarStore(tmp_path / "numbers") as store:
+        assert store.add(TEXTS[:2], [5, 6]).to_pylist() == store.add(TEXTS[:2], [5, 6]).to_pylist() == [5, 6]
+        assert store.add(TEXTS[2]).to_pylist() == [7]
+        for write in (store.add, store.add_if_new):
+            with pytest.raises(ValueError, match="text 1: .*the id 6 has another text"):
+                write([TEXTS[0], "quite another text it is"], [5, 6])
+        with pytest.raises(ValueError, match="the ids of the store are numbers"):
+            store.add(TEXTS[3], "a name")
+        with pytest.raises(ValueError, match="there are 2 texts, and 1 ids"):
+            store.add(TEXTS[:2], [1])
+        for frame in (pd.DataFrame({"text": TEXTS}), pl.DataFrame({"text": TEXTS}), {"text": TEXTS}):
+            with pytest.raises(TypeError, match="give the column"):
+                store.add(frame)
+        store.add([TEXTS[3]], [2**64 - 1])
+        with pytest.raises(ValueError, match="greatest id"):
+            store.add(TEXTS[4])
+        assert len(store) == 4
+
+
+def test_it_is_opened_again_with_its_settings(tmp_path):
+    path = tmp_path / "store"
+    with pytest.raises(FileNotFoundError):
+        simstore.SimilarStore(path, create=False)
+    with simstore.SimilarStore(path, 0.7, 0.9, with_texts=True, profile="words-2") as store:
+        store.add(TEXTS)
+        with pytest.raises(simstore.LockedError):
+            simstore.SimilarStore(path)
+        assert repr(store) == f"SimilarStore('{path}', similar=0.7, with texts)"
+    assert store.closed and store.path == str(path)
+    for call in (store.flush, store.__enter__, lambda: len(store), lambda: store.add(TEXTS), lambda: store.query("a text")):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+    store.close()
+    for create, settings in [(True, {}), (False, {"similar": 0.7, "recall": 0.9, "with_texts": True, "profile": simstore.Profile("words-2")})]:
+        with simstore.SimilarStore(path, create=create, **settings) as store:
+            assert (store.similar, store.recall, store.has_texts, store.profile, len(store)) == (0.7, 0.9, True, "words-2", 5)
+            store.flush()
+            assert len(store) == 5 and store.texts(range(5)).to_pylist() == TEXTS
+    for wrong in ({"similar": 0.8}, {"recall": 0.95}, {"with_texts": False}, {"profile": "words-3"}):
+        with pytest.raises(ValueError, match="has .* not|asked|expected") as raised:
+            simstore.SimilarStore(path, **wrong)
+        assert str(path) in str(raised.value)
+    for bad in ({"similar": 0}, {"recall": 1}, {"durability": "never"}, {"similar": 0.01}):
+        with pytest.raises(ValueError):
+            simstore.SimilarStore(tmp_path / "bad", **bad)
+    with simstore.Store(tmp_path / "fingerprints") as store:
+        store.insert(1, 1)
+    with pytest.raises(ValueError, match="for fingerprints alone"):
+        simstore.SimilarStore(tmp_path / "fingerprints")
+
+
+def test_texts_come_back(tmp_path):
+    texts = ["Ça va? 你好，世界 🦊", "a\x00b \r\n\t c", "!!!", "ü" * 100_000, " leading and trailing "]
+    with simstore.SimilarStore(tmp_path / "store", with_texts=True, durability="sync") as store:
+        with pytest.warns(simstore.SimstoreWarning, match="4 of 9 texts are None, or white space"):
+            ids = store.add([*texts, "", " \u3000\n", None, float("nan")])
+        assert ids.to_pylist() == [0, 1, 2, 3, 4, None, None, None, None]
+        assert store.texts([4, 3, 2, 1, 0, 5]).to_pylist() == [*texts[::-1], None]
+        assert store.delete([1]).tolist() == [True] and store.texts([1, 2]).to_pylist() == [None, "!!!"]
+        assert [match.id for match in store.query("!!!")] == [2] and store.query(texts[1]) == []
+        # The id is free for another text.
+        assert store.add("another text altogether", 1).to_pylist() == [1] and store.texts([1])[0] == "another text altogether"
+    with simstore.SimilarStore(tmp_path / "without") as store:
+        with pytest.raises(ValueError, match="keeps no texts"):
+            store.texts([1])
+
+
+def test_threads_add_each_text_once(tmp_path):
+    texts = pages(300, seed=2)
+    with simstore.SimilarStore(tmp_path / "store", with_texts=True) as store:
+        with ThreadPoolExecutor(2) as threads:
+            named = list(threads.map(lambda at: store.add_if_new(texts[at], f"page {at}")["added"][0], range(300)))
+        added = [at for at in range(300) if named[at]]
+        ids = {store.query(texts[at], 1)[0].name: store.query(texts[at], 1)[0].id for at in added}
+        assert set(ids) == {f"page {at}" for at in added} and sorted(ids.values()) == list(range(len(store)))
+    with simstore.SimilarStore(tmp_path / "numbers") as store:
+
+        def add(at):
+            try:
+                return store.add(texts[at], at // 2)[0] is not None
+            except ValueError:
+                return False
+
+        with ThreadPoolExecutor(2) as threads:
+            added = list(threads.map(add, range(300)))
+        # An id has one text, whoever comes first.
+        assert all(any(pair) for pair in zip(added[::2], added[1::2])) and len(store) == 150
+
+
+def test_what_runs_inside_of_a_call_does_not_wait_for_it(tmp_path):
+    store, said = simstore.SimilarStore(tmp_path / "store"), []
+
+    def inside(told):
+        with pytest.raises(RuntimeError, match="SimilarStore.close was called in the middle"):
+            store.close()
+        said.append((told.step, told.count, told.total, len(store.query(TEXTS[0]))))
+
+    store.add(TEXTS, progress=inside)
+    assert said[-1][:3] == ("texts", 5, 5) and said[-1][3] >= 1
+    store.close()
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(store)
+
+
+def test_matches():
+    match = simstore.SimilarMatch(1, "it's", 0.75, 0.02)
+    assert repr(match) == """SimilarMatch(id=1, name="it's", similarity=0.75, error=0.02)"""
+    assert pickle.loads(pickle.dumps(match)) == match != simstore.SimilarMatch(1, None, 0.75, 0.02)
+    assert len({match, simstore.SimilarMatch(1, "it's", 0.75, 0.02)}) == 1
+
+
+def test_the_command_line_knows_it(tmp_path):
+    with simstore.SimilarStore(tmp_path / "store", with_texts=True) as store:
+        store.add(TEXTS, [f"page {number}" for number in range(5)])
+    asked = [corpora.binary(), "query", tmp_path / "store", "--text", TEXTS[3], "--show"]
+    said = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    assert "page 3" in said and TEXTS[3] in said
+
+
+def test_dedup_makes_a_store_with_texts(tmp_path):
+    documents = [{"text": text} for text in [*TEXTS, TEXTS[0]]]
+    simstore.dedup(documents, against=tmp_path / "store", add=True, with_texts=True)
+    with simstore.SimilarStore(tmp_path / "store") as store:
+        assert store.has_texts and TEXTS[0] in store.texts(range(len(store))).to_pylist()
+    with pytest.raises(ValueError, match="with_texts"):
+        simstore.dedup(documents, with_texts=True)

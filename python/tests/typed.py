@@ -52,6 +52,16 @@ def use_stores() -> None:
         assert_type(simstore.Snapshot(builder.path).verify(), list[Exception])
 
 
+def use_similar_stores() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with simstore.SimilarStore(Path(folder) / "pages", 0.8, with_texts=True, durability="sync") as store:
+            assert_type(store.add(["to be or not to be", "or not"], [1, 2]), simstore.Array)
+            assert_type(store.add_if_new("to be or not to be", 3), simstore.Table)
+            assert_type(store.query("to be or not to be")[0], simstore.SimilarMatch)
+            assert_type(store.texts(np.arange(3)), simstore.Array)
+            assert store.delete([1]).all()
+
+
 def use_arrays() -> None:
     assert_type(simstore.distance(1, 2), int)
     assert simstore.distance([1, 2], 3).dtype == simstore.distance([1], [2]).dtype

@@ -1,0 +1,109 @@
+//! A store that is open until it is closed or forgotten: whoever closes it waits for the calls that use it.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use simstore::Error;
+
+use crate::errors::exception;
+use crate::gate;
+use crate::under_way::{UnderWay, refuse_inside};
+
+/// How often a call that waits asks whether to go on.
+const WAITED: Duration = Duration::from_millis(50);
+
+pub(crate) struct Opened<T: Send + Sync> {
+    /// Locked under the GIL alone, and never for long: so nobody holds it when a process is forked.
+    held: Mutex<Option<Held<T>>>,
+    path: PathBuf,
+    process: u32,
+}
+
+/// An open store; and what tells when the last call that uses it has let it go.
+struct Held<T> {
+    open: Arc<Open<T>>,
+    closed: Receiver<()>,
+}
+
+/// Its fields are dropped in this order: whoever waits for the second waits for the first.
+struct Open<T> {
+    store: T,
+    _closed: Sender<()>,
+}
+
+/// The store in a call: who closes it waits for the end of this.
+pub(crate) struct Use<T> {
+    open: Arc<Open<T>>,
+    _call: UnderWay,
+}
+
+impl<T> Deref for Use<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.open.store
+    }
+}
+
+impl<T: Send + Sync> Opened<T> {
+    pub(crate) fn new(store: T, path: PathBuf) -> Self {
+        let (sender, closed) = mpsc::channel();
+        let held = Held { open: Arc::new(Open { store, _closed: sender }), closed };
+        Opened { held: Mutex::new(Some(held)), path, process: std::process::id() }
+    }
+
+    /// The store for one call; an error in a process that was forked later, where locks may be held by nobody.
+    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<Use<T>> {
+        if self.process != std::process::id() {
+            return Err(exception(py, Error::Forked { path: self.path.clone() }));
+        }
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = |held: &Held<T>| Use { open: Arc::clone(&held.open), _call: UnderWay::on(self) };
+        held.as_ref().map(used).ok_or_else(|| {
+            PyValueError::new_err(format!("the store is closed: {}; open it again", self.path.display()))
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Closes it in the call of this name, once the calls of other threads have ended. A closed one is closed again without effect.
+    pub(crate) fn close(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let is_forked = self.process != std::process::id();
+        if !is_forked {
+            refuse_inside(self, name)?;
+        }
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Held { open, closed }) = held else { return Ok(()) };
+        if is_forked {
+            // It belongs to the other process; nobody here ends the calls that were under way there.
+            return Ok(());
+        }
+        gate::long(py, move |call| {
+            drop(open);
+            while let Err(RecvTimeoutError::Timeout) = closed.recv_timeout(WAITED) {
+                call.check()?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<T: Send + Sync> Drop for Opened<T> {
+    /// A store that nobody has closed: other threads run while it is.
+    fn drop(&mut self) {
+        if let Some(held) = self.held.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            Python::attach(|py| py.detach(move || drop(held)));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Texts that are added to a store of similar documents.
+
+use std::sync::{PoisonError, RwLock};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyMapping, PyString};
+use rayon::prelude::*;
+use simstore::threads::ensure_pool;
+use simstore::{Error, Result};
+use simstore_text::{PreparedText, SimilarAddition, SimilarDocument, SimilarDocuments};
+
+use crate::entries::{IdRef, Ids};
+use crate::frames::is_of;
+use crate::gate::Call;
+use crate::texts::Texts;
+
+/// Texts between two questions whether to go on.
+pub(crate) const TEXTS: usize = 1024;
+
+/// An open store.
+pub(crate) struct Live {
+    pub(crate) documents: SimilarDocuments,
+    /// Held by whoever numbers documents; shared by whoever adds others.
+    numbering: RwLock<()>,
+    /// Whether calls that write wait for the disk.
+    is_synced: bool,
+}
+
+/// Texts that are added, and what they are called.
+pub(crate) struct Given {
+    texts: Texts,
+    /// `None`: by the next numbers.
+    ids: Option<Ids>,
+}
+
+impl Given {
+    /// Reads columns of one length, or a single text with its id.
+    pub(crate) fn read(texts: &Bound<'_, PyAny>, ids: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
+        let is_one = texts.is_instance_of::<PyString>();
+        let listed = |one: &Bound<'_, PyAny>| if is_one { in_list(one) } else { Ok(one.clone().unbind()) };
+        let (py, ids) = (texts.py(), ids.filter(|ids| !ids.is_none()));
+        let given = Given {
+            texts: texts_of(listed(texts)?.bind(py))?,
+            ids: ids.map(|ids| Ids::read(listed(ids)?.bind(py))).transpose()?,
+        };
+        match given.ids.as_ref().map(Ids::len).filter(|&ids| ids != given.texts.len()) {
+            Some(ids) => {
+                Err(PyValueError::new_err(format!("there are {} texts, and {ids} ids", given.texts.len())))
+            }
+            None => Ok(given),
+        }
+    }
+}
+
+fn in_list(one: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    Ok(PyList::new(one.py(), [one])?.into_any().unbind())
+}
+
+/// Texts, but no frames: to iterate these gives the names of their columns.
+pub(crate) fn texts_of(object: &Bound<'_, PyAny>) -> PyResult<Texts> {
+    let is_frame = is_of(object, "pandas", "DataFrame") || is_of(object, "polars", "DataFrame");
+    if is_frame || object.cast::<PyMapping>().is_ok() {
+        return Err(PyTypeError::new_err(format!(
+            "expected texts, found {}: give the column that holds them",
+            object.get_type().name()?
+        )));
+    }
+    Texts::read(object, "text")
+}
+
+impl Live {
+    pub(crate) fn new(documents: SimilarDocuments, is_synced: bool) -> Live {
+        Live { documents, numbering: RwLock::default(), is_synced }
+    }
+
+    /// Makes what was written durable, if that is asked for.
+    pub(crate) fn sync(&self) -> Result<()> {
+        if self.is_synced { self.documents.store().sync() } else { Ok(()) }
+    }
+
+    /// Does something with the document under the number that it has, or gets, and its name.
+    fn called<T>(
+        &self,
+        id: Option<IdRef<'_>>,
+        work: impl FnOnce(u64, Option<&str>) -> Result<T>,
+    ) -> Result<T> {
+        if let Some(IdRef::Number(id)) = id {
+            let _shared = self.numbering.read().unwrap_or_else(PoisonError::into_inner);
+            return work(id, None);
+        }
+        let _alone = self.numbering.write().unwrap_or_else(PoisonError::into_inner);
+        let name = id.and_then(|id| if let IdRef::Name(name) = id { Some(name) } else { None });
+        work(self.documents.next_id()?, name)
+    }
+
+    /// Adds a document, whatever is similar to it; the id under which it is stored.
+    pub(crate) fn add(&self, prepared: &PreparedText, id: Option<IdRef<'_>>) -> Result<u64> {
+        self.called(id, |id, name| {
+            if let Some(name) = name
+                && let Some(stored) = self.documents.id_of(prepared, name)?
+            {
+                return Ok(stored);
+            }
+            self.documents.insert(prepared, id, name).map(|_| id)
+        })
+    }
+
+    /// The id under which it was stored, or what it is similar to.
+    pub(crate) fn add_if_new(
+        &self,
+        prepared: &PreparedText,
+        id: Option<IdRef<'_>>,
+    ) -> Result<(Option<u64>, Option<SimilarDocument>)> {
+        self.called(id, |id, name| {
+            Ok(match self.documents.add_prepared(prepared, id, name)? {
+                SimilarAddition::Remembered => (Some(id), None),
+                SimilarAddition::SimilarTo(similar) => (None, similar.into_iter().next()),
+                SimilarAddition::Empty => (None, None),
+            })
+        })
+    }
+
+    /// Names are for stores that have begun with names.
+    fn check_naming(&self, given: &Given) -> Result<()> {
+        let snapshot = self.documents.store().snapshot();
+        if matches!(given.ids, Some(Ids::Names(_))) && !snapshot.is_empty() && snapshot.stats().names == 0 {
+            return Err(Error::BadArgument(format!(
+                "{}: the ids of the store are numbers: give numbers as ids, or name the documents of another store",
+                snapshot.path().display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Does something with each text that has features, in order.
+    pub(crate) fn each<T: Default>(
+        &self,
+        given: &Given,
+        call: &Call,
+        mut one: impl FnMut(&PreparedText, Option<IdRef<'_>>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.check_naming(given)?;
+        ensure_pool()?;
+        let (len, mut done, mut missing) = (given.texts.len(), Vec::with_capacity(given.texts.len()), 0);
+        let mut some = |start: usize| {
+            let prepare = |at| {
+                let prepared = given.texts.get(at).map(|text| self.documents.prepare(text));
+                prepared.transpose().map(Option::flatten).map_err(|error| of_text(at, error))
+            };
+            let end = len.min(start + TEXTS);
+            let prepared: Vec<_> = (start..end).into_par_iter().map(prepare).collect::<Result<_>>()?;
+            for (at, prepared) in (start..).zip(prepared) {
+                call.check()?;
+                let id = given.ids.as_ref().map(|ids| ids.get(at));
+                missing += usize::from(prepared.is_none());
+                let made = prepared.map(|prepared| one(&prepared, id)).transpose();
+                done.push(made.map_err(|error| of_text(at, error))?.unwrap_or_default());
+            }
+            call.step("texts", end as u64, len as u64);
+            Ok(())
+        };
+        let result = (0..len).step_by(TEXTS).try_for_each(&mut some);
+        self.sync()?;
+        if missing > 0 {
+            call.warn_of(format!(
+                "{missing} of {len} texts are None, or white space alone, and so have nothing to compare: they are not stored"
+            ));
+        }
+        result.map(|()| done)
+    }
+}
+
+/// The error of a text among others.
+fn of_text(at: usize, error: Error) -> Error {
+    match error {
+        Error::BadArgument(reason) => Error::BadArgument(format!("text {at}: {reason}")),
+        error => error,
+    }
+}

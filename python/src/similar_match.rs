@@ -1,0 +1,79 @@
+//! A stored document that is similar to a text.
+
+use std::hash::{Hash, Hasher};
+
+use pyo3::prelude::*;
+use simstore_text::SimilarDocument;
+
+/// A stored document that is similar to a text.
+///
+/// Attributes
+/// ----------
+/// id : int
+///     Under which it is stored.
+/// name : str or None
+///     Its name; None if it has none.
+/// similarity : float
+///     How similar it is, from 0 to 1: exact in a store that keeps texts, else an estimate.
+/// error : float
+///     The standard error of the estimate; 0 if it is exact.
+#[pyclass(frozen, eq, hash, module = "simstore")]
+#[derive(Clone, Debug)]
+pub(crate) struct SimilarMatch {
+    #[pyo3(get)]
+    id: u64,
+    #[pyo3(get)]
+    name: Option<String>,
+    #[pyo3(get)]
+    similarity: f64,
+    #[pyo3(get)]
+    error: f64,
+}
+
+impl SimilarMatch {
+    /// All that two of them may differ in; numbers as their bits.
+    fn parts(&self) -> (u64, Option<&str>, u64, u64) {
+        (self.id, self.name.as_deref(), self.similarity.to_bits(), self.error.to_bits())
+    }
+}
+
+impl PartialEq for SimilarMatch {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for SimilarMatch {}
+
+impl Hash for SimilarMatch {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl From<SimilarDocument> for SimilarMatch {
+    fn from(found: SimilarDocument) -> Self {
+        let SimilarDocument { id, name, estimate } = found;
+        SimilarMatch { id, name, similarity: estimate.similarity, error: estimate.standard_error }
+    }
+}
+
+#[pymethods]
+impl SimilarMatch {
+    #[new]
+    #[pyo3(signature = (id, name, similarity, error))]
+    fn new(id: u64, name: Option<String>, similarity: f64, error: f64) -> SimilarMatch {
+        SimilarMatch { id, name, similarity, error }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (u64, Option<String>, f64, f64)) {
+        let SimilarMatch { id, name, similarity, error } = slf.get();
+        (slf.get_type().into_any(), (*id, name.clone(), *similarity, *error))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let SimilarMatch { id, name, similarity, error } = self;
+        let name = name.as_deref().into_pyobject(py)?.repr()?;
+        Ok(format!("SimilarMatch(id={id}, name={name}, similarity={similarity:?}, error={error:?})"))
+    }
+}

@@ -1,0 +1,401 @@
+//! A store of documents by their similarity.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::{LargeStringArray, UInt64Array};
+use numpy::PyArray1;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+use simstore::{Durability, Result, StoreOptions};
+use simstore_text::{Resources, SimilarDocuments, SimilarSettings};
+
+use crate::array::Array;
+use crate::gate;
+use crate::opened::Opened;
+use crate::profile::Profile;
+use crate::rows::read_ids;
+use crate::settings::path_of;
+use crate::similar::settings_of;
+use crate::similar_adding::{Given, Live, texts_of};
+use crate::similar_columns::{Similar, in_parallel};
+use crate::similar_match::SimilarMatch;
+use crate::table::Table;
+
+/// A store of documents by the similarity of their texts: it takes texts, and answers which stored ones are similar to a text.
+///
+/// What ``simstore add --similar`` makes. One process at a time may have a store open, for any number of threads. Use it as a context
+/// manager, or call `close()`.
+///
+/// Parameters
+/// ----------
+/// path : str or os.PathLike
+///     The store's folder; made if it is not there.
+/// similar : float, optional
+///     The least similarity that texts are found with, above 0, up to 1: 0.8 for a new store. Settings that are given have to be those
+///     of a store that is there.
+/// recall : float, optional
+///     The least probability with which texts of just that similarity are found: 0.95 for a new store. More similar ones are found with
+///     a greater one, equal ones always.
+/// with_texts : bool, optional
+///     Whether the texts are kept, compressed: then these decide, and what is told is exact. Else similarities are estimates, and each
+///     has its standard error. False for a new store.
+/// profile : Profile or str, optional
+///     How texts become features: shingles for a new store.
+/// durability : {"os", "group", "sync"}
+///     When a call that writes returns: when the operating system has what was written, so that it survives the end of this process; or,
+///     both of the others, when it is on the disk.
+/// create : bool
+///     Whether a store is made where there is none; FileNotFoundError otherwise.
+///
+/// Raises
+/// ------
+/// LockedError
+///     If something else has it open for writing.
+/// ValueError
+///     If the store has another setting than the one asked for, or is of fingerprints.
+///
+/// Examples
+/// --------
+/// >>> import simstore
+/// >>> with simstore.SimilarStore("pages", with_texts=True) as store:
+/// ...     store.add(["the quick brown fox jumps over the lazy dog, and over the cat"], ["https://example.org/fox"]).to_pylist()
+/// ...     store.query("the quick brown fox jumps over the lazy dog, and over the cats")
+/// ...     store.texts([0]).to_pylist()
+/// [0]
+/// [SimilarMatch(id=0, name='https://example.org/fox', similarity=0.8333333333333334, error=0.0)]
+/// ['the quick brown fox jumps over the lazy dog, and over the cat']
+#[pyclass(frozen, module = "simstore")]
+pub(crate) struct SimilarStore {
+    opened: Opened<Live>,
+    settings: SimilarSettings,
+    profile: String,
+}
+
+#[pymethods]
+impl SimilarStore {
+    #[new]
+    #[pyo3(signature = (path, similar=None, recall=None, *, with_texts=None, profile=None, durability="os", create=true))]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::needless_pass_by_value,
+        reason = "settings, by name; a path is made"
+    )]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        similar: Option<f64>,
+        recall: Option<f64>,
+        with_texts: Option<bool>,
+        profile: Option<&Bound<'_, PyAny>>,
+        durability: &str,
+        create: bool,
+    ) -> PyResult<SimilarStore> {
+        if !["os", "group", "sync"].contains(&durability) {
+            return Err(PyValueError::new_err(format!(
+                "there is no durability `{durability}`; expected os, group or sync"
+            )));
+        }
+        let (given, name) = match profile.filter(|profile| !profile.is_none()) {
+            None => (None, None),
+            Some(profile) => match profile.cast::<Profile>() {
+                Ok(profile) => (Some(profile.get().inner.clone()), None),
+                Err(_) => match profile.cast::<PyString>() {
+                    Ok(name) => (None, Some(name.to_str()?.to_owned())),
+                    Err(_) => {
+                        return Err(PyTypeError::new_err("profile: expected a Profile, or the name of one"));
+                    }
+                },
+            },
+        };
+        let documents = gate::quick(py, || {
+            let (settings, stored) = settings_of(&path, similar, recall, with_texts)?;
+            let profile = match (given, name.or(stored)) {
+                (Some(profile), _) => profile,
+                (None, Some(name)) => simstore_text::Profile::with_resources(&name, &Resources::default())?,
+                (None, None) => simstore_text::Profile::shingles(),
+            };
+            let options = StoreOptions { create, durability: Durability::Os, ..StoreOptions::default() };
+            SimilarDocuments::open(&path, options, profile, settings)
+        })?;
+        if let Some(torn) = documents.store().torn_end() {
+            gate::warn_of(py, &torn.to_string())?;
+        }
+        let (settings, profile) = (*documents.settings(), documents.profile().to_string());
+        let path = documents.store().snapshot().path().to_path_buf();
+        let opened = Opened::new(Live::new(documents, durability != "os"), path);
+        Ok(SimilarStore { opened, settings, profile })
+    }
+
+    /// Adds texts, whatever is similar to them. A call that is interrupted or fails has added the first ones.
+    ///
+    /// Parameters
+    /// ----------
+    /// texts : str, or iterable of str or None
+    ///     A list, series or array, as `Profile.fingerprints` takes them; or a single text. None and white space are left out, with a
+    ///     warning.
+    /// ids : int or str, or iterable of these, optional
+    ///     Numbers; or names, as for `Store.insert`: each text gets the number after the highest id. So it does if nothing is given. The
+    ///     same text under the same number or name again changes nothing; the same name with another text is another document.
+    /// progress : bool or callable, optional
+    ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
+    ///
+    /// Returns
+    /// -------
+    /// Array
+    ///     The ids, uint64 of shape (n,); null for what is left out.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If a number is stored with another text: delete that first.
+    #[pyo3(signature = (texts, ids=None, *, progress=None))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        ids: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Array> {
+        let (live, given) = (self.opened.get(py)?, Given::read(texts, ids)?);
+        let live: &Live = &live;
+        let ids = gate::told(py, progress, |call| {
+            live.each(&given, call, |prepared, id| live.add(prepared, id).map(Some))
+        })?;
+        Ok(Array::new(Arc::new(UInt64Array::from(ids))))
+    }
+
+    /// Adds texts, in order, each unless a stored one is similar: earlier ones of the same call count. Of each text that is one step,
+    /// whatever other threads do.
+    ///
+    /// Parameters
+    /// ----------
+    /// texts, ids, progress
+    ///     As for `add`.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     A row for each text: added (bool), and id (uint64), under which it was added; or else duplicate_of (uint64) and name (string),
+    ///     the stored text that is most similar, similarity (float64) and error (float64), its standard error. What does not apply is
+    ///     null.
+    #[pyo3(signature = (texts, ids=None, *, progress=None))]
+    fn add_if_new(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        ids: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        let (live, given) = (self.opened.get(py)?, Given::read(texts, ids)?);
+        let live: &Live = &live;
+        let outcomes = gate::told(py, progress, |call| {
+            live.each(&given, call, |prepared, id| live.add_if_new(prepared, id))
+        })?;
+        let (mut added, mut ids) = (BooleanBuilder::new(), UInt64Builder::new());
+        let mut similar = Similar::default();
+        for (id, of) in &outcomes {
+            added.append_value(id.is_some());
+            ids.append_option(*id);
+            similar.push(of.as_ref());
+        }
+        let [of, name, similarity, error] = similar.columns("duplicate_of");
+        let (added, ids) = (Arc::new(added.finish()), Arc::new(ids.finish()));
+        Table::of_columns(vec![("added", added), ("id", ids), of, name, similarity, error])
+    }
+
+    /// The stored documents that are similar to a text, the most similar first; none for white space.
+    ///
+    /// Parameters
+    /// ----------
+    /// text : str
+    /// limit : int, optional
+    ///     How many there are at most: the most similar ones.
+    ///
+    /// Returns
+    /// -------
+    /// list of SimilarMatch
+    #[pyo3(signature = (text, limit=None))]
+    fn query<'py>(&self, py: Python<'py>, text: &str, limit: Option<usize>) -> PyResult<Bound<'py, PyList>> {
+        let live = self.opened.get(py)?;
+        let live: &Live = &live;
+        let found = gate::quick(py, || live.documents.find(text))?;
+        let found = found.into_iter().take(limit.unwrap_or(usize::MAX)).map(SimilarMatch::from);
+        PyList::new(py, found.collect::<Vec<_>>())
+    }
+
+    /// The stored documents that are similar to each of many texts, on all cores.
+    ///
+    /// Parameters
+    /// ----------
+    /// texts : iterable of str or None
+    ///     As for `add`.
+    /// limit : int, optional
+    ///     How many there are at most of each text.
+    /// progress : bool or callable, optional
+    ///     As for `add`.
+    ///
+    /// Returns
+    /// -------
+    /// Table
+    ///     A row for each match, with columns query (uint32, the position of the text), id (uint64), name (string, null where there is
+    ///     none), similarity and error (float64), sorted by query, then as by `query`.
+    #[pyo3(signature = (texts, limit=None, *, progress=None))]
+    fn query_many(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        limit: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        let (live, texts) = (self.opened.get(py)?, texts_of(texts)?);
+        let live: &Live = &live;
+        let found = gate::told(py, progress, |call| {
+            in_parallel(call, texts.len(), |at| {
+                let mut found = texts.get(at).map_or(Ok(Vec::new()), |text| live.documents.find(text))?;
+                found.truncate(limit.unwrap_or(usize::MAX));
+                Ok(found)
+            })
+        })?;
+        let (mut queries, mut similar) = (UInt32Builder::new(), Similar::default());
+        for (query, found) in
+            found.iter().enumerate().flat_map(|(at, some)| some.iter().map(move |one| (at, one)))
+        {
+            queries.append_value(query as u32);
+            similar.push(Some(found));
+        }
+        let [id, name, similarity, error] = similar.columns("id");
+        Table::of_columns(vec![("query", Arc::new(queries.finish())), id, name, similarity, error])
+    }
+
+    /// Removes documents by their ids.
+    ///
+    /// Returns
+    /// -------
+    /// numpy.ndarray of bool, shape (n,)
+    ///     Which were there; of an id that comes twice, the first.
+    #[pyo3(signature = (ids, *, progress=None))]
+    fn delete<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let (live, ids) = (self.opened.get(py)?, read_ids(ids)?);
+        let live: &Live = &live;
+        let deleted = gate::told(py, progress, |call| {
+            let one = |(at, &id): (usize, &u64)| {
+                call.check()?;
+                call.step("documents", at as u64 + 1, ids.len() as u64);
+                live.documents.remove(id)
+            };
+            let deleted = ids.iter().enumerate().map(one).collect::<Result<Vec<bool>>>();
+            live.sync()?;
+            deleted
+        })?;
+        Ok(PyArray1::from_vec(py, deleted))
+    }
+
+    /// The texts of documents by their ids, as they were added.
+    ///
+    /// Returns
+    /// -------
+    /// Array
+    ///     Strings of shape (n,); null where there is no document.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If the store keeps no texts.
+    fn texts(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
+        let (live, ids) = (self.opened.get(py)?, read_ids(ids)?);
+        if !self.settings.has_texts() {
+            return Err(PyValueError::new_err(format!(
+                "{}: the store keeps no texts: make another one with with_texts=True",
+                self.opened.path().display()
+            )));
+        }
+        let live: &Live = &live;
+        let texts = gate::long(py, |call| in_parallel(call, ids.len(), |at| live.documents.text(ids[at])))?;
+        Ok(Array::new(Arc::new(LargeStringArray::from(texts))))
+    }
+
+    /// Makes a segment of what is in the log, and waits for it: the next opening is quick then.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        let live = self.opened.get(py)?;
+        let live: &Live = &live;
+        gate::quick(py, || live.documents.store().flush())
+    }
+
+    /// Closes the store, as `Store.close`.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.opened.close(py, "SimilarStore.close")
+    }
+
+    /// Whether it has been closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.opened.is_closed()
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.get().opened.get(slf.py())?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+        let _ = exception;
+        self.close(py)
+    }
+
+    /// Number of documents: an upper bound while some that were deleted are still in the store's files.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.opened.get(py)?.documents.count() as usize)
+    }
+
+    /// The store's folder.
+    #[getter]
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        path_of(py, self.opened.path())
+    }
+
+    /// The least similarity that texts are found with.
+    #[getter]
+    fn similar(&self) -> f64 {
+        self.settings.similar()
+    }
+
+    /// The least probability with which texts of just that similarity are found.
+    #[getter]
+    fn recall(&self) -> f64 {
+        self.settings.recall()
+    }
+
+    /// Whether the texts are kept.
+    #[getter]
+    fn has_texts(&self) -> bool {
+        self.settings.has_texts()
+    }
+
+    /// The name of the profile by which texts become features.
+    #[getter]
+    fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    fn __repr__(&self) -> String {
+        let (similar, closed) = (self.settings.similar(), if self.closed() { ", closed" } else { "" });
+        let texts = if self.settings.has_texts() { ", with texts" } else { "" };
+        format!("SimilarStore('{}', similar={similar}{texts}{closed})", self.opened.path().display())
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!(
+            "a SimilarStore cannot be pickled: one process at a time writes to a store; send the path '{}'",
+            self.opened.path().display()
+        )))
+    }
+}
