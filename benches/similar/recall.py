@@ -2,7 +2,7 @@
 
     python3 benches/similar/recall.py docs/similarity.svg
 
-Needs numpy. Takes half a minute. The sketches are made here once more, by format-spec/part.md.
+Needs numpy. The sketches are made here once more, by format-spec/sketch.md.
 """
 
 import sys
@@ -11,12 +11,14 @@ from math import acos, comb, pi
 import numpy as np
 
 SKETCHES, BITS = 8, 64
+POSITIONS = SKETCHES * BITS
 # What finds two texts of similarity 0.8 with a probability of 0.95: sketches joined, and the distance in bits. And three
-# bits of one fingerprint.
-CHOICES = [(1, 15), (2, 12), (4, 10), (8, 8), (1, 3)]
-TOTAL = 99
+# bits of a fingerprint, which is a simhash.
+CHOICES = [(1, 11), (2, 8), (4, 6), (8, 5), (1, 3)]
+TOTAL = 69
 MEMBERS, TRIALS = 200, 300
 COLOURS = ["#3f7fd6", "#b8860b", "#d1495b", "#2a9d6f", "#777777"]
+U64 = np.uint64
 
 
 def at_most(bits, p, distance):
@@ -24,24 +26,48 @@ def at_most(bits, p, distance):
 
 
 def recall(similarity, joined, distance):
-    p = acos(min(1.0, 2 * similarity / (1 + similarity))) / pi
+    if distance == 3:
+        return at_most(BITS, acos(min(1.0, 2 * similarity / (1 + similarity))) / pi, distance)
+    p = (1 - similarity) / 2
     found = 1 - (1 - at_most(BITS, p, distance)) ** joined
-    return found if distance == 3 else max(0.0, found - (1 - at_most(BITS * SKETCHES, p, TOTAL)))
+    return max(0.0, found - (1 - at_most(POSITIONS, p, TOTAL)))
+
+
+def mixed(state):
+    word = (state ^ (state >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> U64(27))) * U64(0x94D049BB133111EB)
+    return word ^ (word >> U64(31))
+
+
+GOLDEN = 0x9E3779B97F4A7C15
+NUMBERS = mixed(np.array([(i * GOLDEN) % 2**64 for i in range(1, 9 + POSITIONS)], dtype=U64))
+ODD, ADD = NUMBERS[8:].astype(np.uint32) | np.uint32(1), (NUMBERS[8:] >> U64(32)).astype(np.uint32)
 
 
 def sketches(members):
     """The sketches of a set, as bits: SKETCHES x 64."""
-    rows = []
-    for number in range(SKETCHES):
-        word = members.copy()
-        if number:
-            word += np.uint64(number * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
-            word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            word ^= word >> np.uint64(31)
-        bits = word[:, None] >> np.arange(64, dtype=np.uint64) & np.uint64(1)
-        rows.append(2 * bits.sum(axis=0) > len(members))
-    return np.array(rows)
+    words = mixed(members + U64(GOLDEN))
+    minima, is_there = np.zeros(POSITIONS, np.uint32), np.zeros(POSITIONS, bool)
+    for at in range(4):
+        hashes = words * (NUMBERS[2 * at] | U64(1)) + NUMBERS[2 * at + 1]
+        positions, values = hashes >> U64(55), (hashes >> U64(23)).astype(np.uint32)
+        of_round = np.full(POSITIONS, 2**32 - 1, np.uint32)
+        np.minimum.at(of_round, positions.astype(int), values)
+        new = np.zeros(POSITIONS, bool)
+        new[positions.astype(int)] = True
+        new &= ~is_there
+        minima[new] = of_round[new]
+        is_there |= new
+    empty = ~is_there
+    minima[empty] = (words.astype(np.uint32)[:, None] * ODD[empty] + ADD[empty]).min(axis=0)
+    bits = minima ^ (np.arange(POSITIONS, dtype=np.uint32) * np.uint32(0x9E3779B9))
+    bits = (bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    bits = (bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return (bits >> np.uint32(31)).reshape(SKETCHES, BITS).astype(bool)
+
+
+def simhash(members):
+    return 2 * (members[:, None] >> np.arange(64, dtype=U64) & U64(1)).sum(axis=0) > len(members)
 
 
 def measured(similarity, random):
@@ -49,12 +75,14 @@ def measured(similarity, random):
     both = round(2 * similarity / (1 + similarity) * MEMBERS)
     counts = [0] * len(CHOICES)
     for _ in range(TRIALS):
-        drawn = random.integers(0, 1 << 64, 2 * MEMBERS - both, dtype=np.uint64)
-        differ = sketches(drawn[:MEMBERS]) ^ sketches(drawn[MEMBERS - both :])
-        distances = differ.sum(axis=1)
+        drawn = random.integers(0, 1 << 64, 2 * MEMBERS - both, dtype=U64)
+        a, b = drawn[:MEMBERS], drawn[MEMBERS - both :]
+        distances = (sketches(a) ^ sketches(b)).sum(axis=1)
         for at, (joined, distance) in enumerate(CHOICES):
-            is_near = (distances[:joined] <= distance).any()
-            counts[at] += bool(is_near and (distance == 3 or distances.sum() <= TOTAL))
+            if distance == 3:
+                counts[at] += bool((simhash(a) ^ simhash(b)).sum() <= distance)
+            else:
+                counts[at] += bool((distances[:joined] <= distance).any() and distances.sum() <= TOTAL)
     return both / (2 * MEMBERS - both), [count / TRIALS for count in counts]
 
 

@@ -4,7 +4,8 @@
     venv/bin/python benches/similar/rivals.py TOOL SHINGLES.jsonl --similarity 0.8 --output FOUND.tsv
 
 The corpus is what `simstore-similar --shingles` writes: each document's different shingles, hashed, with spaces between. So
-all tools have the same sets, and none has to clean or cut texts.
+all tools have the same sets, and none has to clean or cut texts. `rensa-texts`, and for `peers.py` those with `-kept`, which write
+the ids of what is kept, cut the corpus as it stands.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import tempfile
 
 PERMUTATIONS = 256
 BATCH = 1000
+WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
 
 
 def documents(path):
@@ -28,14 +30,18 @@ def documents(path):
             yield document["id"], document["text"].split(" ")
 
 
+def cut(text):
+    """The shingles of a text as an expression cuts it; a Han character is a word. Markup is words, too."""
+    words = WORD.findall(text.lower())
+    return [" ".join(shingle) for shingle in zip(words, words[1:], words[2:])] or words
+
+
 def cut_documents(path):
-    """Documents of a corpus, compressed or not, cut as an expression cuts them; a Han character is a word. Markup is words, too."""
-    word = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
+    """Documents of a corpus, compressed or not."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             document = json.loads(line)
-            words = word.findall(document["text"].lower())
-            yield document["id"], [" ".join(shingle) for shingle in zip(words, words[1:], words[2:])] or words
+            yield document["id"], cut(document["text"])
 
 
 def batches(documents):
@@ -81,6 +87,22 @@ def rensa_stars(path, similarity):
                 yield (name,)
 
 
+def rensa_kept(path, similarity, bands=None):
+    """What its deduplicator keeps of a corpus as it stands, with bands as it chooses them."""
+    from rensa import RMinHashDeduplicator
+
+    settings = {"num_perm": PERMUTATIONS, "use_lsh": True, "num_bands": bands}
+    deduplicator = RMinHashDeduplicator(threshold=similarity, **settings)
+    for names, sets in batches(cut_documents(path)):
+        for name, kept in zip(names, deduplicator.add_pairs(zip(map(str, names), sets))):
+            if kept:
+                yield (name,)
+
+
+def rensa_kept_bands(path, similarity):
+    return rensa_kept(path, similarity, bands=32)
+
+
 def datasketch(path, similarity):
     """Pairs of its index, with bands as it chooses them, whose sketches are similar enough."""
     from datasketch import MinHash, MinHashLSH
@@ -98,6 +120,21 @@ def datasketch(path, similarity):
         for a in index.query(sketch):
             if a < b and sketch.jaccard(sketches[a]) >= similarity:
                 yield names[a], names[b]
+
+
+def datasketch_kept(path, similarity):
+    """Of a corpus as it stands, each document that is similar enough to none that its index has, which then has it."""
+    from datasketch import MinHash, MinHashLSH
+
+    index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)
+    kept = []
+    for names, sets in batches(cut_documents(path)):
+        encoded = ([shingle.encode() for shingle in shingles] for shingles in sets)
+        for name, sketch in zip(names, MinHash.generator(encoded, num_perm=PERMUTATIONS)):
+            if all(sketch.jaccard(kept[key]) < similarity for key in index.query(sketch)):
+                index.insert(len(kept), sketch)
+                kept.append(sketch)
+                yield (name,)
 
 
 def text_dedup(path, module, *arguments):
@@ -170,7 +207,10 @@ TOOLS = {
     "rensa": rensa,
     "rensa-texts": rensa_texts,
     "rensa-stars": rensa_stars,
+    "rensa-kept": rensa_kept,
+    "rensa-kept-bands": rensa_kept_bands,
     "datasketch": datasketch,
+    "datasketch-kept": datasketch_kept,
     "text-dedup-minhash": text_dedup_minhash,
     "text-dedup-simhash": text_dedup_simhash,
     "pypi-simhash": pypi_simhash,

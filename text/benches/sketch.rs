@@ -1,0 +1,128 @@
+//! Sketches of sets of some sizes, beside the two ways that they are made of: minima over all members alone, and rounds alone. Prints
+//! Markdown: microseconds a set, the fastest of some rounds.
+//!
+//! `SIMSTORE_CPU=v3 cargo bench -p simstore-text --bench sketch`; v1, v3 and v4 are the instructions that are used, at most.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use simstore::processor::{Work, dispatch};
+use simstore_text::sketch;
+
+const POSITIONS: usize = 512;
+const SETS: usize = 64;
+const REPEATED: usize = 20;
+
+/// Numbers as good as random.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+struct Constants {
+    odd: [u32; POSITIONS],
+    add: [u32; POSITIONS],
+    rounds: Vec<(u64, u64)>,
+}
+
+impl Constants {
+    fn new() -> Self {
+        let mut state = 1;
+        let mut small = || std::array::from_fn(|_| random(&mut state) as u32 | 1);
+        let (odd, add) = (small(), small());
+        Constants {
+            odd,
+            add,
+            rounds: (0..2 * POSITIONS).map(|_| (random(&mut state) | 1, random(&mut state))).collect(),
+        }
+    }
+}
+
+/// Of each position the minimum over all members.
+struct Minima<'a>(&'a [u64], &'a Constants);
+
+impl Work for Minima<'_> {
+    type Output = [u32; POSITIONS];
+
+    #[inline(always)]
+    fn run(self) -> [u32; POSITIONS] {
+        let Minima(members, constants) = self;
+        let mut minima = [u32::MAX; POSITIONS];
+        let parts = constants.odd.as_chunks::<64>().0.iter().zip(constants.add.as_chunks::<64>().0);
+        for ((odd, add), minima) in parts.zip(minima.as_chunks_mut::<64>().0) {
+            let mut least = [u32::MAX; 64];
+            for &member in members {
+                for lane in 0..64 {
+                    let value = (member as u32).wrapping_mul(odd[lane]).wrapping_add(add[lane]);
+                    least[lane] = least[lane].min(value);
+                }
+            }
+            *minima = least;
+        }
+        minima
+    }
+}
+
+/// Rounds in which each member goes to one position, until all positions have one; after 512 rounds those that have none get it one by
+/// one.
+struct Rounds<'a>(&'a [u64], &'a Constants);
+
+impl Work for Rounds<'_> {
+    type Output = [u64; POSITIONS];
+
+    #[inline(always)]
+    fn run(self) -> [u64; POSITIONS] {
+        let Rounds(members, constants) = self;
+        let mut minima = [u64::MAX; POSITIONS];
+        let mut gone = 0;
+        for (round, &(odd, add)) in (0..).zip(&constants.rounds[..POSITIONS]) {
+            for &member in members {
+                let hash = member.wrapping_mul(odd).wrapping_add(add);
+                let place = &mut minima[(hash >> 55) as usize];
+                *place = (*place).min(round << 32 | hash >> 23 & 0xffff_ffff);
+            }
+            gone += members.len();
+            if gone > 2 * POSITIONS && !minima.contains(&u64::MAX) {
+                return minima;
+            }
+        }
+        for (minimum, &(odd, add)) in minima.iter_mut().zip(&constants.rounds[POSITIONS..]) {
+            if *minimum == u64::MAX {
+                let hashes = members.iter().map(|member| member.wrapping_mul(odd).wrapping_add(add));
+                *minimum = hashes.min().unwrap_or_default();
+            }
+        }
+        minima
+    }
+}
+
+/// Microseconds a set.
+fn microseconds(sets: &[Vec<u64>], make: impl Fn(&[u64])) -> f64 {
+    let time = || {
+        let started = Instant::now();
+        sets.iter().for_each(|set| make(set));
+        started.elapsed().as_secs_f64() * 1e6 / sets.len() as f64
+    };
+    (0..REPEATED).map(|_| time()).fold(f64::INFINITY, f64::min)
+}
+
+fn main() {
+    let (constants, mut state) = (Constants::new(), 7);
+    println!("| members | minima of all | rounds | four rounds, then minima |\n|---|---|---|---|");
+    for members in [5, 30, 58, 120, 250, 498, 1000, 5000] {
+        let sets: Vec<Vec<u64>> =
+            (0..SETS).map(|_| (0..members).map(|_| random(&mut state)).collect()).collect();
+        let minima = microseconds(&sets, |set| {
+            black_box(dispatch(Minima(set, &constants)));
+        });
+        let rounds = microseconds(&sets, |set| {
+            black_box(dispatch(Rounds(set, &constants)));
+        });
+        let both = microseconds(&sets, |set| {
+            black_box(sketch(set));
+        });
+        println!("| {members} | {minima:.2} | {rounds:.2} | {both:.2} |");
+    }
+}
