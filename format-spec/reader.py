@@ -945,7 +945,7 @@ def document(path, store, identifier):
     note = store.notes[identifier]
     where = "%s: note of %d: " % (path, identifier)
     has_texts = store.marks["similar"].endswith(b" texts")
-    if len(note) != 76 if not has_texts else len(note) < 80:
+    if len(note) < (80 if has_texts else 76):
         raise Damaged(where + "%d bytes" % len(note))
     if u32(note, 0) == 0:
         raise Damaged(where + "no features")
@@ -954,6 +954,10 @@ def document(path, store, identifier):
         text = decompress(note[80:], b"".join(part for part in parts if part))
         if text is not None and len(text) != u32(note, 76):
             raise Damaged(where + "a text of %d bytes, not %d" % (len(text), u32(note, 76)))
+        try:
+            text is None or text.decode()
+        except UnicodeDecodeError:
+            raise Damaged(where + "a text that is not UTF-8")
     return u32(note, 0), u64(note, 4), [u64(note, at) for at in range(12, 76, 8)]
 
 

@@ -30,7 +30,8 @@ With --json, one object is printed at the end:
   store, bits, distance, codec   what was built
   plan, tables          name of the plan, and number of its tables
   documents             documents or fingerprints read
-  fingerprints, ids     distinct fingerprints, and ids, stored
+  fingerprints, ids     distinct fingerprints, and pairs of one with an id, stored; of similar documents, of some
+                        sketches each
   empty                 documents without text, which are not stored
   short                 documents too short to be reliable
   bad                   malformed lines skipped
@@ -65,7 +66,8 @@ pub(crate) struct BuildArgs {
     /// Keep the texts too, compressed: they decide what is similar
     #[arg(long, requires = "similar")]
     with_texts: bool,
-    /// Find texts of exactly that similarity with at least this probability [default: 0.95]
+    /// Find texts of exactly that similarity with at least this probability; without --with-texts, an estimate then
+    /// decides [default: 0.95]
     #[arg(long, value_name = "R", requires = "similar")]
     recall: Option<f64>,
     /// The largest distance that the store can answer: at most 16, with 128 bits 32

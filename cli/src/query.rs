@@ -31,8 +31,8 @@ separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break
 \\u{..}.
 
 In a store of similar documents, --text and --file print lines of: similarity, its standard error (0 if it is exact), id \
-or name; the most similar first. In a store with texts the similarity is exact; --diff shows the stored text beside the \
-other, --show prints it.
+or name; the most similar first. In a store with texts the similarity is exact; --diff shows where they differ, \
+side by side: A is the text that is searched for, B the stored one; --show prints the stored one.
 
 With --json, a line is an object, of a text in a store of similar documents with similarity, error, id, name and, with \
 --show, text; else:
@@ -80,7 +80,7 @@ pub(crate) struct QueryArgs {
     /// the two (auto)
     #[arg(long, value_name = "NAME", default_value_t, requires = "batch")]
     method: BatchMethod,
-    /// Show where the text and each similar stored one differ, side by side; for a store with texts
+    /// Show where the text (A) and each similar stored one (B) differ, side by side; for a store with texts
     #[arg(long, conflicts_with_all = ["json", "queries"])]
     diff: bool,
     /// Print each similar stored text after its line; for a store with texts

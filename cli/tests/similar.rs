@@ -244,6 +244,46 @@ fn a_store_is_built_at_once() {
     folder.run(&["verify", "pages"]).ok();
 }
 
+/// What a run that makes a store asks for, it may ask for again; what is refused later is refused at once.
+#[test]
+fn the_first_run_is_like_the_next_ones() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", page(&json!(1), 60, 0) + &page(&json!(2), 60, 60));
+    for options in [&["--verify-profile", "words-2"][..], &["--profile", "words-2", "--similar", "0.8"], &[]]
+    {
+        let store = format!("store{}", options.len());
+        let args =
+            [&["dedup", "a.jsonl", "--against", &store, "--add", "--output", "left.jsonl"][..], options]
+                .concat();
+        assert!(folder.run(&args).stderr.contains("2 documents added"), "{options:?}");
+        let again = folder.run(&args);
+        assert!(
+            again.code == Some(0) && again.stderr.contains("the same run has added"),
+            "{options:?}: {}",
+            again.stderr
+        );
+    }
+    let none = ["dedup", "a.jsonl", "--against", "none", "--add", "--keep", "none"];
+    folder.run(&none).fails(2, "first remove what has near-duplicates");
+    // A store that is made beside one that is there.
+    let both = ["dedup", "a.jsonl", "--against", "new", "--against", "store0", "--add"];
+    let said = folder.run(&both).stderr;
+    assert!(said.contains("2 documents are near-duplicates") && said.contains("0 documents added"), "{said}");
+    // One whose making was cut off before it was marked.
+    folder.write("empty.tsv", "");
+    let half = ["build", "half", "-d", "8", "--codec", "elias-fano", "--plan", "probe-3", "empty.tsv"];
+    let shingles = ["--profile", "words-3,segmented,strip-markup,simplified,weights=none"];
+    folder.run(&[&half[..], &shingles].concat());
+    if folder.path("half").exists() {
+        let healed = folder.run(&["dedup", "a.jsonl", "--against", "half", "--add", "--similar", "0.8"]);
+        assert!(healed.stderr.contains("2 documents added"), "{}", healed.stderr);
+    }
+    // Source code is compared, and stored, as source code.
+    folder.write("one.py", "def f(a, b):\n    return a + b\n");
+    folder.run(&["dedup", "one.py", "--against", "code", "--add"]).ok();
+    assert!(folder.run(&["inspect", "code"]).ok().contains("code-7"));
+}
+
 /// New documents against old ones in one command: the store is made, takes what is kept, and finds it on the next day.
 #[test]
 fn what_is_new_is_added_in_one_command() {
@@ -310,7 +350,7 @@ fn what_is_new_is_added_in_one_command() {
         folder.write("other.jsonl", page(&json!(4), 50, 50));
         folder
             .run(&["dedup", "other.jsonl", "--against", "seen", "--add"])
-            .fails(1, "the id 4 is of another text");
+            .fails(1, "the id 4 is stored with another text");
         folder.write("twice.jsonl", page(&json!(77_777), 50, 50) + &page(&json!(77_777), 40, 20));
         folder
             .run(&["dedup", "twice.jsonl", "--against", "seen", "--add"])

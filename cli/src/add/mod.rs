@@ -103,7 +103,8 @@ pub(crate) struct AddArgs {
     /// Keep the texts too, compressed: they decide what is similar, and `query` can show them. It is remembered
     #[arg(long, requires = "similar")]
     with_texts: bool,
-    /// Find texts of exactly that similarity with at least this probability [default: 0.95]
+    /// Find texts of exactly that similarity with at least this probability; without --with-texts, an estimate then
+    /// decides [default: 0.95]
     #[arg(long, value_name = "R", requires = "similar")]
     recall: Option<f64>,
     /// The largest distance that the store can answer [default: 3 for a new store]
@@ -112,10 +113,11 @@ pub(crate) struct AddArgs {
     /// Width of fingerprints of a new store [default: 64]
     #[arg(long, value_enum)]
     bits: Option<Bits>,
-    /// How fingerprints are compressed, as of `simstore build` [default: first-difference for a new store]
+    /// How fingerprints are compressed, as of `simstore build` [default: first-difference for a new store;
+    /// with --similar, elias-fano]
     #[arg(long)]
     codec: Option<Codec>,
-    /// Which tables segments get [default: auto for a new store]
+    /// Which tables segments get [default: auto for a new store; with --similar, what is fastest for it]
     #[arg(long, value_name = "NAME")]
     plan: Option<PlanChoice>,
     /// Memory for documents that are not in segments yet, like 64M

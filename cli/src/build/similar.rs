@@ -13,6 +13,7 @@ use crate::add::settings_of;
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs;
+use crate::output::UNFINISHED;
 use crate::progress::Progress;
 
 /// Documents are added under a hidden name, which becomes that of the store when all are there.
@@ -39,6 +40,7 @@ pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outc
     fs::create_dir_all(parent).map_err(Error::io(parent, "create"))?;
     let hidden = tempfile::Builder::new().prefix(".simstore-build-").tempdir_in(parent);
     let hidden = hidden.map_err(Error::io(parent, "create a folder in"))?;
+    UNFINISHED.insert(hidden.path().to_path_buf());
     let building = hidden.path().join("store");
     let options = StoreOptions {
         profile: Some(profile.to_string()),
@@ -52,6 +54,7 @@ pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outc
     store.compact()?;
     drop(store);
     fs::rename(&building, path).map_err(Error::io(path, "name"))?;
+    UNFINISHED.remove(hidden.path());
     warn(&added.counts, InputKind::Documents, progress);
     if added.added == 0 {
         complain("warning: no text in the input; the store is empty");

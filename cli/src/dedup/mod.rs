@@ -101,7 +101,7 @@ pub(crate) struct DedupArgs {
     /// Add the kept documents to the (first) store, which is made if it is missing; store and output files change together
     #[arg(long, requires = "against")]
     add: bool,
-    /// With --add, keep the texts, too, in a store of similar documents that is made
+    /// Keep the texts in a store of similar documents that --add makes
     #[arg(long, requires = "add")]
     with_texts: bool,
     /// Add even if the same run has added its documents before

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use simstore::store::{Load, is_store};
-use simstore::{Error, Fingerprint, Match, Result, Snapshot, Store, StoreOptions};
-use simstore_text::{Profile, SimilarSettings, StoredTexts, open_similar};
+use simstore::{Codec, Error, Fingerprint, Match, Result, Snapshot, Store, StoreOptions};
+use simstore_text::{Profile, SIMILAR_MARK, SimilarSettings, StoredTexts, open_similar};
 
 use super::clusters::Cluster;
 use super::corpus::Corpus;
@@ -91,9 +91,11 @@ impl<F: Fingerprint> Against<F> {
         if let Some(torn_end) = store.as_ref().and_then(Store::torn_end) {
             watch.notice(&Notice::Warning(&torn_end.to_string()));
         }
+        // Its making was cut off before it was marked: it is made again.
+        let store = store.filter(|store| !is_half_made(&store.snapshot()));
         let snapshot = match &store {
             Some(store) => Some(store.snapshot()),
-            None if exists => Some(open_to_read(path, watch)?),
+            None if exists && !add => Some(open_to_read(path, watch)?),
             None => None,
         };
         Ok(Against { path: path.to_path_buf(), store, snapshot })
@@ -202,19 +204,19 @@ impl<F: Fingerprint> Against<F> {
         let refused = |id: u64, by: &str| {
             let store = self.path.display();
             Err(Error::Refused(format!(
-                "{store}: nothing was added: the id {id} is of {by}: in a store of similar documents an id is of one text"
+                "{store}: nothing was added: the id {id} {by}, and in a store of similar documents an id belongs to one text"
             )))
         };
         ids.sort_unstable();
         if let Some(same) = ids.windows(2).find(|ids| ids[0] == ids[1]) {
-            return refused(same[0], "two different texts");
+            return refused(same[0], "is of two different texts");
         }
         let Some(store) = &self.snapshot else { return Ok(()) };
         for some in ids.chunks(1 << 12) {
             let notes = some.iter().zip(store.notes_of(some)?);
             for (&id, note) in notes {
                 if note.is_some_and(|note| !note.is_empty()) {
-                    return refused(id, "another text that is stored: delete that first");
+                    return refused(id, "is stored with another text (`simstore delete` deletes it)");
                 }
             }
         }
@@ -269,6 +271,12 @@ impl<F: Fingerprint> Against<F> {
     }
 }
 
+/// Whether a store is what is there of one of similar documents before it has its mark.
+fn is_half_made<F: Fingerprint>(store: &Snapshot<F>) -> bool {
+    let has_no_mark = || matches!(store.mark(SIMILAR_MARK), Ok(None));
+    store.is_empty() && store.highest_id().is_none() && store.codec() == Codec::EliasFano && has_no_mark()
+}
+
 /// Opens a store that is only read; tells if the end of a log cannot be read, as nothing is compared with what stood there.
 fn open_to_read<F: Fingerprint>(path: &Path, watch: &dyn Watch) -> Result<Snapshot<F>> {
     let store = Snapshot::open_settled(path)?;
@@ -314,7 +322,9 @@ pub(super) fn profile_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Option
 pub(super) fn settings_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Vec<SimilarSettings>> {
     let mut kinds = Vec::new();
     for store in stores {
-        kinds.push((store, store.snapshot().map_or(Ok(None), SimilarSettings::of_store)?));
+        // One that is made is of the kind of the others.
+        let Some(snapshot) = store.snapshot() else { continue };
+        kinds.push((store, SimilarSettings::of_store(snapshot)?));
     }
     let similar = kinds.iter().find(|(_, settings)| settings.is_some());
     let others = kinds.iter().find(|(_, settings)| settings.is_none());

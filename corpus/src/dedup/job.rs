@@ -94,7 +94,7 @@ pub(super) fn find<F: Fingerprint>(
         // Whatever is asked, texts of another profile cannot be compared with what is stored.
         options.profile_with(stored)?;
     }
-    let asked = options.ask(kind, &against, &settings)?;
+    // What a run has left is finished, whatever is asked now.
     let added_to = against.first().filter(|_| options.add);
     let last_run = added_to.map_or(Ok(None), Against::last_run)?;
     let finished = match (added_to, &last_run) {
@@ -102,6 +102,7 @@ pub(super) fn find<F: Fingerprint>(
         _ => Vec::new(),
     };
     finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
+    let asked = options.ask(kind, &against, &settings)?;
     let question = asked.told(watch);
     let listing = source.listing()?;
     let of_files = listing.as_ref().filter(|_| settings.is_empty());
@@ -230,14 +231,14 @@ impl<F: Fingerprint> Job<F> {
         if similar.settings.has_texts() && !stored.learn(store)? {
             let mut texts = Vec::new();
             if let Some(inputs) = &self.inputs {
-                let records = inputs.records().take(StoredTexts::LEARNT_FROM);
-                let documents = records.map(|record| record?.document(inputs.options()));
+                let documents = inputs.records().map(|record| record?.document(inputs.options()));
                 // What is malformed was told before.
-                texts.extend(documents.filter_map(|document| Some(document.ok()?.text)));
+                let found = documents.filter_map(|document| Some(StoredTexts::sample(document.ok()?.text)));
+                texts.extend(found.take(StoredTexts::LEARNT_FROM));
             } else if let Some(aside) = &similar.texts {
                 let (mut aside, most) = (aside.read()?, StoredTexts::LEARNT_FROM);
                 while texts.len() < most && !aside.is_at_end() {
-                    texts.push(aside.text()?);
+                    texts.push(StoredTexts::sample(aside.text()?));
                 }
             }
             stored.learn_from(store, &texts)?;

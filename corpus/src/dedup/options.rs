@@ -141,7 +141,9 @@ impl Options {
     ) -> Options {
         let compares_texts = self.verify_text.is_some() || matches!(question, Question::Similarity(_));
         let mut options = self.clone();
-        if compares_texts && self.against.is_empty() && self.named_profile_of_texts().is_none() {
+        // Fingerprints of stores have a profile of their own.
+        let is_free = self.against.is_empty() || matches!(question, Question::Similarity(_));
+        if compares_texts && is_free && self.named_profile_of_texts().is_none() {
             let profile = profile_of_files(files, "verify_profile", watch);
             options.verify_profile = (profile != Profile::shingles()).then(|| profile.to_string());
         }

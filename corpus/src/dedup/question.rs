@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::SimilarSettings;
+use simstore_text::{Profile, SimilarSettings};
 
-use super::against::Against;
+use super::against::{Against, profile_of};
 use super::options::Options;
 use super::similar::choice;
 use crate::{InputKind, Notice, Watch};
@@ -60,7 +60,7 @@ impl Options {
         let mut asked = if settings.is_empty() {
             self.ask_fingerprints_or_texts(kind, stores)?
         } else {
-            Asked::plainly(self.ask_similar_stores(kind, settings)?)
+            Asked::plainly(self.ask_similar_stores(kind, settings, profile_of(stores)?)?)
         };
         match asked.question {
             Question::Distance(distance) => {
@@ -137,6 +137,17 @@ impl Options {
         option.or_else(|| self.given_resources().next().filter(|_| self.verify_profile.is_none()))
     }
 
+    /// Refuses a rule that does not go with stores of similar documents.
+    fn check_keep(&self) -> Result<()> {
+        if self.keep == super::Keep::None {
+            return bad(
+                "option `keep` none cannot be used with a store of similar documents: first remove what has near-duplicates, with \
+                 option `keep` none and option `output`, then compare that output with the store",
+            );
+        }
+        Ok(())
+    }
+
     /// The settings of the store of similar documents that is added to, if it is one, or is to be made.
     pub(super) fn added_to_similar<F: Fingerprint>(
         &self,
@@ -163,30 +174,35 @@ impl Options {
                 None => Ok(stored),
             };
         }
+        self.check_keep()?;
         let made = SimilarSettings::new(least, self.recall())?;
         Ok(Some(if self.with_texts { made.with_texts() } else { made }))
     }
 
     /// The question of stores of similar documents: their own, or that of a greater similarity.
-    fn ask_similar_stores(&self, kind: InputKind, settings: &[SimilarSettings]) -> Result<Question> {
+    fn ask_similar_stores(
+        &self,
+        kind: InputKind,
+        settings: &[SimilarSettings],
+        stored: Option<&str>,
+    ) -> Result<Question> {
+        let is_other = |name: &Option<String>| match name {
+            Some(name) => Ok(Some(&*Profile::with_resources(name, &self.resources)?.to_string()) != stored),
+            None => Ok::<bool, Error>(false),
+        };
         let of_distance = [
             (kind == InputKind::Fingerprints, "fingerprints in the input"),
             (self.distance.is_some(), "option `distance`"),
             (self.bits.is_some(), "option `bits`"),
-            (self.profile.is_some(), "option `profile`"),
-            (self.verify_profile.is_some(), "option `verify_profile`"),
+            (is_other(&self.profile)?, "option `profile`"),
+            (is_other(&self.verify_profile)?, "option `verify_profile`"),
         ];
         if let Some((_, what)) = of_distance.iter().find(|(is_set, _)| *is_set) {
             return bad(format!(
                 "{what}: a store of similar documents compares texts by their similarity, in its own way"
             ));
         }
-        if self.keep == super::Keep::None {
-            return bad(
-                "option `keep` none cannot be used with a store of similar documents: first remove what has near-duplicates, with \
-                 option `keep` none and option `output`, then compare that output with the store",
-            );
-        }
+        self.check_keep()?;
         let greatest = |of: fn(&SimilarSettings) -> f64| settings.iter().map(of).max_by(f64::total_cmp);
         let stored = greatest(SimilarSettings::similar).unwrap_or(SIMILARITY);
         let least = self.similar.unwrap_or(stored);

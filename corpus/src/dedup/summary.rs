@@ -98,8 +98,9 @@ impl fmt::Display for Summary {
         if let (Some(estimated @ 1..), Some(standard_error)) = (totals.estimated, totals.standard_error) {
             write!(
                 f,
-                "\n{} of them by an estimated similarity, with a standard error of at most {standard_error:.3}",
-                grouped(estimated)
+                "\n{} of them by an estimated similarity, with a standard error of at most {:.3}",
+                grouped(estimated),
+                (standard_error * 1000.0).ceil() / 1000.0
             )?;
         }
         if let Some(added) = totals.added {

@@ -28,7 +28,7 @@ pub struct Totals {
     /// Documents in clusters of something stored, if a store was compared with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<usize>,
-    /// Of these, documents that are similar to a stored one by an estimate, if the store has samples of texts.
+    /// Of these, documents that are similar to a stored one by an estimate, if a store keeps no texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated: Option<u64>,
     /// The greatest standard error of these estimates.
@@ -54,7 +54,7 @@ pub struct Totals {
     pub same_id: usize,
     /// Documents without text, which match nothing.
     pub empty: u64,
-    /// Documents too short to be reliable.
+    /// Documents of fewer than 32 features: by distance, too few for reliable fingerprints.
     pub short: u64,
     /// Characters that were not in the encoding of their input.
     pub replaced: u64,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{remove_dir_all, remove_file};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often it is tried.
@@ -26,6 +26,16 @@ impl Unfinished {
         }
         // A file that is given its name takes the lock first.
         std::mem::forget(unfinished);
+    }
+
+    /// Adds a file or folder, to be removed if the process ends on a signal.
+    pub fn insert(&self, path: PathBuf) {
+        self.change(|all| all.insert(path));
+    }
+
+    /// Takes one from the list: it is removed by whoever has made it, or is to stay.
+    pub fn remove(&self, path: &Path) {
+        self.change(|all| all.remove(path));
     }
 
     /// Changes the list, and the disk with it.

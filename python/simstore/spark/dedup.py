@@ -74,7 +74,7 @@ def dedup(
         DataFrame have no order.
     against : path or list of paths, optional
         Stores, in folders that the driver and all executors see: what is near something stored is not kept. By similarity they are such
-        as ``simstore add --similar`` makes, and estimate it by samples; by distance such as have fingerprints of the profile.
+        as ``simstore add --similar`` makes: exact with texts, an estimate without. By distance they have fingerprints of the profile.
     profile : Profile or str, optional
         By similarity, what features are compared, instead of shingles; by distance, how texts become fingerprints.
     drop_duplicates : bool

@@ -37,8 +37,9 @@ const LOCKS: usize = 64;
 /// similar if it is not.
 ///
 /// Of each document the store has sketches, 76 bytes, and some of them once more in its tables. Documents of just the least
-/// similarity are found with the recall that was asked for, more similar ones with a greater one, equal ones always. How similar two
-/// are is an estimate, whose standard error is told; in a store [with texts](SimilarSettings::with_texts) it is exact.
+/// similarity become candidates with the recall that was asked for, more similar ones with a greater one, equal ones always. In a store
+/// [with texts](SimilarSettings::with_texts) similarities are exact. In others they are estimates with a standard error: of documents of
+/// just the least similarity, about half are told.
 ///
 /// ```
 /// use simstore::StoreOptions;

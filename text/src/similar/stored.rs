@@ -1,10 +1,11 @@
 //! Which stored documents are similar to a text: by the stored texts, or by an estimate.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use simstore::{Error, Fingerprint, Result, Snapshot, Store};
 
-use super::texts::{LEARNT_FROM, Packing, store_dictionary};
+use super::texts::{LEARNT_FROM, Packing, sample, store_dictionary};
 use super::{Estimate, SimilarSettings};
 use crate::{Profile, Sketched, jaccard};
 
@@ -73,14 +74,11 @@ impl StoredTexts {
         if !self.settings.has_texts() || self.packing.learn(&snapshot)? {
             return Ok(self.settings.has_texts());
         }
-        let (mut texts, mut last) = (Vec::new(), None);
+        // A document has several fingerprints.
+        let (mut texts, mut seen) = (Vec::new(), HashSet::new());
         for entry in snapshot.iter() {
-            let id = entry?.id;
-            if id.is_none() || id == last {
-                continue;
-            }
-            last = id;
-            texts.extend(id.map(|id| self.text(&snapshot, id)).transpose()?.flatten());
+            let Some(id) = entry?.id.filter(|&id| seen.insert(id)) else { continue };
+            texts.extend(self.text(&snapshot, id)?.map(sample));
             if texts.len() == LEARNT_FROM {
                 store_dictionary(store, &texts)?;
                 return self.packing.learn(&store.snapshot());
@@ -91,6 +89,11 @@ impl StoredTexts {
 
     /// How many texts a dictionary is made of.
     pub const LEARNT_FROM: usize = LEARNT_FROM;
+
+    /// As much of a text as a dictionary is made of.
+    pub fn sample(text: String) -> String {
+        sample(text)
+    }
 
     /// Makes a dictionary of some texts, which may be those that are added next, and stores it, if there are enough of them and there is
     /// none.

@@ -116,6 +116,17 @@ fn dictionary_of<F: Fingerprint>(store: &Snapshot<F>) -> Result<Option<Vec<u8>>>
     Ok((!dictionary.is_empty()).then_some(dictionary))
 }
 
+/// As much of a text as a dictionary is made of.
+pub(super) fn sample(mut text: String) -> String {
+    let mut end = text.len().min(SAMPLE);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.shrink_to_fit();
+    text
+}
+
 /// Makes a dictionary of texts and stores it; not of texts that are too few or too much alike to make one of.
 pub(super) fn store_dictionary<F: Fingerprint>(store: &Store<F>, texts: &[String]) -> Result<()> {
     let samples: Vec<&[u8]> = texts.iter().map(|text| &text.as_bytes()[..text.len().min(SAMPLE)]).collect();
