@@ -81,11 +81,6 @@ pub use crate::plan::PlanChoice;
 pub use crate::segment::{Entry, Match};
 pub use crate::store::{Builder, Insertion, Snapshot, Store, Transaction};
 
-/// Safe code that is compiled for several processors, of which the best one is chosen at run time.
-pub mod processor {
-    pub use crate::kernels::{Work, dispatch};
-}
-
 /// What is below a store: the files of its segments, and the bytes in them. For tools that look into stores.
 pub mod raw {
     pub use crate::codec::Coding;
@@ -93,4 +88,9 @@ pub mod raw {
     pub use crate::permutation::Permutation;
     pub use crate::segment::Segment;
     pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
+}
+
+/// Safe code that is compiled for several processors, of which the best one is chosen at run time.
+pub mod processor {
+    pub use crate::kernels::{Work, dispatch};
 }

@@ -294,7 +294,7 @@ def test_what_changes_the_question_is_told(tmp_path):
     assert simstore.dedup(np.array([0, 7], np.uint64)).summary["distance"] == 3
     with simstore.Store(tmp_path / "store", distance=6, profile=simstore.Profile()):
         pass
-    for against, add in [("store", False), ("store", True), ("new", True)]:
+    for against, add in [("store", False), ("store", True)]:
         with pytest.raises(ValueError, match="give option `distance`"):
             simstore.dedup([ROW, ROW], against=tmp_path / against, add=add)
     assert simstore.dedup([ROW], against=tmp_path / "store", distance=6).summary["distance"] == 6

@@ -101,9 +101,16 @@ def texts():
 def on_signals(call):
     signal.signal(signal.SIGALRM, inside)
     signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
-    while waiting:
-        call()
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        while waiting:
+            try:
+                call()
+            except ValueError as error:
+                # A signal between two calls may have closed the store, or ended the builder, for the second of them.
+                if "is closed" not in str(error) and "has ended" not in str(error):
+                    raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 def by_progress(call):
     while waiting:
