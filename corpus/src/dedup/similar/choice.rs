@@ -90,7 +90,9 @@ mod tests {
             |similarity, documents| choose(similarity, 0.95, documents).unwrap().search.recall(similarity);
         for similarity in [0.7, 0.8, 0.9] {
             assert!(recall(similarity, 50_000) >= 0.99, "{similarity}");
-            assert!(recall(similarity, 100_000_000) < 0.98, "{similarity}");
+            let (many, cheapest) = (1_000_000_000, cheapest(similarity, 0.95, 1_000_000_000).unwrap());
+            let spent = choose(similarity, 0.95, many).unwrap().seconds - cheapest.seconds;
+            assert!(spent <= SPENT + many as f64 * SPENT_ON_ONE, "{similarity}: {spent}");
         }
     }
 
