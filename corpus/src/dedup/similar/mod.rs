@@ -133,30 +133,25 @@ impl Similar {
             unlike: AtomicU64::new(0),
         };
         let step = Step::new(watch, "texts compared");
-        let (pairs, led) = if all {
+        let (pairs, led, nearest) = if all {
             let pairs = similar_pairs(&candidates, &compared, &step)?;
             let left: Vec<Led> =
                 pairs.iter().copied().filter(|&(a, b, _)| !is_out(a) && !is_out(b)).collect();
-            let led = match wanted.cluster_by {
-                ClusterBy::Stars => stars_of(&left),
-                ClusterBy::Components => components_of(&left, sets.len(), &compared)?,
+            let (led, nearest) = match wanted.cluster_by {
+                ClusterBy::Stars => {
+                    let led = stars_of(&left);
+                    let nearest = stars::nearest(&left, &led, &sets);
+                    (led, nearest)
+                }
+                // One of a component is kept.
+                ClusterBy::Components => (components_of(&left, sets.len(), &compared)?, Vec::new()),
             };
-            (pairs, led)
+            (pairs, led, nearest)
         } else {
-            (Vec::new(), stars::stars(&candidates, &crowded, &rule, &compared, &step)?)
-        };
-        let nearest = match wanted.cluster_by {
-            ClusterBy::Stars if all => {
-                let left: Vec<Led> =
-                    pairs.iter().copied().filter(|&(a, b, _)| !is_out(a) && !is_out(b)).collect();
-                stars::nearest(&left, &led, &sets)
-            }
-            ClusterBy::Stars => {
-                let similar = stars::similar_to_others(&candidates, &led, &compared, &step)?;
-                stars::nearest(&similar, &led, &sets)
-            }
-            // One of a component is kept.
-            ClusterBy::Components => Vec::new(),
+            let led = stars::stars(&candidates, &crowded, &rule, &compared, &step)?;
+            let similar = stars::similar_to_others(&candidates, &led, &compared, &step)?;
+            let nearest = stars::nearest(&similar, &led, &sets);
+            (Vec::new(), led, nearest)
         };
         let counts = [&compared.compared, &compared.unlike].map(|count| count.load(Ordering::Relaxed));
         let boilerplate = boilerplate::boilerplate(&sample, &led, &compared)?;
