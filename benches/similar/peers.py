@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""simstore and other tools deduplicate the same file of texts, from JSON Lines to the ids of what is kept: a table in Markdown.
+"""simstore and other tools deduplicate one file of JSON Lines, and list the ids of kept documents: a table in Markdown.
 
     cargo build --release
     cargo build --release --manifest-path benches/similar/peers/Cargo.toml --target-dir target/peers
@@ -23,7 +23,7 @@ from planted import planted
 from rivals import cut
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What it writes: the ids of what is kept, or pairs; and where it runs: a program of `peers/`, or Python.
+# What it writes (ids of kept documents, or pairs), and where it runs (a program of `peers/`, or Python).
 PEERS = {
     "rensa-kept": ("rensa 0.5.0, its deduplicator, 256", "kept", "rivals.py"),
     "rensa-kept-bands": ("rensa 0.5.0, its deduplicator, 256, 32 bands", "kept", "rivals.py"),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct Task {
     /// The documents, as JSON Lines.
     pub corpus: String,
-    /// Where the ids of what is kept go.
+    /// The file for the ids of kept documents.
     pub kept: String,
     /// The least similarity of what goes.
     pub similarity: f64,
