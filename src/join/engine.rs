@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
+use super::Crowds;
 use super::compare::{any_near_pair, visit_near};
 use super::design::{Designs, FEW, Prefix, is_crowd};
 use super::naming::Naming;
@@ -18,6 +19,8 @@ pub(super) struct Join<'a, F, N, V> {
     pub(super) designs: &'a Designs<F>,
     /// Takes pairs as they are found, and says whether to go on.
     pub(super) visitor: V,
+    /// What is done with crowds; without it, all their pairs are visited.
+    pub(super) crowds: Option<Crowds<'a, F>>,
     /// Whether it has said no.
     pub(super) stopped: AtomicBool,
 }
@@ -258,8 +261,10 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
     fn compare(&self, values: &[F], conditions: &[Condition<F>], work: &mut Work<F, N>) {
         let Work { names, pairs, .. } = work;
         names.clear();
+        let enough = self.crowds.map_or(usize::MAX, |crowds| values.len().saturating_mul(crowds.enough));
+        let mut found = 0;
         for (i, &a) in values.iter().enumerate() {
-            let others = &values[i + 1..];
+            let (others, before) = (&values[i + 1..], pairs.len());
             visit_near(a, others, self.designs.distance(), |j| {
                 let b = others[j];
                 let Some(distance) = agree(a ^ b, conditions) else { return };
@@ -269,6 +274,11 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
                 let mut name = |at: usize| *names[at].get_or_insert_with(|| self.naming.name(values[at]));
                 pairs.push(self.naming.pair(name(i), name(i + 1 + j), distance));
             });
+            found += pairs.len() - before;
+            if let Some(crowds) = self.crowds.filter(|_| found > enough) {
+                (crowds.visitor)(values);
+                return;
+            }
             if pairs.len() >= BATCH {
                 self.give(pairs);
                 pairs.clear();

@@ -203,6 +203,59 @@ pub fn visit_pairs<F: Fingerprint>(
     distance: u32,
     visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
 ) -> Result<()> {
+    visit(fingerprints, distance, None, visitor)
+}
+
+/// Groups of fingerprints that are nearly all near one another: they have about as many pairs as half the square of their number.
+#[derive(Clone, Copy)]
+pub struct Crowds<'a, F> {
+    /// A group is a crowd when it has given so many pairs for each of its members.
+    pub enough: usize,
+    /// Takes all members of a crowd, in any order. It is called from several threads at a time.
+    pub visitor: &'a (dyn Fn(&[F]) + Sync),
+}
+
+impl<F> std::fmt::Debug for Crowds<'_, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Crowds {{ enough: {} }}", self.enough)
+    }
+}
+
+/// Visits pairs as [`visit_pairs`] does, but for those of crowds: of a group in which each is near many others, no more pairs are
+/// visited, and all its members are told instead. Two that are near are visited as a pair, or are members of one crowd that is told.
+/// A fingerprint may be in several crowds.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use std::sync::Mutex;
+///
+/// use simstore::join::{Crowds, visit_pairs_but_crowds};
+///
+/// let all: Vec<u64> = (0..1000).collect();
+/// let crowd = Mutex::new(Vec::new());
+/// let crowds = Crowds { enough: 64, visitor: &|some: &[u64]| crowd.lock().unwrap().extend_from_slice(some) };
+/// visit_pairs_but_crowds(&all, 10, crowds, |_| ControlFlow::Continue(()))?;
+/// assert_eq!(crowd.into_inner().unwrap(), all);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`visit_pairs`].
+pub fn visit_pairs_but_crowds<F: Fingerprint>(
+    fingerprints: &[F],
+    distance: u32,
+    crowds: Crowds<'_, F>,
+    visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
+) -> Result<()> {
+    visit(fingerprints, distance, Some(crowds), visitor)
+}
+
+fn visit<F: Fingerprint>(
+    fingerprints: &[F],
+    distance: u32,
+    crowds: Option<Crowds<'_, F>>,
+    visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
+) -> Result<()> {
     check_order(fingerprints)?;
     if fingerprints.len() >= u32::MAX as usize {
         let message = "a self-join in memory takes at most 4,294,967,294 fingerprints".to_string();
@@ -214,7 +267,7 @@ pub fn visit_pairs<F: Fingerprint>(
     let stopped = AtomicBool::new(false);
     let naming = Ranks::new(fingerprints);
     let designs = Designs::new(distance);
-    let join = Join { naming, designs: &designs, visitor, stopped };
+    let join = Join { naming, designs: &designs, visitor, crowds, stopped };
     join.join(&Set::all(fingerprints, distance), &mut Vec::new());
     if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
 }

@@ -9,7 +9,7 @@ use super::design::Designs;
 use super::engine::{Condition, Join, Set};
 use super::naming::{Naming, Themselves};
 use super::ranks::Ranks;
-use super::{Components, NearPair, Pair, lock};
+use super::{Components, Crowds, NearPair, Pair, lock};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::Plan;
@@ -222,6 +222,22 @@ impl<F: Fingerprint> Parts<F> {
         table.join(fingerprints, &self.designs, &mut Vec::new(), &visitor)
     }
 
+    /// The same, but for the pairs of [`Crowds`], as [`visit_pairs_but_crowds`](super::visit_pairs_but_crowds) has it.
+    ///
+    /// # Errors
+    /// As [`Parts::join`].
+    pub fn join_but_crowds(
+        &self,
+        table: usize,
+        fingerprints: &[F],
+        crowds: Crowds<'_, F>,
+        visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
+    ) -> Result<()> {
+        let table = self.checked(table, fingerprints)?;
+        threads::ensure_pool()?;
+        table.join_named(Themselves, fingerprints, &self.designs, &mut Vec::new(), &visitor, Some(crowds))
+    }
+
     /// What the pairs of a part that count in its table connect: each fingerprint that is connected to a smaller one, with the
     /// smallest of its cluster before it, ascending by cluster, then by fingerprint. It takes no memory for pairs, however many
     /// there are. The fingerprints ascend, each there once. The callback is told how many pairs have been found.
@@ -254,7 +270,14 @@ impl<F: Fingerprint> Parts<F> {
                 Err(_) => ControlFlow::Break(()),
             }
         };
-        table.join_named(Ranks::new(fingerprints), fingerprints, &self.designs, &mut Vec::new(), &connect)?;
+        table.join_named(
+            Ranks::new(fingerprints),
+            fingerprints,
+            &self.designs,
+            &mut Vec::new(),
+            &connect,
+            None,
+        )?;
         let mut components = components.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut edges: Vec<(F, F)> = Vec::new();
         for (at, &fingerprint) in fingerprints.iter().enumerate() {
@@ -416,7 +439,7 @@ impl<F: Fingerprint> Table<F> {
         space: &mut Vec<F>,
         visitor: &(impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync),
     ) -> Result<()> {
-        self.join_named(Themselves, fingerprints, designs, space, visitor)
+        self.join_named(Themselves, fingerprints, designs, space, visitor, None)
     }
 
     fn join_named<N: Naming<F>>(
@@ -426,9 +449,10 @@ impl<F: Fingerprint> Table<F> {
         designs: &Designs<F>,
         space: &mut Vec<F>,
         visitor: &(impl Fn(&[N::Pair]) -> ControlFlow<()> + Sync),
+        crowds: Option<Crowds<'_, F>>,
     ) -> Result<()> {
         let stopped = AtomicBool::new(false);
-        let join = Join { naming, designs, visitor, stopped };
+        let join = Join { naming, designs, visitor, crowds, stopped };
         join.join(&self.set(fingerprints), space);
         if join.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
     }

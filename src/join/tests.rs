@@ -17,6 +17,30 @@ fn plain<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Vec<Pair> {
     pairs
 }
 
+/// Pairs that are visited beside crowds are pairs, each once; those that are not visited are in one crowd.
+fn check_crowds<F: Fingerprint>(fingerprints: &[F], distance: u32, expected: &[Pair]) {
+    for enough in [1, 8, 64] {
+        let (found, crowds) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let visitor = |some: &[F]| crowds.lock().unwrap().push(some.to_vec());
+        visit_pairs_but_crowds(fingerprints, distance, Crowds { enough, visitor: &visitor }, |some| {
+            lock(&found).extend_from_slice(some);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        let mut found = found.into_inner().unwrap();
+        found.sort_unstable();
+        assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{enough}, {distance}");
+        assert!(found.iter().all(|pair| expected.binary_search(pair).is_ok()), "{enough}, {distance}");
+        let mut crowds = crowds.into_inner().unwrap();
+        crowds.iter_mut().for_each(|crowd| crowd.sort_unstable());
+        let left = expected.iter().filter(|pair| found.binary_search(pair).is_err());
+        for pair in left {
+            let is_member = |crowd: &Vec<F>, at: usize| crowd.binary_search(&fingerprints[at]).is_ok();
+            assert!(crowds.iter().any(|crowd| is_member(crowd, pair.a) && is_member(crowd, pair.b)));
+        }
+    }
+}
+
 fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32) {
     let mut fingerprints: Vec<F> = values.into_iter().map(F::from_u128).collect();
     fingerprints.sort_unstable();
@@ -24,6 +48,9 @@ fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32) 
     let (found, expected) = (self_join(&fingerprints, distance).unwrap(), plain(&fingerprints, distance));
     // Not by assert_eq: nobody reads a million pairs.
     assert!(found == expected, "{} of {} pairs, distance {distance}", found.len(), expected.len());
+    if fingerprints.len() <= 1 << 12 {
+        check_crowds(&fingerprints, distance, &expected);
+    }
 }
 
 /// The same with fingerprints in any order, some there several times; and their clusters.
