@@ -16,7 +16,7 @@ const UNSAFE: [&str; 5] = [
 /// What the engine depends on.
 const ENGINE: [&str; 6] = ["bitvec", "byteorder", "crc32fast", "memmap2", "rayon", "thiserror"];
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -53,7 +53,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The files of a package's `src` that are no tests, with their paths below it and their code without comments and tests.
-fn sources(src: &Path) -> Vec<(String, String)> {
+pub(crate) fn sources(src: &Path) -> Vec<(String, String)> {
     let mut sources = Vec::new();
     for path in rust_files(src) {
         let name = path.strip_prefix(src).unwrap().to_str().unwrap().to_owned();
@@ -61,7 +61,7 @@ fn sources(src: &Path) -> Vec<(String, String)> {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let text = text.split("\nmod tests {").next().unwrap();
         let is_code = |line: &&str| !line.trim_start().starts_with("//");
         sources.push((name, text.lines().filter(is_code).map(|line| format!("{line}\n")).collect()));
     }
@@ -121,8 +121,8 @@ fn names_of_root(lib: &str) -> BTreeMap<String, String> {
     names
 }
 
-/// Modules of a package import only what stands in rows above theirs; or, with `own`, in their own row, too.
-fn check_modules(src: &Path, layers: &[Vec<String>], own: bool) {
+/// Modules of a package import only what stands in rows above theirs.
+fn check_modules(src: &Path, layers: &[Vec<String>]) {
     let sources = sources(src);
     let of_root = names_of_root(&sources.iter().find(|(file, _)| file == "lib.rs").unwrap().1);
     let known: BTreeSet<&str> = layers.iter().flatten().map(String::as_str).collect();
@@ -139,9 +139,7 @@ fn check_modules(src: &Path, layers: &[Vec<String>], own: bool) {
         let Some(row) = layer(module) else { continue };
         for import in imports(source) {
             let import = of_root.get(&import).unwrap_or(&import);
-            // What is defined in lib.rs is for all.
-            let is_of_root = import.starts_with(char::is_uppercase);
-            let below = is_of_root || layer(import).is_some_and(|layer| layer < row || own && layer == row);
+            let below = layer(import).is_some_and(|layer| layer < row);
             let below = below || import == module;
             assert!(
                 below,
@@ -158,11 +156,10 @@ fn check_modules(src: &Path, layers: &[Vec<String>], own: bool) {
 
 #[test]
 fn modules_import_downwards() {
-    let layers: Vec<Vec<String>> = table("| module |").iter().map(|row| words(&row[0])).collect();
-    check_modules(&root().join("src"), &layers, false);
-    let layers: Vec<Vec<String>> =
-        table("| module of the corpus |").iter().map(|row| words(&row[0])).collect();
-    check_modules(&root().join("corpus/src"), &layers, true);
+    for (src, head) in [("src", "| module |"), ("corpus/src", "| module of the corpus |")] {
+        let layers: Vec<Vec<String>> = table(head).iter().map(|row| words(&row[0])).collect();
+        check_modules(&root().join(src), &layers);
+    }
 }
 
 /// Files of one folder import one another in one direction: whoever reads one needs not read all. `mod.rs` is above them.

@@ -16,6 +16,7 @@ mod numbers;
 mod over_logs;
 mod power_loss;
 mod public_api;
+mod rings;
 mod salvage;
 mod segments;
 mod short_calls;

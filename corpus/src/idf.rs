@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::item::Malformed;
+use crate::inputs::item::Malformed;
 use crate::numbers::{bytes, count_of};
 use crate::output::Unfinished;
 use crate::spill::{Budget, SpillFile, SpillReader, Temporary};

@@ -68,129 +68,50 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use simstore::Result;
-
 pub mod add;
-mod archive;
-mod batch;
-mod binary;
 pub mod build;
-mod code;
-mod compression;
-mod compressor;
-mod csv;
+mod bytes;
 pub mod dedup;
 pub mod delete;
 pub mod describe;
-mod encoding;
+mod document;
 pub mod evaluate;
-mod field_names;
-mod fields;
-mod file;
-mod files;
-mod fingerprints;
-mod format;
-mod given;
-mod http;
-mod id;
+mod formats;
 pub mod idf;
-mod input;
 mod inputs;
-mod item;
-mod json;
-mod limit;
-mod naming;
 mod notice;
 pub mod numbers;
-mod objects;
-mod options;
 pub mod output;
-#[cfg(feature = "parquet")]
-mod parquet;
-#[cfg(feature = "parquet")]
-mod parquet_writer;
-mod pipes;
 mod progress;
 mod random;
 pub mod ratio;
-mod records;
+mod reading;
 pub mod rows;
-mod section;
-mod sections;
 mod spill;
 pub mod synth;
-mod transcode;
-mod visit;
-mod warc;
 mod watch;
-mod writer;
+mod writing;
 
-pub use crate::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
-pub use crate::code::profile_of_texts;
-pub use crate::compression::Compression;
-pub use crate::compressor::Compressor;
-pub use crate::encoding::Encoding;
-pub use crate::files::{InputFile, InputFiles, input_files, matching_paths};
-pub use crate::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
-pub use crate::id::{DocumentId, IdRef, MAX_NAME_BYTES};
+pub use crate::bytes::compression::Compression;
+pub use crate::bytes::compressor::Compressor;
+pub use crate::bytes::encoding::Encoding;
+pub use crate::document::Document;
+pub use crate::document::id::{DocumentId, IdRef, MAX_NAME_BYTES};
+pub use crate::document::naming::Naming;
+pub use crate::document::options::{DocumentFormat, DocumentOptions};
+pub use crate::inputs::batch::{FingerprintedDocument, FingerprintedDocuments, fingerprint_documents};
+pub use crate::inputs::code::profile_of_texts;
+pub use crate::inputs::fingerprints::{FingerprintRecord, Fingerprints, fingerprints};
+pub use crate::inputs::item::{Counts, Item};
+pub use crate::inputs::visit::{Block, Piece};
 pub use crate::inputs::{InputKind, Inputs};
-pub use crate::item::{Counts, Item};
-pub use crate::naming::Naming;
 pub use crate::notice::{Notice, ReadNotes};
-pub use crate::options::{DocumentFormat, DocumentOptions};
 pub use crate::progress::{ReadNote, ReadProgress};
-pub use crate::records::{Record, Records, records};
-pub use crate::visit::{Block, Piece};
+pub use crate::reading::files::{InputFile, InputFiles, input_files, matching_paths};
+pub use crate::reading::record::Record;
+pub use crate::reading::records::{Records, documents, records};
 pub use crate::watch::{Progress, Watch};
-pub use crate::writer::{Annotation, DocumentWriter};
-
-/// A document of a corpus.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
-    /// What it is called.
-    pub id: DocumentId,
-    /// Its text, as it stands in the file, decoded.
-    pub text: String,
-    /// The file it came from; `-` for standard input.
-    pub path: Arc<Path>,
-    /// Where it starts there: see [`Record::line`].
-    pub line: u64,
-    /// How many malformed sequences of bytes became U+FFFD.
-    pub replaced: u64,
-    /// The value of the [extra field](DocumentOptions::extra_field), if that is there: a string as it is, anything
-    /// else as JSON writes it.
-    pub extra: Option<String>,
-    /// Whether the id is made of where it stands, as it has none itself.
-    pub is_placed: bool,
-    /// The encoding of a text that is not UTF-8 and does not say what it is: a guess by its bytes.
-    pub guessed: Option<Encoding>,
-}
-
-impl Document {
-    /// A document that is in no file, to be [given](Inputs::of_documents).
-    pub fn new(id: DocumentId, text: String) -> Document {
-        let path = Path::new(given::DOCUMENTS).into();
-        Document { id, text, path, line: 0, replaced: 0, extra: None, is_placed: false, guessed: None }
-    }
-}
-
-/// The documents of files and folders, in order.
-///
-/// # Errors
-/// Items are [`Error::BadInput`](simstore::Error::BadInput) for a malformed document, after which the next one follows, and for a file that
-/// cannot be opened, decompressed or read on, or that lacks the columns asked for, after which the next file
-/// follows. [`Error::Io`](simstore::Error::Io) for a file that is not there, and [`Error::BadArgument`](simstore::Error::BadArgument) for one that holds fingerprints
-/// and for a pattern that matches nothing end the iteration.
-pub fn documents(
-    paths: &[PathBuf],
-    options: &DocumentOptions,
-) -> impl Iterator<Item = Result<Document>> + use<> {
-    let options = options.clone();
-    records(paths, &options).projected(true).map(move |record| record?.document(&options))
-}
+pub use crate::writing::{Annotation, DocumentWriter};
 
 /// The examples of the README, run as tests.
 #[cfg(doctest)]

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::known::Known;
+use super::listener::Listener;
+use super::options::{AddOptions, Added};
 use super::same_id::{SameId, Stored};
 use super::similar::Similar;
 use super::sources::Sources;
 use super::trail::Trail;
-use super::{AddOptions, Added, Listener};
-use crate::item::Malformed;
-use crate::naming::{NO_ID_LEFT, Naming};
+use crate::document::naming::{NO_ID_LEFT, Naming};
+use crate::inputs::item::Malformed;
 use crate::output::column;
 use crate::{Counts, DocumentId, Item};
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};

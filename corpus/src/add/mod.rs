@@ -5,85 +5,23 @@ use std::sync::Arc;
 
 use self::adding::Adding;
 use self::sources::Sources;
-use crate::item::Malformed;
-use crate::{Counts, InputKind, Inputs, Item, Watch};
-use simstore::{Durability, Error, Fingerprint, Match, Result, Snapshot, Store};
-use simstore_text::{Profile, SimilarDocument, SimilarSettings, Sketcher, StoredTexts};
+use crate::inputs::item::Malformed;
+use crate::{InputKind, Inputs, Watch};
+use simstore::{Error, Fingerprint, Result, Store};
+use simstore_text::{Profile, SimilarSettings, Sketcher, StoredTexts};
 
 mod adding;
 mod known;
+mod listener;
+mod options;
 mod same_id;
 mod similar;
 mod sources;
 mod trail;
 
+pub use self::listener::Listener;
+pub use self::options::{AddOptions, Added};
 pub use self::same_id::SameId;
-
-/// How documents are added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AddOptions {
-    /// Add only what is within no stored fingerprint's distance or, in a store of similar documents, similar to none; goes with [`SameId::Both`] alone.
-    pub if_new: bool,
-    /// What becomes of a document whose id is stored with another fingerprint.
-    pub same_id: SameId,
-    /// When what was added counts as added.
-    pub durability: Durability,
-    /// Read files from their beginning, also if they have been read before.
-    pub again: bool,
-    /// Take every id as a name, also numbers.
-    pub names: bool,
-}
-
-/// What came of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Added {
-    /// What was read, and what had been read before.
-    pub counts: Counts,
-    /// Documents that were stored.
-    pub added: u64,
-    /// Documents that were not stored, since something near is, under [`AddOptions::if_new`].
-    pub duplicates: u64,
-    /// Documents that took the place of others, by [`SameId::Replace`].
-    pub replaced: u64,
-    /// Documents that were stored before, with the same id and the same fingerprint.
-    pub known: u64,
-    /// Documents that an earlier call had already read.
-    pub carried_on: u64,
-    /// Files in which other documents stand than those that were read before.
-    pub changed: u64,
-}
-
-/// Hears of documents that are not stored since something near is. `()` is one that does not care.
-pub trait Listener<F: Fingerprint> {
-    /// A document is not stored: these were within the distance, in this store, the nearest first.
-    ///
-    /// # Errors
-    /// Any error ends the work; the document counts as not read.
-    fn duplicate(&mut self, item: &Item<F>, earlier: &[Match<F>], store: &Snapshot<F>) -> Result<()>;
-
-    /// A document is not stored: these are similar, in this store of similar documents, the most similar first.
-    ///
-    /// # Errors
-    /// Any error ends the work; the document counts as not read.
-    fn similar(&mut self, _item: &Item<F>, _earlier: &[SimilarDocument]) -> Result<()> {
-        Ok(())
-    }
-
-    /// The documents that were told of are about to count as read: what was said of them has to be out, since no call will
-    /// tell it again.
-    ///
-    /// # Errors
-    /// Any error ends the work; the documents count as not read.
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl<F: Fingerprint> Listener<F> for () {
-    fn duplicate(&mut self, _: &Item<F>, _: &[Match<F>], _: &Snapshot<F>) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// Adds documents, whose fingerprints are made by a profile, or fingerprints.
 ///

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::trail::{Point, Trail};
-use crate::item::Malformed;
-use crate::visit::tell_notes;
+use crate::inputs::item::Malformed;
+use crate::inputs::visit::tell_notes;
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, ReadProgress, Watch};
 use simstore::{Error, Fingerprint, Result, Snapshot};

@@ -13,9 +13,9 @@ use super::options::{Options, profile_with};
 use super::parts;
 use super::question::Question;
 use super::similar::choice::{self, Choice};
-use crate::input::cannot_open;
+use crate::bytes::opening::cannot_open;
+use crate::inputs::visit::tell_notes;
 use crate::spill::Budget;
-use crate::visit::tell_notes;
 use crate::watch::Step;
 use crate::{DocumentId, InputFile, InputKind, Inputs, Notice, Watch};
 

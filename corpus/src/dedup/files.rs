@@ -9,10 +9,10 @@ use simstore::{Error, Fingerprint, Result};
 use super::listing::Listing;
 use super::rows::Results;
 use super::written::{Clustered, Documents};
-use crate::files::FilesById;
 use crate::output::folder::{OutputFolder, names_folder};
 use crate::output::name::{self, NamedFormat};
 use crate::output::{Complete, Output, Unfinished, place_of};
+use crate::reading::files::FilesById;
 use crate::rows::{self, Column, Rows};
 use crate::{DocumentFormat, Notice, Watch};
 

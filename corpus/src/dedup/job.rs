@@ -23,7 +23,7 @@ use super::rows::Results;
 use super::sketches::Sketches;
 use super::source::Source;
 use super::written::Documents;
-use crate::fields::listed;
+use crate::formats::fields::listed;
 use crate::numbers::count_of;
 use crate::output::{Complete, SetAside, place_of};
 use crate::spill::{Budget, SpillFile, Temporary};

@@ -9,7 +9,7 @@ use simstore_text::{Profile, Resources, Sketcher};
 
 use super::preference::Keep;
 use super::question::Question;
-use crate::code::profile_of_files;
+use crate::inputs::code::profile_of_files;
 use crate::output::place_of;
 use crate::{InputKind, Watch};
 

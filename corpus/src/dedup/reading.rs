@@ -10,7 +10,7 @@ use super::feature_sets::FeatureSets;
 use super::options::Options;
 use super::parts::Parts;
 use super::source::{Source, Text};
-use crate::item::Malformed;
+use crate::inputs::item::Malformed;
 use crate::output::Unfinished;
 use crate::spill::{SpillFile, SpillWriter};
 use crate::watch::Step;

@@ -9,9 +9,9 @@ use super::clusters::Cluster;
 use super::corpus::Corpus;
 use super::files::check_format;
 use super::listing::changed;
-use crate::files::pattern_base;
 use crate::output::folder::OutputFolder;
 use crate::output::{Complete, Output};
+use crate::reading::files::pattern_base;
 use crate::watch::Step;
 use crate::{Annotation, DocumentFormat, DocumentWriter, Inputs, Record, Watch};
 

@@ -27,9 +27,6 @@
 //! # Ok::<(), simstore::Error>(())
 //! ```
 
-use std::io::{self, Write};
-
-use serde::{Deserialize, Serialize};
 use simstore::threads::ensure_pool;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
@@ -39,6 +36,7 @@ use crate::evaluate::compared::Pairs;
 
 mod compared;
 mod curve;
+mod evaluation;
 mod pairs;
 mod random;
 mod shingles;
@@ -46,13 +44,9 @@ mod similar;
 mod svg;
 
 pub use crate::evaluate::curve::{FalsePairs, GOOD_F1, MAX_K, Point, ProfileCurve};
+pub use crate::evaluate::evaluation::{Evaluation, PAPER_BITS, PAPER_K};
 pub use crate::evaluate::pairs::{LabelledPair, LabelledPairs, PairOptions, labelled_pairs, labelled_rows};
 pub use crate::evaluate::similar::SimilarPoint;
-
-/// The distance of Manku, Jain and Das Sarma, for fingerprints of [`PAPER_BITS`].
-pub const PAPER_K: u32 = 3;
-/// The width of their fingerprints, in bits.
-pub const PAPER_BITS: u32 = 64;
 
 /// How pairs are evaluated.
 #[derive(Clone, Debug)]
@@ -81,42 +75,6 @@ impl Default for EvaluateOptions {
             similar: Vec::new(),
             skip_bad: false,
         }
-    }
-}
-
-/// What the profiles make of the pairs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Evaluation {
-    /// One for each profile, in their order.
-    pub profiles: Vec<ProfileCurve>,
-    /// One for each least similarity that is compared with the distances, in their order.
-    pub similar: Vec<SimilarPoint>,
-    /// The width of the fingerprints, in bits.
-    pub bits: u32,
-    /// Labelled pairs.
-    pub pairs: u64,
-    /// How many of them are positive.
-    pub positives: u64,
-    /// Malformed pairs skipped.
-    pub bad: u64,
-    /// The size of the corpus.
-    pub documents: u64,
-    /// From this similarity on, random pairs are alike.
-    pub alike_from: f64,
-}
-
-impl Evaluation {
-    /// Whether the fingerprints are as wide as the paper's: then [`PAPER_K`] is its distance.
-    pub fn has_paper(&self) -> bool {
-        self.bits == PAPER_BITS
-    }
-
-    /// Draws precision, recall and F1 against k as SVG, a panel for each profile.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    pub fn draw_svg(&self, out: &mut dyn Write) -> io::Result<()> {
-        svg::draw(out, self)
     }
 }
 

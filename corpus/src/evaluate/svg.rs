@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::evaluate::curve::{MAX_K, Point, ProfileCurve};
-use crate::evaluate::{Evaluation, PAPER_K};
+use crate::evaluate::evaluation::{Evaluation, PAPER_K};
 
 /// One panel for each profile, so many side by side.
 const COLUMNS: usize = 3;
@@ -31,7 +31,17 @@ text { font: 12px system-ui, sans-serif; fill: #333 }
 @media (prefers-color-scheme: dark) { text { fill: #ddd } .axis, .paper { stroke: #999 } }
 ";
 
-pub(crate) fn draw(out: &mut dyn Write, evaluation: &Evaluation) -> io::Result<()> {
+impl Evaluation {
+    /// Draws precision, recall and F1 against k as SVG, a panel for each profile.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn draw_svg(&self, out: &mut dyn Write) -> io::Result<()> {
+        draw(out, self)
+    }
+}
+
+fn draw(out: &mut dyn Write, evaluation: &Evaluation) -> io::Result<()> {
     let panels = evaluation.profiles.len();
     let width = PANEL.0 * panels.min(COLUMNS) as f64;
     let height = PANEL.1 * panels.div_ceil(COLUMNS) as f64;

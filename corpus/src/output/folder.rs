@@ -7,8 +7,10 @@ use std::path::{Component, Path, PathBuf};
 use rayon::prelude::*;
 use simstore::{Error, Result, threads};
 
-use super::temporary::{hidden, is_at, rename};
-use super::{Complete, Unfinished, Written};
+use super::complete::{Complete, Written};
+use super::temporary::{hidden, is_at};
+use super::temporary_folder::TemporaryFolder;
+use super::unfinished::Unfinished;
 
 /// A folder under a hidden name, `.NAME.tmp`; it is removed when dropped, unless it has been given another. Its files are synced
 /// when it is [complete](OutputFolder::complete).
@@ -21,25 +23,6 @@ pub(crate) struct OutputFolder {
     path: PathBuf,
     temporary: TemporaryFolder,
     files: Vec<PathBuf>,
-}
-
-/// The folder where it is now.
-#[derive(Debug)]
-pub(super) struct TemporaryFolder {
-    /// `None` when it has been given its name, or stays.
-    path: Option<PathBuf>,
-    _lock: Option<File>,
-    unfinished: Unfinished,
-}
-
-impl Drop for TemporaryFolder {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // What cannot be removed is no more than litter.
-            let _ = fs::remove_dir_all(path);
-            self.unfinished.change(|all| all.remove(path));
-        }
-    }
 }
 
 /// Whether a path says that a folder is to be written: it ends in a slash.
@@ -100,8 +83,7 @@ impl OutputFolder {
                 Err(error) => return Err(Error::io(&hidden, "make")(error)),
             }
         };
-        unfinished.change(|all| all.insert(hidden.clone()));
-        let temporary = TemporaryFolder { path: Some(hidden), _lock: lock, unfinished: unfinished.clone() };
+        let temporary = TemporaryFolder::new(hidden, lock, unfinished);
         Ok(OutputFolder { path: path.components().collect(), temporary, files: Vec::new() })
     }
 
@@ -115,7 +97,7 @@ impl OutputFolder {
         if place.as_os_str().is_empty() || !place.components().all(is_inside) {
             return refused(format!("has no place in {}", self.path.display()));
         }
-        let Some(folder) = &self.temporary.path else { return Ok(()) };
+        let Some(folder) = self.temporary.path() else { return Ok(()) };
         let to = folder.join(place);
         if let Some(parent) = to.parent() {
             fs::create_dir_all(parent).map_err(Error::io(parent, "make"))?;
@@ -153,13 +135,13 @@ impl OutputFolder {
         };
         files.par_iter().try_for_each(sync)?;
         #[cfg(unix)]
-        for entry in walkdir::WalkDir::new(temporary.path.as_deref().unwrap_or(&path)) {
+        for entry in walkdir::WalkDir::new(temporary.path().unwrap_or(&path)) {
             let entry = entry.map_err(|error| Error::io(&path, "list")(error.into()))?;
             if entry.file_type().is_dir() {
                 sync(&entry.into_path())?;
             }
         }
-        Ok(Complete { path, written: Written::Folder(temporary) })
+        Ok(Complete::new(path, Written::Folder(temporary)))
     }
 }
 
@@ -174,39 +156,5 @@ fn lock(folder: &Path, path: &Path) -> Result<Option<File>> {
         ))),
         // Not all file systems have locks.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
-    }
-}
-
-impl TemporaryFolder {
-    pub(super) fn publish(mut self, path: &Path) -> io::Result<()> {
-        let Some(temporary) = self.path.take() else { return Ok(()) };
-        let renamed = self.unfinished.change(|all| {
-            all.remove(&temporary);
-            rename(&temporary, path)
-        });
-        if renamed.is_err() {
-            let _ = fs::remove_dir_all(&temporary);
-        }
-        renamed
-    }
-
-    /// Renames it to `.NAME.SUFFIX`, which is durable then.
-    pub(super) fn set_aside(&mut self, path: &Path, suffix: &str) -> io::Result<Option<PathBuf>> {
-        let (Some(temporary), Some(aside)) = (&self.path, hidden(path, suffix)) else { return Ok(None) };
-        self.unfinished.change(|all| {
-            rename(temporary, &aside)?;
-            all.remove(temporary);
-            all.insert(aside.clone());
-            io::Result::Ok(())
-        })?;
-        self.path = Some(aside.clone());
-        Ok(Some(aside))
-    }
-
-    /// Lets the folder be where it is.
-    pub(super) fn keep(&mut self) {
-        if let Some(path) = self.path.take() {
-            self.unfinished.change(|all| all.remove(&path));
-        }
     }
 }

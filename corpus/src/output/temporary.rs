@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use simstore::{Error, Result};
 
-use super::Unfinished;
+use super::unfinished::Unfinished;
 
 /// A file, where it can be replaced under a temporary name; that one is removed when dropped, unless it has been given
 /// another.

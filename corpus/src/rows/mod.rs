@@ -1,7 +1,6 @@
 //! Rows of results, written in the format that a file's name asks for: `.jsonl` (an object a line), `.csv` or `.tsv` (with a
 //! line of column names), `.parquet`; else lines of columns separated by tabs, without names, or objects.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
@@ -9,62 +8,15 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use simstore::{Error, Result};
 
+use crate::DocumentFormat;
 use crate::output::name::{self, NamedFormat};
-use crate::output::{Complete, Output, column};
-use crate::{DocumentFormat, IdRef};
+use crate::output::{Complete, Output};
 
+mod cell;
 #[cfg(feature = "parquet")]
 mod parquet;
 
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Ids of documents: numbers if all of them are, else text.
-    Ids {
-        /// Whether all of them are.
-        are_numbers: bool,
-    },
-    /// Text.
-    Text,
-    /// A number.
-    Count,
-    /// A number from 0 to 1.
-    Share,
-    /// True or false.
-    Flag,
-}
-
-/// A name and what it holds.
-pub type Column = (&'static str, Kind);
-
-/// A value of a row.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Cell<'a> {
-    /// The id of a document.
-    Id(IdRef<'a>),
-    /// Text.
-    Text(&'a str),
-    /// A number.
-    Count(u64),
-    /// A number from 0 to 1.
-    Share(f32),
-    /// True or false.
-    Flag(bool),
-}
-
-impl Cell<'_> {
-    /// The value as text; in lines of columns, what would break them is escaped.
-    fn text(&self, escaped: bool) -> Cow<'_, str> {
-        match self {
-            Cell::Id(IdRef::Name(text)) | Cell::Text(text) if escaped => column(text),
-            Cell::Id(IdRef::Name(text)) | Cell::Text(text) => (*text).into(),
-            Cell::Id(IdRef::Number(number)) | Cell::Count(number) => number.to_string().into(),
-            Cell::Share(share) => share.to_string().into(),
-            Cell::Flag(flag) => flag.to_string().into(),
-        }
-    }
-}
+pub use crate::rows::cell::{Cell, Column, Kind};
 
 /// Rows that are written one by one; [`Rows::complete`] must be called at the end.
 pub struct Rows {

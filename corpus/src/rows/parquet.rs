@@ -13,10 +13,10 @@ use parquet::file::properties::WriterProperties;
 
 use simstore::{Error, Result};
 
-use super::{Cell, Column, Kind};
+use super::cell::{Cell, Column, Kind};
 use crate::IdRef;
 use crate::output::{Complete, Output};
-use crate::parquet_writer::failed;
+use crate::writing::parquet::failed;
 
 /// Rows that are handed on at once.
 const BATCH: usize = 1 << 16;

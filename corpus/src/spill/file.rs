@@ -7,13 +7,11 @@ use std::sync::Arc;
 
 use simstore::{Error, Result};
 
+use super::fixed::{Fixed, MAX_RECORD};
 use super::folder::Temporary;
-use super::sorter::Fixed;
 
 /// Bytes that are written or read at once.
 const BUFFER: usize = 1 << 18;
-/// Bytes of the longest record: a pair of the widest numbers.
-pub(super) const MAX_RECORD: usize = 32;
 
 /// A temporary file that is being written.
 #[derive(Debug)]
@@ -41,8 +39,18 @@ pub(crate) struct SpillReader {
     _file: Option<SpillFile>,
 }
 
+impl Temporary {
+    /// A new file of the folder.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it cannot be made.
+    pub(crate) fn create(self: &Arc<Self>, name: &str) -> Result<SpillWriter> {
+        SpillWriter::create(self, self.new_path(name)?)
+    }
+}
+
 impl SpillWriter {
-    pub(super) fn create(temporary: &Arc<Temporary>, path: PathBuf) -> Result<SpillWriter> {
+    fn create(temporary: &Arc<Temporary>, path: PathBuf) -> Result<SpillWriter> {
         let file = File::create_new(&path).map_err(|error| temporary.failed(&error))?;
         Ok(SpillWriter {
             file: SpillFile { temporary: Arc::clone(temporary), path, bytes: 0 },

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use simstore::{Error, Result};
 
-use super::file::SpillWriter;
 use crate::numbers::bytes;
 use crate::output::Unfinished;
 use crate::{Notice, Watch};
@@ -121,13 +120,13 @@ impl Temporary {
         }
     }
 
-    /// A new file of the folder.
+    /// The path of a new file of the folder.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it cannot be made.
-    pub(crate) fn create(self: &Arc<Self>, name: &str) -> Result<SpillWriter> {
+    /// [`Error::Refused`] if the folder cannot be made.
+    pub(super) fn new_path(&self, name: &str) -> Result<PathBuf> {
         let number = self.files.fetch_add(1, Ordering::Relaxed);
-        SpillWriter::create(self, self.folder()?.join(format!("{name}-{number}")))
+        Ok(self.folder()?.join(format!("{name}-{number}")))
     }
 
     /// So many more bytes have been written.

@@ -3,10 +3,12 @@
 
 mod budget;
 mod file;
+mod fixed;
 mod folder;
 mod sorter;
 
 pub(crate) use self::budget::Budget;
 pub(crate) use self::file::{SpillFile, SpillReader, SpillWriter};
+pub(crate) use self::fixed::Fixed;
 pub(crate) use self::folder::Temporary;
-pub(crate) use self::sorter::{Fixed, Sorter};
+pub(crate) use self::sorter::Sorter;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bitvec::vec::BitVec;
 use simstore::Result;
 
-use crate::id::{path_of_text, path_text, place};
+use crate::document::id::{path_of_text, path_text, place};
 use crate::spill::{SpillReader, SpillWriter};
 use crate::{DocumentId, IdRef};
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use simstore::Result;
 
 use super::super::sealed::path_of;
-use crate::section::Section;
+use crate::bytes::section::Section;
 
 pub(super) const VERSION: u32 = 2;
 pub(super) const VERSION_OF_SECTIONS: u32 = 4;

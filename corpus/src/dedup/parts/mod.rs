@@ -20,9 +20,9 @@ use self::reader::{First, Part};
 pub use self::shard::{Shard, Tally};
 use self::units::{Unit, units};
 use self::writer::Writer;
+use crate::inputs::visit::tell_notes;
 use crate::notice::Notice;
 use crate::output::Unfinished;
-use crate::visit::tell_notes;
 use crate::watch::Step;
 use crate::{Counts, DocumentId, DocumentOptions, InputFile, Inputs, Item, Watch};
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use simstore::Error;
 
-use crate::limit::MORE_MEMORY;
+use crate::bytes::limit::MORE_MEMORY;
+use crate::bytes::section::Section;
 use crate::notice::Notice;
-use crate::section::Section;
 use crate::{Progress, Watch};
 
 /// A watch that is told of malformed documents of a section where they stand in the file. Without a section, they stand there.

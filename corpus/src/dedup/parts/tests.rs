@@ -362,7 +362,8 @@ fn a_border_that_is_none_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl.gz");
     fs::write(&path, &file).unwrap();
-    let borders = crate::section::borders(&path, crate::Compression::Gzip, file.len() as u64, 20).unwrap();
+    let borders =
+        crate::bytes::section::borders(&path, crate::Compression::Gzip, file.len() as u64, 20).unwrap();
     let nested = (first.len() + text.len()) as u64;
     assert!(borders.iter().any(|&border| (nested..nested + 5000).contains(&border)), "{borders:?}");
     assert!(parts < 1 + borders.len() as u64, "{parts}, {borders:?}");

@@ -9,8 +9,8 @@ use simstore::{Error, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::header::PartFile;
-use crate::id::path_text;
-use crate::section::Section;
+use crate::bytes::section::Section;
+use crate::document::id::path_text;
 use crate::{InputFile, Inputs};
 
 /// Smaller files are taken together, up to this many: a folder of pages makes few parts.

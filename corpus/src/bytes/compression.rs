@@ -1,0 +1,207 @@
+//! Compressed files: told by name or by their first bytes, and decompressed.
+
+use std::fmt;
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+
+use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::GzDecoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{self, CONCATENATED, Stream};
+
+use crate::bytes::limit::MORE_MEMORY;
+use crate::numbers::bytes;
+
+/// Bytes that tell how a file is compressed.
+pub(crate) const MAGIC_BYTES: usize = 10;
+
+/// The largest window of Zstandard that is read, as a power of two: what `zstd --long=31` writes.
+pub(crate) const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all, or inside, as Parquet is.
+    None,
+    /// `.gz`
+    Gzip,
+    /// `.zst`
+    Zstd,
+    /// `.bz2`
+    Bzip2,
+    /// `.xz`
+    Xz,
+}
+
+impl Compression {
+    /// What the last extension of a name tells.
+    pub fn of_name(path: &Path) -> Compression {
+        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        match extension.as_deref() {
+            Some("gz") => Compression::Gzip,
+            Some("zst") => Compression::Zstd,
+            Some("bz2") => Compression::Bzip2,
+            Some("xz") => Compression::Xz,
+            _ => Compression::None,
+        }
+    }
+
+    /// What the first [`MAGIC_BYTES`] of a file tell.
+    pub(crate) fn of_head(head: &[u8]) -> Compression {
+        match head {
+            [0x1f, 0x8b, 8, ..] => Compression::Gzip,
+            // The second is a frame that holds no data; parallel compressors begin with one.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+            // Three letters would be too little evidence: the number of a block, or of the end, must follow.
+            [b'B', b'Z', b'h', b'1'..=b'9', number @ ..]
+                if number.starts_with(b"\x31\x41\x59\x26\x53\x59")
+                    || number.starts_with(b"\x17\x72\x45\x38\x50\x90") =>
+            {
+                Compression::Bzip2
+            }
+            _ => Compression::None,
+        }
+    }
+
+    /// Reads through the compression, however many members there are in a row. Gzip may be read on after an error: then
+    /// with the next member that begins behind it. What takes more than `memory` is refused, by an error of the kind
+    /// [`OutOfMemory`](io::ErrorKind::OutOfMemory).
+    pub(crate) fn reader<'r>(
+        self,
+        raw: impl BufRead + Send + 'r,
+        memory: Option<u64>,
+    ) -> io::Result<Box<dyn Read + Send + 'r>> {
+        Ok(match self {
+            Compression::None => Box::new(raw),
+            Compression::Gzip => Box::new(Members::new(raw)),
+            Compression::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(raw)?;
+                decoder.window_log_max(zstd_window_log(memory))?;
+                Box::new(Within { inner: decoder, memory })
+            }
+            Compression::Bzip2 => Box::new(MultiBzDecoder::new(raw)),
+            Compression::Xz => {
+                let stream = Stream::new_stream_decoder(memory.unwrap_or(u64::MAX), CONCATENATED)?;
+                Box::new(Within { inner: XzDecoder::new_stream(raw, stream), memory })
+            }
+        })
+    }
+}
+
+/// The largest window of Zstandard that takes no more than so much memory, as a power of two.
+pub(crate) fn zstd_window_log(memory: Option<u64>) -> u32 {
+    // Beside the window there is some room for what is being written into it.
+    memory.map_or(ZSTD_WINDOW_LOG, |memory| (memory.max(1 << 12) / 2).ilog2().min(ZSTD_WINDOW_LOG))
+}
+
+/// A reader that says what to do where unpacking takes more memory than there is.
+pub(crate) struct Within<R> {
+    pub(crate) inner: R,
+    pub(crate) memory: Option<u64>,
+}
+
+impl<R: Read> Read for Within<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).map_err(|error| {
+            let of_xz = error.get_ref().and_then(|inner| inner.downcast_ref::<stream::Error>());
+            match (self.memory, of_xz) {
+                (Some(memory), Some(stream::Error::MemLimit)) => takes_more_than(memory),
+                // Zstandard gives no more than these words.
+                (Some(memory), None) if error.to_string().contains("too much memory") => {
+                    takes_more_than(memory)
+                }
+                _ => error,
+            }
+        })
+    }
+}
+
+fn takes_more_than(memory: u64) -> io::Error {
+    let memory = bytes(memory);
+    let reason = format!("unpacking it takes more than {memory} of memory; {MORE_MEMORY}");
+    io::Error::new(io::ErrorKind::OutOfMemory, reason)
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Compression::None => "none",
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+            Compression::Bzip2 => "bzip2",
+            Compression::Xz => "xz",
+        })
+    }
+}
+
+/// The members of a gzip file, one after the other.
+struct Members<R> {
+    member: Option<GzDecoder<R>>,
+    /// What is between two members.
+    raw: Option<R>,
+    is_damaged: bool,
+}
+
+impl<R: BufRead> Members<R> {
+    fn new(raw: R) -> Self {
+        Members { member: Some(GzDecoder::new(raw)), raw: None, is_damaged: false }
+    }
+
+    /// Goes to the next bytes that may begin a member; false if there are none.
+    fn find_member(raw: &mut R) -> io::Result<bool> {
+        loop {
+            let bytes = raw.fill_buf()?;
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            let is_start = |header: &[u8]| header[..3] == [0x1f, 0x8b, 8] && header[3] & 0xe0 == 0;
+            let start = bytes.windows(4).position(is_start);
+            let passed = start.unwrap_or(bytes.len());
+            raw.consume(passed);
+            if start.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some(mut member) = self.member.take() {
+                match member.read(buffer) {
+                    Ok(0) => self.raw = Some(member.into_inner()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                        self.member = Some(member);
+                        return Err(error);
+                    }
+                    Err(error) => {
+                        // What cannot be read at all cannot be read on.
+                        use io::ErrorKind::{InvalidData, InvalidInput};
+                        if matches!(error.kind(), InvalidData | InvalidInput) {
+                            self.raw = Some(member.into_inner());
+                            self.is_damaged = true;
+                        }
+                        return Err(error);
+                    }
+                    read => {
+                        self.member = Some(member);
+                        return read;
+                    }
+                }
+            }
+            let Some(mut raw) = self.raw.take() else { return Ok(0) };
+            let is_there =
+                if self.is_damaged { Self::find_member(&mut raw)? } else { !raw.fill_buf()?.is_empty() };
+            if !is_there {
+                return Ok(0);
+            }
+            self.is_damaged = false;
+            self.member = Some(GzDecoder::new(raw));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a document is: its id, its text, and how it is to be read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::bytes::encoding::Encoding;
+use crate::document::id::DocumentId;
+
+pub(crate) mod id;
+pub(crate) mod naming;
+pub(crate) mod options;
+
+/// What documents are called that are given: messages name them so, as they name files.
+pub(crate) const GIVEN: &str = "documents";
+
+/// A document of a corpus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// What it is called.
+    pub id: DocumentId,
+    /// Its text, as it stands in the file, decoded.
+    pub text: String,
+    /// The file it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// Where it starts there: see [`Record::line`](crate::Record::line).
+    pub line: u64,
+    /// How many malformed sequences of bytes became U+FFFD.
+    pub replaced: u64,
+    /// The value of the [extra field](crate::DocumentOptions::extra_field), if that is there: a string as it is, anything
+    /// else as JSON writes it.
+    pub extra: Option<String>,
+    /// Whether the id is made of where it stands, as it has none itself.
+    pub is_placed: bool,
+    /// The encoding of a text that is not UTF-8 and does not say what it is: a guess by its bytes.
+    pub guessed: Option<Encoding>,
+}
+
+impl Document {
+    /// A document that is in no file, to be [given](crate::Inputs::of_documents).
+    pub fn new(id: DocumentId, text: String) -> Document {
+        let path = Path::new(GIVEN).into();
+        Document { id, text, path, line: 0, replaced: 0, extra: None, is_placed: false, guessed: None }
+    }
+}

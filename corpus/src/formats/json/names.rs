@@ -1,0 +1,152 @@
+//! What the fields of a JSON object are called.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::line::{parsed, reason};
+use crate::formats::fields::MAX_COLUMNS;
+
+/// The names of the fields of an object: of very many, the first.
+pub(crate) fn names(line: &str) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    parsed(line, NamesOf { before: "", is_deep: false, names: &mut names })
+        .map_err(|error| reason(&error))?;
+    Ok(names)
+}
+
+/// The names of the fields of an object, for a message: those of objects in it too, `a.b`.
+pub(crate) fn names_below(line: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    if parsed(line, NamesOf { before: "", is_deep: true, names: &mut names }).is_err() {
+        return Vec::new();
+    }
+    names.sort();
+    names
+}
+
+/// What is to be known of an object that gets another field: whether it has any, and whether one of this name.
+pub(crate) fn has_fields(line: &str, name: &str) -> Result<(bool, bool), String> {
+    parsed(line, HasFields(name)).map_err(|error| reason(&error))
+}
+
+/// Collects names; what is no object has none of its own.
+struct NamesOf<'n> {
+    before: &'n str,
+    is_deep: bool,
+    names: &'n mut Vec<String>,
+}
+
+impl NamesOf<'_> {
+    /// A value that has no fields has the name that leads to it.
+    fn end(self) {
+        if !self.before.is_empty() && self.names.len() < MAX_COLUMNS {
+            self.names.push(self.before.to_owned());
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for NamesOf<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.before.is_empty() {
+            deserializer.deserialize_map(self)
+        } else {
+            deserializer.deserialize_any(self)
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for NamesOf<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object on one line")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut is_empty = true;
+        while self.names.len() < MAX_COLUMNS {
+            let Some(key) = map.next_key::<String>()? else { break };
+            is_empty = false;
+            let name = if self.before.is_empty() { key } else { format!("{}.{key}", self.before) };
+            if self.is_deep {
+                let inner = NamesOf { before: &name, is_deep: true, names: &mut *self.names };
+                map.next_value_seed(inner)?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+                self.names.push(name);
+            }
+        }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        if is_empty {
+            self.end();
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
+        while values.next_element::<IgnoredAny>()?.is_some() {}
+        self.end();
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.end();
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        self.end();
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        self.end();
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        self.end();
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        self.end();
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        self.end();
+        Ok(())
+    }
+}
+
+struct HasFields<'n>(&'n str);
+
+impl<'de> DeserializeSeed<'de> for HasFields<'_> {
+    type Value = (bool, bool);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(bool, bool), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for HasFields<'_> {
+    type Value = (bool, bool);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object on one line")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(bool, bool), A::Error> {
+        let (mut has_any, mut has_this) = (false, false);
+        while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+            map.next_value::<IgnoredAny>()?;
+            has_any = true;
+            has_this |= key == self.0;
+        }
+        Ok((has_any, has_this))
+    }
+}

@@ -1,0 +1,215 @@
+//! Fields of a JSON object that are asked for, taken while it is read. Other fields are passed over: no value is made of them,
+//! however large they are.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::written::Written;
+use crate::formats::fields::below;
+
+/// What is taken of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// Whether it is there.
+    Presence,
+    /// A string or a whole number.
+    Scalar,
+    /// Any value: what is no string as JSON.
+    Value,
+}
+
+/// A field that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'n> {
+    /// Its name; `a.b` is the field `b` of the object `a`, unless there is a field `a.b`.
+    pub(super) name: &'n str,
+    pub(super) takes: Takes,
+}
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Null,
+    Text(String),
+    Number(u64),
+    /// Anything else, with its JSON if that is taken.
+    Other(Option<String>),
+}
+
+/// An object: of each field that is asked for, what was found.
+pub(super) struct ObjectWith<'w>(pub(super) &'w [Wanted<'w>]);
+
+impl<'de> DeserializeSeed<'de> for ObjectWith<'_> {
+    type Value = Vec<Option<Found>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectWith<'_> {
+    type Value = Vec<Option<Found>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object on one line")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let ObjectWith(wanted) = self;
+        // A field of this very name comes before one in an object.
+        let mut found: Vec<Option<Found>> = vec![None; wanted.len()];
+        let mut is_own = vec![false; wanted.len()];
+        let mut seen: Vec<String> = Vec::new();
+        while let Some(key) = map.next_key_seed(KeyOf(wanted))? {
+            let Some(key) = key else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if seen.contains(&key) {
+                return Err(A::Error::custom(format_args!("the field `{key}` comes twice")));
+            }
+            let (mut own, mut inner, mut inner_at) = (Vec::new(), Vec::new(), Vec::new());
+            for (at, &Wanted { name, takes }) in wanted.iter().enumerate() {
+                if name == key {
+                    own.push((at, takes));
+                } else if let Some(name) = below(name, &key) {
+                    inner.push(Wanted { name, takes });
+                    inner_at.push(at);
+                }
+            }
+            let value = ValueWith { own: own.iter().map(|&(_, takes)| takes).collect(), inner: &inner };
+            let (of_own, of_inner) = map.next_value_seed(value)?;
+            for ((at, _), value) in own.into_iter().zip(of_own) {
+                (is_own[at], found[at]) = (true, Some(value));
+            }
+            for (at, value) in inner_at.into_iter().zip(of_inner) {
+                if value.is_some() && !is_own[at] {
+                    found[at] = value;
+                }
+            }
+            seen.push(key);
+        }
+        Ok(found)
+    }
+}
+
+/// A key, if it leads to what is asked for.
+struct KeyOf<'w>(&'w [Wanted<'w>]);
+
+impl<'de> DeserializeSeed<'de> for KeyOf<'_> {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeyOf<'_> {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        let leads = |wanted: &Wanted<'_>| wanted.name == key || below(wanted.name, key).is_some();
+        Ok(self.0.iter().any(leads).then(|| key.to_owned()))
+    }
+}
+
+/// A value: what is taken of it itself, as often as it is asked for, and what of fields of it, if it is an object.
+struct ValueWith<'w> {
+    own: Vec<Takes>,
+    inner: &'w [Wanted<'w>],
+}
+
+impl ValueWith<'_> {
+    fn takes(&self, what: Takes) -> bool {
+        self.own.contains(&what)
+    }
+
+    /// The same value for all.
+    fn all(&self, own: Found, inner: Option<Found>) -> (Vec<Found>, Vec<Option<Found>>) {
+        let mut all = vec![own; self.own.len()];
+        let presence = |(found, takes): (&mut Found, &Takes)| {
+            if *takes == Takes::Presence && *found != Found::Null {
+                *found = Found::Other(None);
+            }
+        };
+        all.iter_mut().zip(&self.own).for_each(presence);
+        (all, vec![inner; self.inner.len()])
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ValueWith<'_> {
+    type Value = (Vec<Found>, Vec<Option<Found>>);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        if !self.takes(Takes::Value) {
+            return deserializer.deserialize_any(self);
+        }
+        let mut json = String::new();
+        Written(&mut json).deserialize(deserializer)?;
+        let own = self.own.clone();
+        let scalar = ValueWith { own: vec![Takes::Scalar; own.len()], inner: self.inner };
+        let mut again = serde_json::Deserializer::from_str(&json);
+        let (mut of_own, of_inner) = again.deserialize_any(scalar).map_err(D::Error::custom)?;
+        for (found, takes) in of_own.iter_mut().zip(own) {
+            match (&*found, takes) {
+                (Found::Null, _) => {}
+                (_, Takes::Presence) => *found = Found::Other(None),
+                (Found::Other(_), Takes::Value) => *found = Found::Other(Some(json.clone())),
+                _ => {}
+            }
+        }
+        Ok((of_own, of_inner))
+    }
+}
+
+impl<'de> Visitor<'de> for ValueWith<'_> {
+    type Value = (Vec<Found>, Vec<Option<Found>>);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(self.all(Found::Null, Some(Found::Null)))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(self.all(Found::Other(None), None))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(self.all(Found::Number(number), None))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(self.all(Found::Other(None), None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(self.all(Found::Other(None), None))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        let is_kept = self.takes(Takes::Scalar);
+        Ok(self.all(if is_kept { Found::Text(text.to_owned()) } else { Found::Other(None) }, None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
+        while values.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(self.all(Found::Other(None), None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (own, _) = self.all(Found::Other(None), None);
+        if self.inner.is_empty() {
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok((own, Vec::new()));
+        }
+        Ok((own, ObjectWith(self.inner).visit_map(map)?))
+    }
+}

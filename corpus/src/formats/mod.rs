@@ -1,0 +1,13 @@
+//! One format of documents a file, and which one a file has.
+
+pub(crate) mod archive;
+pub(crate) mod binary;
+pub(crate) mod csv;
+pub(crate) mod detect;
+pub(crate) mod fields;
+mod http;
+pub(crate) mod json;
+pub(crate) mod objects;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
+pub(crate) mod warc;

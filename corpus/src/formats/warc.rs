@@ -1,0 +1,293 @@
+//! Web archives: WARC, and WET, which holds the texts of pages.
+
+use simstore_text::did_you_mean;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::bytes::encoding;
+use crate::bytes::input::Input;
+use crate::bytes::limit::Longest;
+use crate::formats::fields::{Parsed, listed};
+use crate::formats::http::{self, Response};
+use crate::{DocumentId, DocumentOptions, ReadNote};
+use simstore::{Error, Result};
+
+/// The longest header block of a record, and what is looked at of a block to tell whether it is a document.
+const HEADER_BYTES: usize = 1 << 16;
+const RECORD_END: &[u8] = b"\r\n\r\n";
+
+/// The types of records.
+const KINDS: [&str; 8] =
+    ["warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"];
+/// The longest first line of a record.
+const FIRST_LINE_BYTES: usize = 16;
+
+/// The headers of a record.
+struct Headers<'b>(Vec<(&'b str, &'b [u8])>);
+
+impl<'b> Headers<'b> {
+    /// Parses a header block, with the blank line at its end; with it the length of what follows.
+    fn parse(bytes: &'b [u8]) -> Result<(Headers<'b>, u64), String> {
+        let Ok((_, (_, headers, length))) = warc::parser::headers(bytes) else {
+            return Err("expected the headers of a WARC record".to_owned());
+        };
+        let headers = Headers(headers);
+        headers.get("content-length").ok_or("a WARC record without Content-Length")?;
+        Ok((headers, length as u64))
+    }
+
+    fn get(&self, name: &str) -> Option<&'b str> {
+        let (_, value) = self.0.iter().find(|(found, _)| found.eq_ignore_ascii_case(name))?;
+        std::str::from_utf8(value).ok().map(str::trim)
+    }
+
+    fn is_http(&self) -> bool {
+        self.get("content-type").is_some_and(|value| http::media_type(value).0 == "application/http")
+    }
+
+    /// The type of the record, if it is one of the standard.
+    fn kind(&self) -> &'static str {
+        let found = self.get("warc-type").unwrap_or_default();
+        KINDS.into_iter().find(|kind| *kind == found).unwrap_or("other")
+    }
+
+    /// Whether it is the record of a document, by its headers and the start of its block.
+    fn is_document(&self, block: &[u8]) -> bool {
+        match self.get("warc-type") {
+            Some("conversion" | "resource") => {
+                http::is_text(&http::media_type(self.get("content-type").unwrap_or_default()).0)
+            }
+            Some("response") if self.is_http() => Response::parse(block).is_none_or(|response| {
+                let content_type = response.header("content-type").unwrap_or_default();
+                (200..300).contains(&response.status) && http::is_text(&http::media_type(content_type).0)
+            }),
+            _ => false,
+        }
+    }
+}
+
+/// Parses a record; a reason if it is malformed.
+pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions) -> Result<Parsed, String> {
+    let (headers, _) = Headers::parse(&bytes[..header_bytes])?;
+    let block = &bytes[header_bytes..bytes.len() - RECORD_END.len()];
+    let id_field = options.id_field.as_deref().unwrap_or("WARC-Target-URI");
+    let id = headers.get(id_field).ok_or_else(|| {
+        let names: Vec<String> = headers.0.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let meant = did_you_mean(id_field, &names);
+        format!("no id header `{id_field}`{meant}; the record has {}", listed(&names))
+    })?;
+    // Some writers put it between brackets.
+    let id = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(id);
+    let (body, content_type) = if headers.is_http() {
+        let response = Response::parse(block).ok_or("expected a response of HTTP")?;
+        (response.body(options)?, response.header("content-type"))
+    } else {
+        (block.to_vec(), headers.get("content-type"))
+    };
+    let charset = content_type.and_then(|content_type| http::media_type(content_type).1);
+    let ((text, replaced), guessed) = encoding::decode_text(body, options.encoding, charset.as_deref());
+    let extra = options.extra_field.as_deref().and_then(|name| headers.get(name)).map(str::to_owned);
+    Ok(Parsed { id: DocumentId::name(id.to_owned())?, text, replaced, extra, is_placed: false, guessed })
+}
+
+/// The documents of a web archive, one after the other; other records are passed over.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    input: Input,
+    /// Bytes and records read so far.
+    offset: u64,
+    records: u64,
+    /// The first line of the next record, if it has been read.
+    first_line: Vec<u8>,
+    longest: Longest,
+}
+
+/// A record as it stands.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// From 1.
+    pub(crate) number: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// How many of them are headers.
+    pub(crate) header_bytes: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(input: Input, longest: Longest) -> Pages {
+        Pages { input, offset: 0, records: 0, first_line: Vec::new(), longest }
+    }
+
+    pub(crate) fn path(&self) -> &Arc<Path> {
+        self.input.path()
+    }
+
+    /// Reads the next document.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for one that is too long; and for a record that is malformed, damaged or cut off, after which
+    /// the reading goes on with the next one that is found.
+    pub(crate) fn read(&mut self) -> Result<Option<Page>> {
+        loop {
+            // What cannot be read is in the next record.
+            self.input.set_line(self.records + 1);
+            let start = self.offset;
+            match self.is_at_end() {
+                Ok(true) => return Ok(None),
+                Ok(false) => {}
+                Err(error) => return Err(self.pass_over(start, &error, true)),
+            }
+            let page = self.read_record()?;
+            self.records += 1;
+            let Some((bytes, header_bytes)) = page else { continue };
+            return Ok(Some(Page { number: self.records, bytes, header_bytes }));
+        }
+    }
+
+    fn is_at_end(&mut self) -> Result<bool> {
+        if !self.first_line.is_empty() {
+            return Ok(false);
+        }
+        while self.fill()?.first().is_some_and(|byte| matches!(byte, b'\r' | b'\n')) {
+            self.consume(1);
+        }
+        Ok(self.fill()?.is_empty())
+    }
+
+    /// Reads a record, and says how many of its bytes are headers; `None` if it is no document.
+    fn read_record(&mut self) -> Result<Option<(Vec<u8>, usize)>> {
+        let mut bytes = std::mem::take(&mut self.first_line);
+        let start = self.offset - bytes.len() as u64;
+        while !bytes.ends_with(b"\n\r\n") && !bytes.ends_with(b"\n\n") {
+            let buffer = match self.fill() {
+                Ok(buffer) => buffer,
+                Err(error) => return Err(self.pass_over(start, &error, true)),
+            };
+            let line = buffer.iter().position(|&byte| byte == b'\n').map_or(buffer.len(), |end| end + 1);
+            bytes.extend_from_slice(&buffer[..line]);
+            self.consume(line);
+            if line == 0 {
+                return Err(self.malformed(start, "the file ends within the headers of this record", false));
+            }
+            if bytes.len() > HEADER_BYTES {
+                let is_at_line = bytes.ends_with(b"\n");
+                return Err(self.malformed(start, "expected the headers of a WARC record", is_at_line));
+            }
+        }
+        let header_bytes = bytes.len();
+        let length = match Headers::parse(&bytes) {
+            Ok((_, length)) => length,
+            Err(reason) => return Err(self.malformed(start, &reason, true)),
+        };
+        let mut read_rest = || {
+            let mut missing = self.read_block(length.min(HEADER_BYTES as u64), Some(&mut bytes))?;
+            let headers = Headers::parse(&bytes[..header_bytes]).map(|(headers, _)| headers).ok();
+            let is_document =
+                headers.as_ref().is_some_and(|headers| headers.is_document(&bytes[header_bytes..]));
+            let kind = headers.map_or("other", |headers| headers.kind());
+            let is_too_long = length > self.longest.bytes as u64;
+            let kept = if is_document && !is_too_long { Some(&mut bytes) } else { None };
+            missing += self.read_block(length.saturating_sub(HEADER_BYTES as u64), kept)?;
+            Ok((missing, (!is_document).then_some(kind), is_too_long))
+        };
+        let (missing, other_kind, is_too_long) = match read_rest() {
+            Ok(read) => read,
+            Err(error) => return Err(self.pass_over(start, &error, true)),
+        };
+        if missing > 0 {
+            let reason = format!("the file ends within this record, which lacks {missing} of {length} bytes");
+            return Err(self.malformed(start, &reason, false));
+        }
+        if let Some(kind) = other_kind {
+            self.input.note(ReadNote::WarcRecord(kind));
+            return Ok(None);
+        }
+        if is_too_long {
+            self.records += 1;
+            return Err(self.input.too_long(self.longest));
+        }
+        bytes.extend_from_slice(RECORD_END);
+        Ok(Some((bytes, header_bytes)))
+    }
+
+    /// Reads or skips bytes, and returns how many are not there.
+    fn read_block(&mut self, length: u64, mut kept: Option<&mut Vec<u8>>) -> Result<u64> {
+        let mut missing = length;
+        while missing > 0 {
+            let buffer = self.fill()?;
+            let read = buffer.len().min(usize::try_from(missing).unwrap_or(usize::MAX));
+            if read == 0 {
+                break;
+            }
+            if let Some(bytes) = &mut kept {
+                bytes.extend_from_slice(&buffer[..read]);
+            }
+            self.consume(read);
+            missing -= read as u64;
+        }
+        Ok(missing)
+    }
+
+    fn fill(&mut self) -> Result<&[u8]> {
+        self.input.fill_on()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.input.consume(bytes);
+        self.offset += bytes as u64;
+    }
+
+    /// The error of a record that cannot be made out; the next one is looked for.
+    fn malformed(&mut self, start: u64, reason: &str, is_at_line: bool) -> Error {
+        let error = self.input.bad(reason.to_owned());
+        self.pass_over(start, &error, is_at_line)
+    }
+
+    /// Adds to an error how many bytes are passed over up to the next record.
+    fn pass_over(&mut self, start: u64, error: &Error, is_at_line: bool) -> Error {
+        let Error::BadInput { reason, .. } = error else { return self.input.bad(error.to_string()) };
+        let is_found = self.find_record(is_at_line);
+        self.records += 1;
+        let passed = self.offset - self.first_line.len() as u64 - start;
+        let until = if is_found { "up to the next record" } else { "up to the end of the file" };
+        self.input.bad(format!(
+            "{reason}; it starts at byte {start}, after decompression, and {passed} bytes from there are left out, {until}"
+        ))
+    }
+
+    /// Looks for a line that begins a record, from a place on that is the start of a line or not.
+    fn find_record(&mut self, mut is_at_line: bool) -> bool {
+        let mut line = Vec::new();
+        loop {
+            let (read, is_end_of_line) = match self.fill() {
+                Ok([]) => return false,
+                Ok(buffer) => {
+                    let end = buffer.iter().position(|&byte| byte == b'\n');
+                    let read = end.map_or(buffer.len(), |end| end + 1);
+                    if line.len() < FIRST_LINE_BYTES {
+                        line.extend_from_slice(&buffer[..read.min(FIRST_LINE_BYTES)]);
+                    }
+                    (read, end.is_some())
+                }
+                // The next member begins with a record, as a rule.
+                Err(_) => {
+                    line.clear();
+                    is_at_line = true;
+                    continue;
+                }
+            };
+            self.consume(read);
+            if !is_end_of_line {
+                continue;
+            }
+            if is_at_line
+                && line.ends_with(b"\n")
+                && (line.starts_with(b"WARC/1.") || line.starts_with(b"WARC/0."))
+            {
+                self.first_line = line;
+                return true;
+            }
+            line.clear();
+            is_at_line = true;
+        }
+    }
+}

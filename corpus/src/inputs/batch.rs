@@ -1,0 +1,227 @@
+//! Documents to fingerprints, on all cores.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::reading::record::Record;
+use crate::reading::records::{Records, records};
+use crate::{Document, DocumentId, DocumentOptions, ReadNote, ReadProgress};
+use simstore::threads::ensure_pool;
+use simstore::{Fingerprint, Result};
+use simstore_text::{Profile, Simhash, Sketched, Sketcher};
+
+/// A batch is full with this many bytes of records, or this many records.
+const BATCH_BYTES: usize = 8 << 20;
+const BATCH_RECORDS: usize = 1 << 16;
+
+/// The fingerprint of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FingerprintedDocument<F> {
+    /// What the document is called.
+    pub id: DocumentId,
+    /// Its fingerprint; `None` if its text has no features, or it was [not wanted](FingerprintedDocuments::only).
+    pub simhash: Option<Simhash<F>>,
+    /// Its sketches, if these were [asked for](FingerprintedDocuments::with_sketches).
+    pub sketched: Option<Box<Sketched>>,
+    /// Its position among the documents of all inputs, from 0. Malformed ones have a position
+    /// too: skipping them does not renumber the others.
+    pub ordinal: u64,
+    /// The file it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// Where it starts there: see [`Record::line`].
+    pub line: u64,
+    /// How many malformed sequences of bytes became U+FFFD.
+    pub replaced: u64,
+    /// Whether the id is made of where it stands, as it has none itself.
+    pub is_placed: bool,
+    /// The value of the [extra field](DocumentOptions::extra_field), if that is there.
+    pub extra: Option<String>,
+    /// See [`Record::checksum`].
+    pub checksum: u64,
+    /// The length of its text, in bytes of UTF-8.
+    pub text_bytes: u64,
+    /// Its text, if that was [asked for](FingerprintedDocuments::with_texts).
+    pub text: Option<String>,
+    /// The document as it stands in its file, if that was [asked for](FingerprintedDocuments::with_records).
+    pub record: Option<Record>,
+}
+
+/// The fingerprints of the documents of files and folders, in order.
+///
+/// Parsing and fingerprinting run on all threads of the current rayon pool, a batch of some 8 MiB
+/// at a time, while the next batch is read.
+///
+/// # Errors
+/// As [`documents`](crate::documents).
+pub fn fingerprint_documents<F: Fingerprint>(
+    paths: &[PathBuf],
+    options: &DocumentOptions,
+    profile: &Profile,
+) -> FingerprintedDocuments<F> {
+    FingerprintedDocuments::new(records(paths, options), options, profile)
+}
+
+/// An iterator over the fingerprints of documents: see [`fingerprint_documents`].
+#[derive(Debug)]
+pub struct FingerprintedDocuments<F> {
+    records: Records,
+    options: DocumentOptions,
+    profile: Profile,
+    with_records: bool,
+    with_texts: bool,
+    sketcher: Option<Sketcher>,
+    wanted: Wanted,
+    /// The position of the first record of `read`.
+    ordinal: u64,
+    /// The batch that was read last.
+    read: Vec<Result<Record>>,
+    /// What is left of the batch before.
+    done: std::vec::IntoIter<Result<FingerprintedDocument<F>>>,
+}
+
+/// Whether a document is wanted, by path and line.
+type IsWanted = dyn Fn(&Path, u64) -> bool + Send + Sync;
+
+/// Which documents get fingerprints; `None`: all.
+struct Wanted(Option<Arc<IsWanted>>);
+
+impl fmt::Debug for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "some" } else { "all" })
+    }
+}
+
+impl<F> FingerprintedDocuments<F> {
+    pub(crate) fn new(records: Records, options: &DocumentOptions, profile: &Profile) -> Self {
+        FingerprintedDocuments {
+            records: records.projected(true),
+            options: options.clone(),
+            profile: profile.clone(),
+            with_records: false,
+            with_texts: false,
+            sketcher: None,
+            wanted: Wanted(None),
+            ordinal: 0,
+            read: Vec::new(),
+            done: Vec::new().into_iter(),
+        }
+    }
+
+    /// Hands out each document as it stands too: for callers that write out some of what they read, and
+    /// cannot read it twice.
+    #[must_use]
+    pub fn with_records(self) -> Self {
+        FingerprintedDocuments { with_records: true, records: self.records.projected(false), ..self }
+    }
+
+    /// Hands out the text of each document too.
+    #[must_use]
+    pub fn with_texts(self) -> Self {
+        FingerprintedDocuments { with_texts: true, ..self }
+    }
+
+    /// Makes sketches, the first of which is the fingerprint then.
+    #[must_use]
+    pub fn with_sketches(self, sketcher: &Sketcher) -> Self {
+        FingerprintedDocuments { sketcher: Some(sketcher.clone()), ..self }
+    }
+
+    /// Makes fingerprints only of the documents that are wanted, by path and [line](Record::line): for callers that
+    /// have had the others before.
+    #[must_use]
+    pub fn only(self, wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static) -> Self {
+        FingerprintedDocuments { wanted: Wanted(Some(Arc::new(wanted))), ..self }
+    }
+
+    /// How far the reading has come; it is ahead of what is handed out by a few batches.
+    pub fn progress(&self) -> Arc<ReadProgress> {
+        self.records.progress()
+    }
+}
+
+fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    while bytes < BATCH_BYTES && batch.len() < BATCH_RECORDS {
+        let Some(record) = records.next() else { break };
+        bytes += record.as_ref().map_or(0, Record::size);
+        batch.push(record);
+    }
+    batch
+}
+
+impl<F: Fingerprint> FingerprintedDocuments<F> {
+    /// The next document; `go_on` is asked by all threads before each of a batch.
+    pub(crate) fn next_while(
+        &mut self,
+        go_on: impl Fn() -> Result<()> + Sync,
+    ) -> Option<Result<FingerprintedDocument<F>>> {
+        if let Some(document) = self.done.next() {
+            return Some(document);
+        }
+        if let Err(error) = ensure_pool() {
+            return Some(Err(error));
+        }
+        let mut batch = std::mem::take(&mut self.read);
+        if batch.is_empty() {
+            batch = read_batch(&mut self.records);
+        }
+        let (first, length) = (self.ordinal, batch.len() as u64);
+        let progress = self.records.progress();
+        let (options, profile, records) = (&self.options, &self.profile, &mut self.records);
+        let (with_records, with_texts, wanted) = (self.with_records, self.with_texts, &self.wanted);
+        let sketcher = self.sketcher.as_ref();
+        let fingerprint = |(at, record): (usize, Result<Record>)| {
+            go_on()?;
+            let record = record?;
+            let kept = with_records.then(|| record.clone());
+            let (ordinal, checksum) = (first + at as u64, record.checksum(options));
+            let is_wanted = wanted.0.as_ref().is_none_or(|wanted| wanted(record.path(), record.line()));
+            let Document { id, text, path, line, replaced, extra, is_placed, guessed } =
+                record.document(options)?;
+            if let Some(encoding) = guessed {
+                progress.note(ReadNote::Encoding(encoding.name()));
+            }
+            let sketched = sketcher.filter(|_| is_wanted).and_then(|sketcher| sketcher.sketch(&text));
+            let simhash = match (&sketched, sketcher) {
+                (Some(sketched), _) => Some(sketched.first()),
+                (None, None) if is_wanted => profile.fingerprint(&text),
+                _ => None,
+            };
+            Ok(FingerprintedDocument {
+                id,
+                simhash,
+                sketched: sketched.map(Box::new),
+                ordinal,
+                path,
+                line,
+                replaced,
+                is_placed,
+                extra,
+                checksum,
+                text_bytes: text.len() as u64,
+                text: with_texts.then_some(text),
+                record: kept,
+            })
+        };
+        let (done, read) = rayon::join(
+            || batch.into_par_iter().enumerate().map(fingerprint).collect::<Vec<_>>(),
+            || if length == 0 { Vec::new() } else { read_batch(records) },
+        );
+        self.ordinal += length;
+        self.read = read;
+        self.done = done.into_iter();
+        self.done.next()
+    }
+}
+
+impl<F: Fingerprint> Iterator for FingerprintedDocuments<F> {
+    type Item = Result<FingerprintedDocument<F>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_while(|| Ok(()))
+    }
+}

@@ -1,0 +1,92 @@
+//! Which files are source code, by their names, and by which profile the similarity of texts is defined then.
+
+use std::path::Path;
+
+use simstore_text::Profile;
+
+use crate::bytes::compression::Compression;
+use crate::numbers::count_of;
+use crate::{Inputs, Notice, Watch};
+
+/// Extensions of files of source code. What lists data or settings, as JSON and YAML do, is none.
+const EXTENSIONS: &[&str] = &[
+    "adb", "ads", "asm", "bash", "bat", "c", "cc", "cjs", "cl", "clj", "cljs", "cmake", "coffee", "cpp",
+    "cr", "cs", "css", "cu", "cuh", "cxx", "d", "dart", "el", "elm", "erl", "ex", "exs", "f", "f90", "f95",
+    "fs", "fsx", "glsl", "go", "gradle", "groovy", "h", "hh", "hlsl", "hpp", "hrl", "hs", "hxx", "java",
+    "jl", "js", "jsx", "kt", "kts", "less", "lisp", "lua", "m", "mjs", "ml", "mli", "mm", "nim", "pas",
+    "php", "pl", "pm", "proto", "ps1", "py", "pyi", "pyx", "r", "rb", "rkt", "rs", "s", "sass", "scala",
+    "scm", "scss", "sh", "sol", "sql", "sv", "svelte", "swift", "tcl", "ts", "tsx", "v", "vb", "vhd", "vhdl",
+    "vim", "vue", "wgsl", "zig", "zsh",
+];
+
+/// Whether the name of a file is one of source code, below its compression.
+fn is_code(path: &Path) -> bool {
+    let path = match Compression::of_name(path) {
+        Compression::None => path,
+        _ => Path::new(path.file_stem().unwrap_or_default()),
+    };
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    extension.is_some_and(|extension| EXTENSIONS.binary_search(&&*extension).is_ok())
+}
+
+/// The profile by which the similarity of texts is defined, where nothing says which: [`Profile::code`] if all inputs are files of
+/// source code by their names, else [`Profile::shingles`]. The watch is told where some are source code, and of the option that
+/// names another profile.
+pub fn profile_of_texts(inputs: &Inputs, option: &str, watch: &dyn Watch) -> Profile {
+    let files = inputs.files().filter_map(Result::ok).map(|file| file.path);
+    profile_of_files(files, option, watch)
+}
+
+/// The same of files.
+pub(crate) fn profile_of_files(
+    files: impl Iterator<Item = impl AsRef<Path>>,
+    option: &str,
+    watch: &dyn Watch,
+) -> Profile {
+    let (mut code, mut all) = (0, 0);
+    for file in files {
+        all += 1;
+        code += u64::from(is_code(file.as_ref()));
+    }
+    let (shingles, by_code) = (Profile::shingles(), Profile::code());
+    if code == 0 {
+        return shingles;
+    }
+    let files = count_of(code, "file");
+    if code < all {
+        watch.notice(&Notice::Warning(&format!(
+            "{files} of source code among {all} files: all are compared as texts, and signs do not count; option `{option}` code \
+             compares all by identifiers, numbers and signs"
+        )));
+        return shingles;
+    }
+    watch.notice(&Notice::Remark(&format!(
+        "{files} of source code are compared by identifiers, numbers and signs, with profile {by_code}; option `{option}` {shingles} \
+         compares them as texts"
+    )));
+    by_code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_source_code() {
+        assert!(EXTENSIONS.is_sorted_by(|a, b| a < b));
+        for (path, expected) in [
+            ("src/a.rs", true),
+            ("a.CPP", true),
+            ("a.b.py.gz", true),
+            ("a.rs.txt", false),
+            ("rs", false),
+            (".c", false),
+            ("a.md", false),
+            ("a.json", false),
+            ("-", false),
+            ("", false),
+        ] {
+            assert_eq!(is_code(Path::new(path)), expected, "{path}");
+        }
+    }
+}

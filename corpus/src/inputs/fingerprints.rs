@@ -1,0 +1,282 @@
+//! Reading fingerprints.
+
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::bytes::encoding::{self, Encoding};
+use crate::bytes::input::Input;
+use crate::bytes::limit::Longest;
+use crate::bytes::pipes::Pipes;
+use crate::document::id::MAX_NAME_BYTES;
+use crate::formats::binary;
+use crate::formats::detect::{self, Format};
+use crate::inputs::given::GivenFingerprints;
+use crate::reading::files::named::Named;
+use crate::{DocumentFormat, DocumentId, ReadProgress};
+use simstore::{Error, Fingerprint, Result};
+
+/// The longest line of fingerprints that is read: room for the longest name, and to tell how
+/// much too long a longer one is.
+const MAX_LINE_BYTES: usize = 16 * MAX_NAME_BYTES;
+
+/// Fingerprints, the position of the first, and what stands for their file.
+type GivenBlock<'a, F> = (&'a [F], u64, &'a Arc<Path>);
+
+/// Fingerprints in memory that are handed out together.
+const GIVEN_BLOCK: usize = 1 << 16;
+
+/// A fingerprint of an input and what its document is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FingerprintRecord<F> {
+    /// The id that stands beside the fingerprint; without one, its position in all inputs.
+    pub id: DocumentId,
+    /// Whether the id stands beside it.
+    pub has_id: bool,
+    /// The fingerprint.
+    pub fingerprint: F,
+    /// The file it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// Its line, or its record in a raw file, from 1.
+    pub line: u64,
+}
+
+impl<F: Fingerprint> FingerprintRecord<F> {
+    /// A checksum of what stands there: xxh3 of the fingerprint and the id.
+    pub fn checksum(&self) -> u64 {
+        let mut bytes = vec![0; F::BYTES];
+        self.fingerprint.write_le(&mut bytes);
+        if self.has_id {
+            bytes.extend_from_slice(self.id.to_string().as_bytes());
+        }
+        xxh3_64(&bytes)
+    }
+}
+
+/// The fingerprints of files, in order.
+///
+/// Files named `.u64` or `.u128` hold raw little-endian values. All others hold lines `HEX` or
+/// `HEX<TAB>ID`: 16 or 32 hexadecimal digits; an ID that is a decimal `u64` is a number, else a
+/// name. Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
+/// a number too.
+///
+/// # Errors
+/// Items are [`Error::BadInput`] for a malformed line, after which the next one follows, for a raw file whose
+/// size is no multiple of the width, at its end, and for a file that cannot be opened or read on, after
+/// which the next file follows. [`Error::Io`] for a file that is not there, and [`Error::BadArgument`] for a raw
+/// file of another width, or one that by its name holds documents, end the iteration.
+pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> Fingerprints<F> {
+    Fingerprints::new(paths, &Arc::default(), None)
+}
+
+/// An iterator over the fingerprints of files: see [`fingerprints`](fn@fingerprints).
+#[derive(Debug)]
+pub struct Fingerprints<F> {
+    named: Named,
+    progress: Arc<ReadProgress>,
+    pipes: Arc<Pipes>,
+    /// Fingerprints in memory, instead of files.
+    given: Option<GivenFingerprints>,
+    /// The file that is being read, and whether it is raw.
+    input: Option<(Arc<Path>, Input, bool)>,
+    line: Vec<u8>,
+    /// Records read so far, malformed ones included.
+    position: u64,
+    failed: bool,
+    width: PhantomData<F>,
+}
+
+impl<F: Fingerprint> Fingerprints<F> {
+    pub(crate) fn new(paths: &[PathBuf], pipes: &Arc<Pipes>, given: Option<GivenFingerprints>) -> Self {
+        let progress = Arc::default();
+        Fingerprints {
+            // Folders hold documents.
+            named: Named::new(paths, false, &progress, pipes),
+            progress,
+            pipes: Arc::clone(pipes),
+            given,
+            input: None,
+            line: Vec::new(),
+            position: 0,
+            failed: false,
+            width: PhantomData,
+        }
+    }
+
+    /// How far the reading has come.
+    pub fn progress(&self) -> Arc<ReadProgress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// The file that is being read, and the number of the line or fingerprint there that was read last, from 1.
+    pub fn place(&self) -> Option<(&Arc<Path>, u64)> {
+        self.input.as_ref().map(|(path, input, _)| (path, input.line()))
+    }
+
+    /// Those in memory that have no ids and come next, a block of them, and the position of the first.
+    pub(crate) fn given_block(&mut self) -> Result<Option<GivenBlock<'_, F>>> {
+        let Some(given) = &self.given else { return Ok(None) };
+        let (given, position) = (given.get::<F>()?, self.position as usize);
+        let end = given.fingerprints.len().min(position + GIVEN_BLOCK);
+        if given.ids.is_some() || position >= end {
+            return Ok(None);
+        }
+        self.position = end as u64;
+        Ok(Some((&given.fingerprints[position..end], position as u64, &given.path)))
+    }
+
+    /// The next of those in memory.
+    fn next_given(&mut self) -> Result<Option<FingerprintRecord<F>>> {
+        let Some(given) = &self.given else { return Ok(None) };
+        let (given, at) = (given.get::<F>()?, self.position as usize);
+        let Some(&fingerprint) = given.fingerprints.get(at) else { return Ok(None) };
+        self.position += 1;
+        let id = given.ids.as_ref().map(|ids| ids[at].clone());
+        Ok(Some(FingerprintRecord {
+            has_id: id.is_some(),
+            id: id.unwrap_or(DocumentId::Number(at as u64)),
+            fingerprint,
+            path: Arc::clone(&given.path),
+            line: self.position,
+        }))
+    }
+
+    /// Appends fingerprints that come next in a raw file, a block of them, which is much faster than one by one;
+    /// their ids are their positions. Returns how many: 0 says nothing about what comes next.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("a.u64");
+    /// std::fs::write(&path, 7_u64.to_le_bytes().repeat(1000)).unwrap();
+    /// let mut records = simstore_corpus::fingerprints::<u64>(&[path]);
+    /// let mut all = Vec::new();
+    /// loop {
+    ///     if records.read_block(&mut all)? > 0 {
+    ///         continue;
+    ///     }
+    ///     let Some(record) = records.next() else { break };
+    ///     all.push(record?.fingerprint);
+    /// }
+    /// assert_eq!(all, [7; 1000]);
+    /// # Ok::<(), simstore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] if the file cannot be read on; the next file follows.
+    pub fn read_block(&mut self, fingerprints: &mut Vec<F>) -> Result<u64> {
+        let Some((_, input, true)) = &mut self.input else { return Ok(0) };
+        if self.failed {
+            return Ok(0);
+        }
+        let read = input.visit_buffered(F::BYTES, |bytes| {
+            fingerprints.extend(bytes.chunks_exact(F::BYTES).map(F::read_le));
+        });
+        // What is malformed takes a position too.
+        self.position += read.as_ref().map_or(1, |&count| count);
+        read
+    }
+
+    fn advance(&mut self) -> Result<Option<FingerprintRecord<F>>> {
+        if self.given.is_some() {
+            return self.next_given();
+        }
+        loop {
+            if let Some((path, input, is_raw)) = &mut self.input {
+                let read = if *is_raw {
+                    self.line.resize(F::BYTES, 0);
+                    input.read_record(&mut self.line)
+                } else {
+                    input.read_line(&mut self.line, Longest::of_format(MAX_LINE_BYTES))
+                };
+                // A malformed record takes a position too.
+                if !matches!(read, Ok(false)) {
+                    self.position += 1;
+                }
+                if read? {
+                    let by_default = DocumentId::Number(self.position - 1);
+                    let parsed =
+                        if *is_raw { Ok((F::read_le(&self.line), None)) } else { parse_line(&self.line) };
+                    let (path, line) = (Arc::clone(path), input.line());
+                    return match parsed {
+                        Ok((fingerprint, id)) => {
+                            let (has_id, id) = (id.is_some(), id.unwrap_or(by_default));
+                            Ok(Some(FingerprintRecord { id, has_id, fingerprint, path, line }))
+                        }
+                        Err(reason) => Err(input.bad(reason)),
+                    };
+                }
+            }
+            if self.input.take().is_some() {
+                self.progress.add_file();
+            }
+            let Some((path, _)) = self.named.next()? else { return Ok(None) };
+            let is_raw = match detect::by_name(&path) {
+                Some(Format::Raw { bits }) if bits != F::BITS => {
+                    return Err(Error::BadArgument(format!(
+                        "{}: holds {bits}-bit fingerprints, not {}-bit ones",
+                        path.display(),
+                        F::BITS
+                    )));
+                }
+                Some(Format::Raw { .. }) => true,
+                Some(Format::HexLines | Format::Documents(DocumentFormat::Tsv)) | None => false,
+                Some(Format::Documents(_)) => {
+                    return Err(Error::BadArgument(format!(
+                        "{}: holds documents, not fingerprints",
+                        path.display()
+                    )));
+                }
+            };
+            let input = open(&path, is_raw, &self.progress, &self.pipes);
+            let input = input.inspect_err(|_| self.progress.add_file())?;
+            self.input = Some((path.into(), input, is_raw));
+        }
+    }
+}
+
+fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>, pipes: &Pipes) -> Result<Input> {
+    let mut input = Input::open(path, detect::compression(path, pipes)?, None, progress, pipes)?;
+    if is_raw {
+        return Ok(input);
+    }
+    // No more than has been given: a pipe may give a line at a time.
+    let head = input.fill()?;
+    let head = &head[..head.len().min(detect::HEAD_BYTES)];
+    if encoding::utf8_head(head).is_none()
+        && let Some(reason) = binary::refusal(head, false)
+    {
+        return Err(input.bad_file(&reason));
+    }
+    // Hexadecimal digits leave no doubt. What else is no UTF-8 is told of each line.
+    let encoding = encoding::unmarked_utf16(head).unwrap_or(Encoding::UTF_8);
+    input.into_lines(encoding)
+}
+
+/// Parses `HEX` or `HEX<TAB>ID`; a reason if it is malformed.
+fn parse_line<F: Fingerprint>(line: &[u8]) -> Result<(F, Option<DocumentId>), String> {
+    let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line))
+        .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to() + 1))?;
+    let (hex, id) = match line.split_once('\t') {
+        Some((hex, "")) => (hex, Err("no id after the tab".to_owned())),
+        Some((_, id)) if id.contains('\t') => return Err("more than two columns".to_owned()),
+        Some((hex, id)) => (hex, DocumentId::from_column(id).map(Some)),
+        None => (line, Ok(None)),
+    };
+    let fingerprint = F::parse_hex(hex.trim()).map_err(|error| error.to_string())?;
+    Ok((fingerprint, id?))
+}
+
+impl<F: Fingerprint> Iterator for Fingerprints<F> {
+    type Item = Result<FingerprintRecord<F>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let record = self.advance();
+        self.failed = matches!(&record, Err(error) if !matches!(error, Error::BadInput { .. }));
+        record.transpose()
+    }
+}

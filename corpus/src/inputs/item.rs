@@ -1,0 +1,216 @@
+//! A document or a fingerprint of an input, and how many of which kind there are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::inputs::batch::FingerprintedDocument;
+use crate::inputs::fingerprints::FingerprintRecord;
+use crate::notice::{Notice, ReadNotes};
+use crate::progress::ReadProgress;
+use crate::{DocumentId, InputKind, Watch};
+use simstore::{Error, Fingerprint, Result};
+use simstore_text::{SHORT_TEXT_FEATURES, Sketched};
+
+/// A document or a fingerprint of an input.
+#[derive(Clone, Debug)]
+pub struct Item<F> {
+    /// What it is called.
+    pub id: DocumentId,
+    /// Its fingerprint; `None` for a document whose text is empty.
+    pub fingerprint: Option<F>,
+    /// Distinct features of the text.
+    pub features: Option<u32>,
+    /// Its sketches, if they were [asked for](crate::Inputs::visit_sketched).
+    pub sketched: Option<Box<Sketched>>,
+    /// Its text, if texts were [asked for](crate::Inputs::visit_wanted).
+    pub text: Option<String>,
+    /// Bytes of the text, in UTF-8.
+    pub text_bytes: u64,
+    /// How many malformed sequences of bytes became U+FFFD.
+    pub replaced: u64,
+    /// The value of the [extra field](crate::DocumentOptions::extra_field), if that is there.
+    pub extra: Option<String>,
+    /// Its position among all of all inputs, malformed ones included, from 0.
+    pub position: u64,
+    /// The file that it came from; `-` for standard input.
+    pub path: Arc<Path>,
+    /// Where it starts there: see [`Record::line`](crate::Record::line).
+    pub line: u64,
+    /// Of what stands there: see [`Record::checksum`](crate::Record::checksum).
+    pub checksum: u64,
+    /// Whether the id stands there, or is made of where the document stands; `false`: it is its position.
+    pub has_id: bool,
+    /// Whether it is known to be made of where the document stands.
+    pub(crate) is_placed: bool,
+}
+
+impl<F: Fingerprint> Item<F> {
+    /// An item without an id, as a line of standard input would give it.
+    pub fn new(position: u64, fingerprint: Option<F>) -> Self {
+        Item {
+            id: DocumentId::Number(position),
+            fingerprint,
+            features: None,
+            sketched: None,
+            text: None,
+            text_bytes: 0,
+            replaced: 0,
+            extra: None,
+            position,
+            path: Arc::from(Path::new("-")),
+            line: position + 1,
+            checksum: 0,
+            has_id: false,
+            is_placed: false,
+        }
+    }
+
+    pub(crate) fn of_document(document: FingerprintedDocument<F>) -> Self {
+        Item {
+            id: document.id,
+            fingerprint: document.simhash.map(|simhash| simhash.fingerprint),
+            features: document.simhash.map(|simhash| simhash.features),
+            sketched: document.sketched,
+            text: document.text,
+            text_bytes: document.text_bytes,
+            replaced: document.replaced,
+            extra: document.extra,
+            position: document.ordinal,
+            path: document.path,
+            line: document.line,
+            checksum: document.checksum,
+            has_id: true,
+            is_placed: document.is_placed,
+        }
+    }
+
+    pub(crate) fn of_fingerprint(position: u64, record: FingerprintRecord<F>) -> Self {
+        let checksum = record.checksum();
+        Item {
+            id: record.id,
+            fingerprint: Some(record.fingerprint),
+            features: None,
+            sketched: None,
+            text: None,
+            text_bytes: 0,
+            replaced: 0,
+            extra: None,
+            position,
+            checksum,
+            has_id: record.has_id,
+            is_placed: false,
+            path: record.path,
+            line: record.line,
+        }
+    }
+
+    /// The error of a visitor that finds the item to be malformed.
+    pub fn bad(&self, reason: String) -> Error {
+        Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason }
+    }
+}
+
+/// How many items of which kind were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All that were not malformed.
+    pub read: u64,
+    /// Those without a text.
+    pub empty: u64,
+    /// Those whose text has so few features that the fingerprint is unreliable.
+    pub short: u64,
+    /// Malformed ones, and files that could not be read on, which were skipped.
+    pub bad: u64,
+    /// Malformed sequences of bytes that became U+FFFD.
+    pub replaced: u64,
+    /// Bytes of all texts, in UTF-8.
+    pub text_bytes: u64,
+    /// Further names of files and folders that were read once: links, hard links, and what was named twice.
+    pub other_names: u64,
+    /// Files, links, pipes and devices that were passed over besides.
+    pub passed_over: u64,
+}
+
+impl Counts {
+    /// Counts an item that is not malformed.
+    pub fn count<F>(&mut self, item: &Item<F>) {
+        self.read += 1;
+        self.empty += u64::from(item.fingerprint.is_none());
+        self.short += u64::from(item.features.is_some_and(|features| features < SHORT_TEXT_FEATURES));
+        // These may come from a file.
+        self.replaced = self.replaced.saturating_add(item.replaced);
+        self.text_bytes = self.text_bytes.saturating_add(item.text_bytes);
+    }
+
+    /// Counts the files that a reading has passed over.
+    pub(crate) fn count_files(&mut self, read: &ReadProgress) {
+        self.other_names += read.other_names();
+        self.passed_over += read.passed_over();
+    }
+
+    /// Adds the counts of other items.
+    pub fn add(&mut self, other: Counts) {
+        self.read += other.read;
+        self.empty += other.empty;
+        self.short += other.short;
+        self.bad += other.bad;
+        self.replaced = self.replaced.saturating_add(other.replaced);
+        self.text_bytes = self.text_bytes.saturating_add(other.text_bytes);
+        self.other_names += other.other_names;
+        self.passed_over += other.passed_over;
+    }
+}
+
+impl Counts {
+    /// What a person should know of a reading with these counts and notes, in the order in which it is said. Of documents whose
+    /// fingerprints are compared, [`Counts::short_notice`] besides.
+    pub fn notices(&self, kind: InputKind, notes: ReadNotes) -> Vec<Notice<'static>> {
+        let what = match kind {
+            InputKind::Documents => "document",
+            InputKind::Fingerprints => "line",
+        };
+        let mut notices = Vec::new();
+        notices.extend((self.bad > 0).then_some(Notice::Bad(self.bad, what)));
+        notices.extend(notes.into_iter().map(|(note, count)| Notice::Read(note, count)));
+        notices.extend((self.read + self.bad == 0).then_some(Notice::Nothing));
+        let tells_empty = kind == InputKind::Documents && self.empty > 0;
+        notices.extend(tells_empty.then_some(Notice::Empty(self.empty)));
+        notices.extend((self.replaced > 0).then_some(Notice::Replaced(self.replaced)));
+        notices
+    }
+
+    /// That some are too short for reliable fingerprints, if any are.
+    pub fn short_notice(&self) -> Option<Notice<'static>> {
+        (self.short > 0).then_some(Notice::Short(self.short))
+    }
+}
+
+/// What is malformed: the first ends the work, or all are told to the watch and counted.
+pub(crate) struct Malformed<'a> {
+    watch: &'a dyn Watch,
+    skip: bool,
+    count: u64,
+}
+
+impl<'a> Malformed<'a> {
+    pub(crate) fn new(skip: bool, watch: &'a dyn Watch) -> Self {
+        Malformed { watch, skip, count: 0 }
+    }
+
+    /// How many were skipped.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Counts what is malformed if that is skipped; else, and other errors, hands it back.
+    pub(crate) fn take(&mut self, error: Error) -> Result<()> {
+        match error {
+            Error::BadInput { .. } if self.skip => {
+                self.count += 1;
+                self.watch.notice(&Notice::Malformed(&error));
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A document as it stands in a file.
+
+use std::path::{MAIN_SEPARATOR_STR, Path};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use crate::bytes::encoding::{self, Encoding};
+use crate::document::id::{path_text, place};
+use crate::formats::csv::Header;
+use crate::formats::fields::Parsed;
+use crate::formats::json;
+#[cfg(feature = "parquet")]
+use crate::formats::parquet;
+use crate::formats::warc;
+use crate::{Document, DocumentFormat, DocumentId, DocumentOptions};
+use simstore::{Error, Result};
+
+/// A document as it stands in its file: a line of JSON, a row of a table, a record of a web archive or a text file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    path: Arc<Path>,
+    line: u64,
+    content: Content,
+}
+
+/// What a record consists of.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Content {
+    Jsonl {
+        line: Vec<u8>,
+        encoding: Encoding,
+    },
+    Table {
+        row: Vec<u8>,
+        header: Arc<Header>,
+    },
+    Warc {
+        bytes: Vec<u8>,
+        header_bytes: usize,
+    },
+    Text(Vec<u8>),
+    #[cfg(feature = "parquet")]
+    Parquet(parquet::Row),
+}
+
+impl Record {
+    pub(crate) fn new(path: &Arc<Path>, line: u64, content: Content) -> Record {
+        Record { path: Arc::clone(path), line, content }
+    }
+
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The file it stands in; `-` for standard input. Of a member of an archive, the path of the archive and of the member
+    /// in it: `pages.zip/a/b.txt`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The line it starts on, from 1; 1 for a text file. Of a Parquet file the row, of a web archive the
+    /// number of the record, of a JSON array that of the element, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Its bytes as they stand: a line or a row without the newline, a record of a web archive, a whole text file.
+    /// `None` for a row of Parquet. Lines and rows of a file in UTF-16 are in UTF-8; so are elements of a JSON array, which
+    /// stand on one line here, whatever newlines were between their tokens.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match &self.content {
+            Content::Jsonl { line: bytes, .. }
+            | Content::Table { row: bytes, .. }
+            | Content::Warc { bytes, .. }
+            | Content::Text(bytes) => Some(bytes),
+            #[cfg(feature = "parquet")]
+            Content::Parquet(_) => None,
+        }
+    }
+
+    /// What kind of file it stands in.
+    pub fn format(&self) -> DocumentFormat {
+        match &self.content {
+            Content::Jsonl { .. } => DocumentFormat::Jsonl,
+            Content::Table { header, .. } if header.delimiter == b'\t' => DocumentFormat::Tsv,
+            Content::Table { .. } => DocumentFormat::Csv,
+            Content::Warc { .. } => DocumentFormat::Warc,
+            Content::Text(_) => DocumentFormat::Text,
+            #[cfg(feature = "parquet")]
+            Content::Parquet(_) => DocumentFormat::Parquet,
+        }
+    }
+
+    /// Bytes that it takes in memory, more or less.
+    pub(crate) fn size(&self) -> usize {
+        match &self.content {
+            #[cfg(feature = "parquet")]
+            Content::Parquet(row) => row.size(),
+            _ => self.bytes().map_or(0, <[u8]>::len),
+        }
+    }
+
+    /// A checksum of what stands there: xxh3 of its bytes and, for a row, of the header. Of a row of Parquet, of the
+    /// columns that these options ask for. It tells whether a document that is read again is still the same.
+    pub fn checksum(
+        &self,
+        #[cfg_attr(
+            not(feature = "parquet"),
+            expect(unused_variables, reason = "only of Parquet are columns asked for")
+        )]
+        options: &DocumentOptions,
+    ) -> u64 {
+        match &self.content {
+            Content::Table { row, header } => xxh3_64_with_seed(row, header.checksum),
+            #[cfg(feature = "parquet")]
+            Content::Parquet(row) => row.checksum(options),
+            Content::Jsonl { line: bytes, .. } | Content::Warc { bytes, .. } | Content::Text(bytes) => {
+                xxh3_64(bytes)
+            }
+        }
+    }
+
+    /// Parses the document.
+    ///
+    /// # Errors
+    /// [`Error::BadInput`] for a line that is not one JSON object, a row with more or fewer fields than the header,
+    /// an id that is missing where it was asked for, or too long, and fields of another type or there twice. A text that
+    /// is `null` or missing is empty.
+    pub fn document(self, options: &DocumentOptions) -> Result<Document> {
+        let Record { path, line, content } = self;
+        let position = || place(&path, line);
+        let parsed = match content {
+            Content::Jsonl { line, encoding } => json::parse(line, encoding, options, position),
+            Content::Table { row, header } => header.parse(&row, line, options, position),
+            Content::Warc { bytes, header_bytes } => warc::parse(&bytes, header_bytes, options),
+            Content::Text(bytes) => path_id(&path).map(|id| {
+                let ((text, replaced), guessed) = encoding::decode_text(bytes, options.encoding, None);
+                Parsed { id, text, replaced, extra: None, is_placed: false, guessed }
+            }),
+            #[cfg(feature = "parquet")]
+            Content::Parquet(row) => row.parse(options, position),
+        };
+        match parsed {
+            Ok(Parsed { id, text, replaced, extra, is_placed, guessed }) => {
+                Ok(Document { id, text, path, line, replaced, extra, is_placed, guessed })
+            }
+            Err(reason) => Err(Error::BadInput { path: path.to_path_buf(), line, reason }),
+        }
+    }
+}
+
+fn path_id(path: &Path) -> Result<DocumentId, String> {
+    let name = path_text(path);
+    DocumentId::name(if MAIN_SEPARATOR_STR == "/" {
+        name.into_owned()
+    } else {
+        name.replace(MAIN_SEPARATOR_STR, "/")
+    })
+}
