@@ -217,12 +217,7 @@ impl<F: Fingerprint> Store<F> {
         settings.plan.check::<F>(distance)?;
         self.writer.raise_distance(distance)?;
         self.shared.wait_for_flush(progress)?;
-        // A merge that is paused would be waited for without end.
-        let paused = std::mem::take(&mut lock(&self.shared.work).paused);
-        self.shared.changed.notify_all();
-        let merged = self.merge_all(distance, distance > settings.distance, progress);
-        lock(&self.shared.work).paused |= paused;
-        merged
+        self.merge_all(distance, distance > settings.distance, progress)
     }
 
     fn merge_all(&self, distance: u32, raised: bool, progress: Option<&ProgressCallback>) -> Result<()> {
@@ -236,19 +231,7 @@ impl<F: Fingerprint> Store<F> {
         Ok(())
     }
 
-    /// Stops compaction in the background, where it is, until [`Store::resume_compaction`].
-    pub fn pause_compaction(&self) {
-        lock(&self.shared.work).paused = true;
-        self.shared.changed.notify_all();
-    }
-
-    /// Lets compaction in the background go on.
-    pub fn resume_compaction(&self) {
-        lock(&self.shared.work).paused = false;
-        self.shared.changed.notify_all();
-    }
-
-    /// Waits until nothing is left to flush or, unless it is paused or switched off, to merge.
+    /// Waits until nothing is left to flush or, unless compaction is switched off, to merge.
     ///
     /// # Errors
     /// As [`Store::insert`].
@@ -256,11 +239,7 @@ impl<F: Fingerprint> Store<F> {
         self.shared.wait_for_flush(None)?;
         let shared = &self.shared;
         let mut work = lock(&shared.work);
-        while shared.options.compaction
-            && !work.paused
-            && work.failure.is_none()
-            && merge::due(shared).is_some()
-        {
+        while shared.options.compaction && work.failure.is_none() && merge::due(shared).is_some() {
             work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
         }
         drop(work);

@@ -24,7 +24,7 @@ pub(super) fn work<F: Fingerprint>(shared: &Arc<Shared<F>>) {
             if work.closing || work.failure.is_some() {
                 return;
             }
-            if !work.paused && due(shared).is_some() {
+            if due(shared).is_some() {
                 break;
             }
             work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,7 @@ pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
 /// Who waits for a merge.
 #[derive(Clone, Copy)]
 pub(super) enum Way<'a> {
-    /// Nobody: it gives way to whoever pauses it, and to the end of the store.
+    /// Nobody: it gives way to the end of the store.
     Background,
     /// A caller, who may say that it is not to go on.
     Waiting(Option<&'a ProgressCallback>),

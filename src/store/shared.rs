@@ -31,8 +31,6 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Work {
     /// The store is being closed.
     pub(super) closing: bool,
-    /// Compaction in the background is paused.
-    pub(super) paused: bool,
     /// The first failure to write: nothing is written after it.
     pub(super) failure: Option<String>,
 }

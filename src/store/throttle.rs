@@ -1,5 +1,4 @@
-//! The disk as compaction in the background sees it: no faster than it may write, at rest while it is paused, and at an
-//! end when the store is closed.
+//! The disk as compaction in the background sees it: no faster than it may write, and at an end when the store is closed.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -55,9 +54,6 @@ const STEP: usize = 1 << 18;
 impl<F: Fingerprint> Write for ThrottledFile<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut work = lock(&self.shared.work);
-        while work.paused && !work.closing {
-            work = self.shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
-        }
         if work.closing {
             return Err(io::Error::other("the store is being closed"));
         }
