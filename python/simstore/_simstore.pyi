@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal, Protocol, final, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -66,17 +66,18 @@ class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = ...) -> object: ...
 
 # A pandas series is none of Arrow's in all versions, but iterates over its values.
-type _Texts = Iterable[str | None] | NDArray[Any] | _ArrowArray | _ArrowStream
+_Texts: TypeAlias = Iterable[str | None] | NDArray[Any] | _ArrowArray | _ArrowStream
 
-type _Path = str | PathLike[str]
-type _Fingerprints = Iterable[int | bytes | None] | NDArray[Any] | _ArrowArray | _ArrowStream
+_Path: TypeAlias = str | PathLike[str]
+_Fingerprints: TypeAlias = Iterable[int | bytes | None] | NDArray[Any] | _ArrowArray | _ArrowStream
 # One of 128 bits is bytes of length 16.
-type _Fingerprint = int | bytes
-type _Ids = Iterable[int] | NDArray[Any] | _ArrowArray | _ArrowStream
-type _Bits = Literal[64, 128]
-type _Codec = Literal["first-difference", "gap", "elias-fano", "all-differences"]
-type _Progress = Callable[[Progress], object] | bool
-type _Resource = tuple[str, str]
+_Fingerprint: TypeAlias = int | bytes
+_Ids: TypeAlias = Iterable[int] | NDArray[Any] | _ArrowArray | _ArrowStream
+_Bits: TypeAlias = Literal[64, 128]
+_Codec: TypeAlias = Literal["first-difference", "gap", "elias-fano", "all-differences"]
+_Progress: TypeAlias = Callable[[Progress], object] | bool
+_Resource: TypeAlias = tuple[str, str]
+_Frame = TypeVar("_Frame")
 
 class _PandasFrame(Protocol):
     """A frame of pandas, whose columns may be of objects."""
@@ -144,8 +145,8 @@ class Deduplication:
     def removed(self) -> Table: ...
     @property
     def summary(self) -> Summary: ...
-    def duplicates[T](self, frame: T) -> T: ...
-    def unique[T](self, frame: T) -> T: ...
+    def duplicates(self, frame: _Frame) -> _Frame: ...
+    def unique(self, frame: _Frame) -> _Frame: ...
     def to_json(self) -> str: ...
     def __iter__(self) -> Iterator[dict[str, Any]]: ...
     def _repr_html_(self) -> str: ...
@@ -517,7 +518,7 @@ class Progress:
     def total_bytes(self) -> int | None: ...
 
 # What the tasks of a cluster do: simstore/tasks/similarity.py.
-type _Column = _ArrowArray | _ArrowStream
+_Column: TypeAlias = _ArrowArray | _ArrowStream
 
 @final
 class _SimilarStores:
