@@ -11,7 +11,8 @@
     python3 reader.py --shards FOLDER       HEX<TAB>ID lines, ascending, of all shards together
 
 Slow and strict: decodes every table, checks every checksum, compares all parts with one another. Python 3.8 or
-newer, standard library only. As a library: `Store(path)`, `Table(path)`, `Log(path)`, `Shards(path)`; what is wrong with a file is a `Damaged`.
+newer, standard library only. As a library: `Store(path)`, `Table(path)`, `Log(path)`, `Shards(path)`; what is wrong with a file is a
+`Damaged`.
 """
 
 import json
@@ -35,7 +36,7 @@ def read_file(path):
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise Damaged("%s: %s" % (path, error.strerror))
+        raise Damaged("%s: %s" % (path, error.strerror)) from error
 
 
 def u16(data, at):
@@ -593,7 +594,7 @@ class Store:
             log.check(log.first_sequence is not None, "the header is damaged")
             log.check(log.bits == self.manifest.bits, "fingerprints of %d bits" % log.bits)
             log.check(log.first_sequence == sequence, "does not follow what comes before")
-            for sequence, operations in log.records:
+            for _,  operations in log.records:
                 for kind, *fields in operations:
                     if kind == "mark":
                         self.marks[fields[0]] = fields[1]
@@ -937,7 +938,7 @@ def decompress(frame, dictionary):
     try:
         return zstd.decompress(frame, zstd.ZstdDict(dictionary) if dictionary else None)
     except zstd.ZstdError as error:
-        raise Damaged("a text: %s" % error)
+        raise Damaged("a text: %s" % error) from error
 
 
 def document(path, store, identifier):
@@ -956,8 +957,8 @@ def document(path, store, identifier):
             raise Damaged(where + "a text of %d bytes, not %d" % (len(text), u32(note, 76)))
         try:
             text is None or text.decode()
-        except UnicodeDecodeError:
-            raise Damaged(where + "a text that is not UTF-8")
+        except UnicodeDecodeError as error:
+            raise Damaged(where + "a text that is not UTF-8") from error
     return u32(note, 0), u64(note, 4), [u64(note, at) for at in range(12, 76, 8)]
 
 

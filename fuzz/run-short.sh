@@ -3,6 +3,8 @@
 # Needs `cargo install cargo-fuzz`; the stable toolchain will do.
 set -eu
 cd "$(dirname "$0")"
+# What is found is told with its lines.
+export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
 seconds=${1:-10}
 golden=../format-spec/golden
 

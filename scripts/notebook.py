@@ -71,7 +71,10 @@ def main() -> None:
         sys.exit("docs/python.ipynb has other cells than docs/python.md: run scripts/notebook.py")
     for old, new in zip(written.cells, notebook.cells):
         if (old.source, shown(old)) != (new.source, shown(new)):
-            sys.exit(f"docs/python.ipynb is not up to date, run scripts/notebook.py: {old.source}\n{shown(old)}\n{new.source}\n{shown(new)}")
+            sys.exit(
+                "docs/python.ipynb is not up to date, run scripts/notebook.py: "
+                f"{old.source}\n{shown(old)}\n{new.source}\n{shown(new)}"
+            )
 
 
 if __name__ == "__main__":

@@ -65,13 +65,14 @@ def fingerprints(binary, corpus):
             line = seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
             rates["command line"].append(megabytes / line)
             for name, given in (("list", lists), ("Arrow", arrays)):
-                taken = seconds(lambda: [profile.fingerprints(batch) for batch in given])
+                taken = seconds(lambda given=given: [profile.fingerprints(batch) for batch in given])
                 rates[name].append(megabytes / taken)
                 ratios[name].append(line / taken)
     for name in ("list", "Arrow"):
         print(
             f"| `Profile.fingerprints`, 8 MiB at a time, {name} | {statistics.median(rates[name]):.0f} MB/s | "
-            f"{statistics.median(rates['command line']):.0f} MB/s, `simstore fingerprint` | {statistics.median(ratios[name]):.2f} of its rate |"
+            f"{statistics.median(rates['command line']):.0f} MB/s, `simstore fingerprint` | "
+            f"{statistics.median(ratios[name]):.2f} of its rate |"
         )
 
 

@@ -162,7 +162,8 @@ def main():
             recall = len(np.intersect1d(pairs, truth)) / len(truth) if len(truth) else 1
             told = f"{recall:.4f}" + (f", {wrong} wrong" if wrong else "")
             print(
-                f"| {TOOLS[tool][0]} | {seconds:.2f} ({np.median(inner):.2f}) | {processor:.2f} | {memory / 2**20:.0f} | {len(pairs):,} | {told} |",
+                f"| {TOOLS[tool][0]} | {seconds:.2f} ({np.median(inner):.2f}) | {processor:.2f} | "
+                f"{memory / 2**20:.0f} | {len(pairs):,} | {told} |",
                 flush=True,
             )
 

@@ -25,8 +25,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import faiss
 import numpy
+
+import faiss
 
 COLUMNS = ["index", "ids counted?", "build, s", "resident, bytes each", "on disk, bytes each", "mean, us", "p50, us",
            "p99, us", "batch, queries/s", "recall", "queries"]
@@ -119,7 +120,7 @@ def measure(name, folder, count, distance, seconds, checked):
         search(index, warm_up[asked:asked + 1], distance)
         asked += 1
     asked = min(len(whole), max(1, int(seconds * asked / (time.perf_counter() - start))))
-    times = [seconds_of(lambda: search(index, single[i:i + 1], distance)) for i in range(asked)]
+    times = [seconds_of(lambda i=i: search(index, single[i:i + 1], distance)) for i in range(asked)]
     mean = seconds_of(lambda: search(index, whole[:asked], distance)) / asked
     faiss.omp_set_num_threads(os.cpu_count())
     batch = asked / seconds_of(lambda: search(index, whole[:asked], distance))

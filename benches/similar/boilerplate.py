@@ -101,7 +101,10 @@ def pages_of(folder, attribute, values):
 
 def made(element):
     """Pages of one frame, in such an element, with an article of random words each."""
-    word = lambda at: f"word{at * 2654435761 % 9973}"
+
+    def word(at):
+        return f"word{at * 2654435761 % 9973}"
+
     frame = " ".join(word(at) for at in range(FRAME))
     for page in range(MADE):
         text = " ".join(word(1000 + page * ARTICLE + at) for at in range(ARTICLE))
@@ -138,7 +141,10 @@ def main():
         in_main = words(program, [(key, page) for key, page, _ in pages], "words-1,strip-html,main-text,no-nfkc,weights=none")
         lost = [(truth - kept) / truth for truth, kept in zip(in_truth, in_main) if kept < truth]
         more = [(kept - truth) / truth for truth, kept in zip(in_truth, in_main) if kept > truth]
-        mean = lambda shares: f"{len(shares)} of {len(pages)}, {sum(shares) / max(len(shares), 1):.1%}"
+
+        def mean(shares, pages=pages):
+            return f"{len(shares)} of {len(pages)}, {sum(shares) / max(len(shares), 1):.1%}"
+
         print(f"| {name} | {sorted(in_truth)[len(in_truth) // 2]} | {mean(lost)} | {mean(more)} |", flush=True)
 
 

@@ -87,7 +87,9 @@ def main():
             if names == others:
                 continue
             for of_language, texts in zip(pages, [english, here]):
-                fill = lambda names: "\n".join(texts[key].replace("$1", name) for key, name in zip(some, names))
+                def fill(names, texts=texts, some=some):
+                    return "\n".join(texts[key].replace("$1", name) for key, name in zip(some, names))
+
                 of_language.append((fill(names), fill(others)))
         row = [similarities(of_language, asked.simstore, asked.profile) for of_language in pages]
         mean = [sum(found) / PAIRS for found in row]

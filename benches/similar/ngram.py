@@ -32,7 +32,10 @@ HAN_A_WORD = 1.6  # characters of Chinese for a word of English
 BANDS = [0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4]
 SHARES = [0.01, 0.02, 0.05, 0.1, 0.2]
 
-UNSPACED = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+UNSPACED = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
 TOKEN = re.compile(f"[{UNSPACED}\U00020000-\U0003ffff]|(?:(?![{UNSPACED}\U00020000-\U0003ffff_])\\w)+")
 MARKUP = re.compile(r"<!--.*?-->|</?[a-zA-Z!?][^<>]*>|&#?\w{1,32};|\]\([^)\n]*\)|^(?:```|~~~).*$", re.S | re.M)
 
@@ -208,7 +211,8 @@ def main():
         row(
             label,
             [f"{len(values)}", f"{sum(values) / len(values):.3f}", f"{quantile(values, 0.25):.3f}", f"{median(values):.3f}",
-             f"{100 * sum(value >= 0.8 for value in values) / len(values):.1f}%", f"{sum(near) / len(near):.3f}", f"{100 * sum(same) / len(same):.1f}%"],
+             f"{100 * sum(value >= 0.8 for value in values) / len(values):.1f}%", f"{sum(near) / len(near):.3f}",
+             f"{100 * sum(same) / len(same):.1f}%"],
         )
 
     pages = []
@@ -218,7 +222,8 @@ def main():
     pages = [page for page in pages if len(page) >= 30]
     en_pages = [tokens(clean(page["text"]))[:TOKENS] for page in chance.sample(list(lines(f"{data}/en/win32.jsonl.gz")), 3000)]
     en_pages = [page for page in en_pages if len(page) >= 30]
-    separation("whole texts", [("English, 3 words", english, en_pages, 3)] + [(f"Chinese, n = {n}", chinese, pages, n) for n in CHOICES], chance)
+    in_chinese = [(f"Chinese, n = {n}", chinese, pages, n) for n in CHOICES]
+    separation("whole texts", [("English, 3 words", english, en_pages, 3), *in_chinese], chance)
 
     def paragraphs(text):
         found = (tokens(paragraph) for paragraph in text.split("\n"))
@@ -262,7 +267,10 @@ def separation(what, sets, chance):
         draw = random.Random(11)
         far = [jaccard(*draw.sample(cut, 2)) for _ in range(RANDOM)]
         high = quantile(far, 0.999)
-        share = lambda values, least: sum(value >= least for value in values) / len(values)
+
+        def share(values, least):
+            return sum(value >= least for value in values) / len(values)
+
         row(
             label,
             [f"{len(near)}", f"{100 * share(near, 0.8):.1f}%", f"{len(far)}", f"{sum(far) / len(far):.4f}", f"{high:.3f}",

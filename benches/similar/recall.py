@@ -89,8 +89,13 @@ def measured(similarity, random):
 def main(path):
     left, top, width, height = 50, 20, 560, 300
     least = 0.4
-    x = lambda similarity: left + (similarity - least) / (1 - least) * width
-    y = lambda share: top + (1 - share) * height
+
+    def x(similarity):
+        return left + (similarity - least) / (1 - least) * width
+
+    def y(share):
+        return top + (1 - share) * height
+
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 190} {top + height + 50}" role="img">',
         "<title>How surely two texts are found, against their similarity</title>",

@@ -155,7 +155,8 @@ def main():
     parser.add_argument("--stages", action="store_true", help="a row for each stage, with what its operators say")
     parser.add_argument("--group", help="this one alone")
     arguments = parser.parse_args()
-    print("| jobs or stage | s | tasks | longest task, s | run, s | processor of the JVM, s | GC, s | written to shuffle, MiB | rows | read, MiB | spilled, MiB | |")
+    print("| jobs or stage | s | tasks | longest task, s | run, s | processor of the JVM, s | GC, s | ", end="")
+    print("written to shuffle, MiB | rows | read, MiB | spilled, MiB | |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for name, group in groups(arguments.log).items():
         if arguments.group not in (None, name) or group.end is None:

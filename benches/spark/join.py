@@ -180,7 +180,8 @@ def main():
     for what in arguments.what:
         alone_name, things = WHAT[what][:2]
         print(
-            f"| {arguments.shape}, k = {arguments.distance} | {alone_name}, s | processor, s | MiB | `spark.{what}`, s | processor, s | times | growth | "
+            f"| {arguments.shape}, k = {arguments.distance} | {alone_name}, s | processor, s | MiB | `spark.{what}`, s | "
+            "processor, s | times | growth | "
             f"shuffled, bytes a fingerprint | spilled, MiB | tasks | an executor, MiB | {things} | the same |\n" + "|" + "---|" * 14
         )
         before = None

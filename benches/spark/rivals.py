@@ -13,7 +13,8 @@ itself, in its time.
 
 Each run is a process with a Spark of its own, two executors of one core, and settings as Spark has them. The pairs are written as
 Parquet; the time is from reading to that, without the start of Spark, and stands in brackets for tools without Spark. Seconds of the
-processor are those of all processes of this Spark, the driver's too. Shuffled is what was written to be shuffled. Memory is the largest of an executor with its Python workers, resident.
+processor are those of all processes of this Spark, the driver's too. Shuffled is what was written to be shuffled. Memory is the largest of
+an executor with its Python workers, resident.
 """
 
 import argparse
@@ -104,8 +105,8 @@ def spark_run(arguments):
         columns = pyarrow.parquet.read_table(output, columns=["id_a", "id_b"])
         a, b = (columns[name].to_numpy().astype(np.uint64) for name in ("id_a", "id_b"))
     keys = (np.minimum(a, b) << np.uint64(32)) | np.maximum(a, b)
-    taken = {"seconds": memory.seconds, "processor": memory.processor, "memory": memory.peak, "shuffled": group.shuffled, "spilled": group.sum("spilled")}
-    return taken, keys
+    taken = {"seconds": memory.seconds, "processor": memory.processor, "memory": memory.peak}
+    return taken | {"shuffled": group.shuffled, "spilled": group.sum("spilled")}, keys
 
 
 def join_run(arguments):
@@ -153,7 +154,8 @@ def row(label, tool, folder, count, arguments, truth=None):
     processor = f"{taken['processor']:.1f}" if "processor" in taken else ""
     bytes_of = [f"{taken[each] / 2**20:,.1f}" if each in taken else "" for each in ("shuffled", "spilled", "memory")]
     wrong = len(pairs) - found
-    print(f"| {label} | {name} | {seconds} | {processor} | {' | '.join(bytes_of)} | {found:,} | {len(truth) - found:,} | {wrong:,} |", flush=True)
+    cells = [label, name, seconds, processor, *bytes_of, f"{found:,}", f"{len(truth) - found:,}", f"{wrong:,}"]
+    print(f"| {' | '.join(cells)} |", flush=True)
     return pairs
 
 

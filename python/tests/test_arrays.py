@@ -6,10 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
-from corpora import rows_of
 
 import plain
 import simstore
+from corpora import rows_of
 
 ROWS = rows_of("en.jsonl")
 TEXT = "to be or not to be that is the question"
@@ -65,7 +65,8 @@ def test_fingerprints_of_128_bits_are_bytes_everywhere(tmp_path):
     assert isinstance(one, bytes) and len(one) == 16
     kinds = [one, int.from_bytes(one, "big")]
     assert [simstore.distance(a, b) for a in kinds for b in kinds] == [0] * 4
-    lists = [[one, other], np.array([one, other], dtype="S16"), np.array([one, other], dtype="V16"), profile.fingerprints([TEXT, "another text"])]
+    lists = [[one, other], *(np.array([one, other], dtype=dtype) for dtype in ("S16", "V16"))]
+    lists.append(profile.fingerprints([TEXT, "another text"]))
     lists.append(np.array([list(one), list(other)], dtype=np.uint8))
     with simstore.Store(tmp_path / "store", bits=128) as store:
         for fingerprints in lists:
@@ -154,7 +155,10 @@ def test_what_was_handed_over_without_its_duplicates():
         "pyarrow": (pa.Table.from_pylist(ROWS), lambda table: table["text"].to_pylist()),
         "array": (pa.array(texts), lambda array: array.to_pylist()),
         "columns": ({"text": texts, "n": list(range(len(texts)))}, lambda columns: columns["text"]),
-        "frames": ({"a": pl.DataFrame(ROWS[:7]), "b": pl.DataFrame(ROWS[7:])}, lambda d: d["a"]["text"].to_list() + d["b"]["text"].to_list()),
+        "frames": (
+            {"a": pl.DataFrame(ROWS[:7]), "b": pl.DataFrame(ROWS[7:])},
+            lambda frames: frames["a"]["text"].to_list() + frames["b"]["text"].to_list(),
+        ),
     }
     for name, (rows, texts_of) in handed.items():
         result = simstore.dedup(rows)

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from corpora import run
 
 import simstore
+from corpora import run
 
 
 @pytest.mark.parametrize("bits", [64, 128])

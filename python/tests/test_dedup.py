@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from corpora import SAMPLES, jaccard, rows_of, run, shingles, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simstore
+from corpora import SAMPLES, jaccard, rows_of, run, shingles, texts
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* so short that:simstore.SimstoreWarning")
 
@@ -233,7 +233,7 @@ def test_with_little_memory_the_answer_is_the_same(options, tmp_path):
 
 def test_pairs_are_there_only_if_they_are_asked_for():
     with pytest.raises(AttributeError, match="pairs=True"):
-        simstore.dedup([ROW, ROW]).pairs
+        _ = simstore.dedup([ROW, ROW]).pairs
     assert len(simstore.dedup([ROW, ROW], pairs=True).pairs) == 1
 
 

@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from corpora import SAMPLES, rows_of, run
 
 import simstore
+from corpora import SAMPLES, rows_of, run
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

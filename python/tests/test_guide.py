@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+
 from pages import ROOT, run, steps
 
 PAGES = [ROOT / "python/PYPI.md", ROOT / "docs/python.md"]

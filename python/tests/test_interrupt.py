@@ -125,7 +125,10 @@ store.close()
 def test_an_array_is_inserted_from_its_beginning(tmp_path):
     path = tmp_path / "store"
     before, call = CALLS["insert_many"]
-    is_written = lambda: sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) > 1 << 20
+
+    def is_written():
+        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) > 1 << 20
+
     interrupted(before + LOOP.format(call=call), path, is_time=is_written)
     snapshot = simstore.Snapshot(path)
     many = np.random.default_rng(7).integers(0, 2**64, 20_000_000, dtype=np.uint64)

@@ -3,10 +3,10 @@
 import doctest
 
 import pytest
-from corpora import rows_of
 
 import plain
 import simstore
+from corpora import rows_of
 
 ROWS = rows_of("en.jsonl")
 
@@ -28,7 +28,8 @@ def test_frames_have_it(library):
         assert type(frame.simstore.unique()) is type(frame)
     for bits in plain.WIDTHS:
         profile = simstore.Profile(bits=bits)
-        made = module.Series("text", [ROWS[0]["text"], None, "!"]) if library == "polars" else module.Series([ROWS[0]["text"], None, "!"], index=[7, 8, 9])
+        values = [ROWS[0]["text"], None, "!"]
+        made = module.Series("text", values) if library == "polars" else module.Series(values, index=[7, 8, 9])
         made = made.simstore.fingerprints(profile)
         assert list(made)[0] == profile.fingerprint(ROWS[0]["text"])
         assert (made.null_count() if library == "polars" else made.isna().sum()) == 2

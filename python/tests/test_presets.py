@@ -1,11 +1,11 @@
 """Presets give what other tools give."""
 
 import pytest
-from corpora import rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simstore
+from corpora import rows_of
 
 simhash = pytest.importorskip("simhash")
 

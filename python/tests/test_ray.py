@@ -1,6 +1,7 @@
 """The tasks of a cluster under Ray, which is large, and so is not among what the tests need."""
 
 import pytest
+
 from pages import ROOT, run, steps
 
 PAGE = ROOT / "docs/ray.md"

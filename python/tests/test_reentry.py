@@ -193,7 +193,8 @@ on_signals(taken)
     "self_join": "by_progress(lambda told: simstore.self_join(many, 3, progress=told))",
     "dedup, iterators": "\nwhile waiting: simstore.dedup(texts(), progress=inside)",
     "dedup, warnings": "warned(lambda: simstore.dedup([{'text': 'a text'}, {'text': None}, {'text': ''}], similar=0.8))",
-    "finalizers": "store.insert_many(iterated(few.tolist()), few_ids)\nwhile waiting:\n    one = Forgotten(); one.itself = one; del one; gc.collect(); store.insert(9, 9)",
+    "finalizers": "store.insert_many(iterated(few.tolist()), few_ids)\nwhile waiting:\n"
+    "    one = Forgotten(); one.itself = one; del one; gc.collect(); store.insert(9, 9)",
 }
 
 

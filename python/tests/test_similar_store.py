@@ -27,7 +27,9 @@ def path(tmp_path):
 
 
 def test_no_fingerprints_are_written(path):
-    rows = lambda: [row for table in simstore.Snapshot(path).iter_batches() for row in table.to_pylist()]
+    def rows():
+        return [row for table in simstore.Snapshot(path).iter_batches() for row in table.to_pylist()]
+
     before = rows()
     with simstore.Store(path) as store:
         writes = [
@@ -189,7 +191,8 @@ def test_it_is_opened_again_with_its_settings(tmp_path):
         with pytest.raises(ValueError, match="closed"):
             call()
     store.close()
-    for create, settings in [(True, {}), (False, {"similar": 0.7, "recall": 0.9, "with_texts": True, "profile": simstore.Profile("words-2")})]:
+    all_settings = {"similar": 0.7, "recall": 0.9, "with_texts": True, "profile": simstore.Profile("words-2")}
+    for create, settings in [(True, {}), (False, all_settings)]:
         with simstore.SimilarStore(path, create=create, **settings) as store:
             assert (store.similar, store.recall, store.has_texts, store.profile, len(store)) == (0.7, 0.9, True, "words-2", 5)
             store.flush()

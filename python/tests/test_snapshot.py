@@ -240,8 +240,8 @@ def test_libraries_read_a_table_and_a_store(tmp_path, bits):
     assert duckdb.sql("select sum(distance), count(distinct name) from found").fetchall()[0] == (0, len(values))
     assert found.to_pandas()["id"].tolist() == ids
     # And give fingerprints back.
-    for given in (frame["fingerprint"], pyarrow.table(found)["fingerprint"], found["fingerprint"]):
-        assert snapshot.query_many(given, 0)["id"].to_pylist() == ids
+    for queries in (frame["fingerprint"], pyarrow.table(found)["fingerprint"], found["fingerprint"]):
+        assert snapshot.query_many(queries, 0)["id"].to_pylist() == ids
 
 
 TRUNCATED = """

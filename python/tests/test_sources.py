@@ -9,9 +9,9 @@ import warnings
 
 import numpy as np
 import pytest
-from corpora import SAMPLES, rows_of
 
 import simstore
+from corpora import SAMPLES, rows_of
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -276,7 +276,9 @@ def test_texts_are_texts_and_paths_are_paths(tmp_path, monkeypatch):
 
 def test_columns_and_items_of_all_sorts():
     nan = float("nan")
-    for source in ([TEXT, nan, TEXT], [nan, TEXT, TEXT], [TEXT, pd.NA, {"text": TEXT}], np.array([None, TEXT, TEXT], dtype=object), pd.Series([TEXT, None, TEXT], dtype=object)):
+    lists = ([TEXT, nan, TEXT], [nan, TEXT, TEXT], [TEXT, pd.NA, {"text": TEXT}])
+    columns = (np.array([None, TEXT, TEXT], dtype=object), pd.Series([TEXT, None, TEXT], dtype=object))
+    for source in (*lists, *columns):
         assert sorted(simstore.dedup(source).is_kept) == [False, True, True]
     struct = pa.StructArray.from_arrays([pa.array([TEXT, TEXT])], ["text"], mask=pa.array([False, True]))
     for source in (struct, pa.chunked_array([struct])):

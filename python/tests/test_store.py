@@ -166,8 +166,8 @@ def test_it_is_closed_like_a_file(tmp_path):
     with pytest.raises(ValueError, match="closed"), batch:
         batch.insert(1, 1)
     # One that nobody closed is closed when nobody has it any more.
-    store = simstore.Store(path)
-    del store
+    forgotten = simstore.Store(path)
+    del forgotten
     simstore.Store(path).close()
 
 

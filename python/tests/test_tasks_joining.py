@@ -42,7 +42,9 @@ def sent(fingerprints, parts, tasks=3):
 
 
 def rows_of(batches, *names):
-    number = lambda value: int.from_bytes(value, "big") if isinstance(value, bytes) else value
+    def number(value):
+        return int.from_bytes(value, "big") if isinstance(value, bytes) else value
+
     rows = [row for batch in batches for row in batch.select(list(names)).to_pylist()]
     return [tuple(number(row[name]) for name in names) for row in rows]
 

@@ -22,7 +22,9 @@ def rows(of):
     return sorted((row["id"], row["fingerprint"], row["name"]) for table in snapshot.iter_batches() for row in table.to_pylist())
 
 
-@pytest.mark.parametrize("how", ["insert", "insert_many", "insert_if_new", "insert_many_if_new", "batch", "batch_many", "build", "build_many"])
+@pytest.mark.parametrize(
+    "how", ["insert", "insert_many", "insert_if_new", "insert_many_if_new", "batch", "batch_many", "build", "build_many"]
+)
 def test_texts_are_what_their_fingerprints_are(tmp_path, how):
     if how.startswith("build"):
         with simstore.Builder(tmp_path / "store", distance=0, profile=PROFILE) as builder:
@@ -94,7 +96,8 @@ def test_what_cannot_be_is_refused(tmp_path):
         store.insert(1, 1)
         with pytest.raises(ValueError, match="ids of the store are numbers"):
             store.insert(2, "a name")
-        for call in (store.query, lambda: store.insert(id=1), lambda: store.insert(1, 1, text="a"), store.query_many, lambda: store.insert_many(ids=[1])):
+        inserts = (lambda: store.insert(id=1), lambda: store.insert(1, 1, text="a"), lambda: store.insert_many(ids=[1]))
+        for call in (store.query, store.query_many, *inserts):
             with pytest.raises(TypeError, match="found (both|neither)"):
                 call()
         with pytest.raises(TypeError, match="expected an id"):

@@ -87,7 +87,7 @@ def test_a_store_is_closed_while_it_is_used(tmp_path):
     for number in range(5):
         store = simstore.Store(tmp_path / str(number))
 
-        def use():
+        def use(store=store):
             try:
                 for value in range(1_000_000):
                     store.insert(value << 20, 1)
@@ -95,7 +95,7 @@ def test_a_store_is_closed_while_it_is_used(tmp_path):
             except ValueError as error:
                 assert "closed" in str(error)
 
-        def close():
+        def close(store=store):
             while len(store) < 200:
                 pass
             store.close()

@@ -1,8 +1,8 @@
 //! Tables from bytes: made, changed, and read in every way.
 #![allow(dead_code, reason = "no target uses all of it")]
 
-use simstore::{Codec, Fingerprint};
 use simstore::raw::{Bytes, Table};
+use simstore::{Codec, Fingerprint};
 
 #[path = "../../../tests/support/seal.rs"]
 pub mod seal;

@@ -1,8 +1,8 @@
 """Near-duplicates on more than one machine: the same answers, for DataFrames of Spark."""
 
 try:
-    import pyarrow as _pyarrow
-    import pyspark.sql as _sql
+    import pyarrow as _pyarrow  # noqa: F401
+    import pyspark.sql as _sql  # noqa: F401
 except ImportError as error:
     raise ImportError("simstore.spark needs pyspark and pyarrow: `pip install 'simstore[spark]'`") from error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,9 +15,6 @@ from simstore.spark import _columns
 from simstore.spark.kept import keep
 from simstore.spark.pairs import near_values
 from simstore.tasks import similarity
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 logger = logging.getLogger("simstore.spark")
 

@@ -5,6 +5,6 @@ Ray and Dask do. Each is deterministic, and may be repeated, or run twice at onc
 """
 
 try:
-    import pyarrow as _pyarrow
+    import pyarrow as _pyarrow  # noqa: F401
 except ImportError as error:
     raise ImportError("simstore.tasks needs pyarrow: `pip install 'simstore[pyarrow]'`") from error

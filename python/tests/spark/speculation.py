@@ -43,8 +43,7 @@ def meeting(folder, batches):
     """Waits before the end of its rows, in the first task of a stage, until a copy has come as far; then goes on beside it."""
     from pyspark import TaskContext
 
-    for batch in batches:
-        yield batch
+    yield from batches
     task = TaskContext.get()
     if task.partitionId() != 0:
         return

@@ -21,7 +21,10 @@ def expected(fingerprints, distance, bits=64):
     for at, label in zip(there, labels):
         clusters[label].append(at)
     several = [cluster for cluster in clusters.values() if len(cluster) > 1]
-    distance_to = lambda at, first: (fingerprints[at] ^ fingerprints[first]).bit_count()
+
+    def distance_to(at, first):
+        return (fingerprints[at] ^ fingerprints[first]).bit_count()
+
     return sorted((at, cluster[0], distance_to(at, cluster[0])) for cluster in several for at in cluster)
 
 

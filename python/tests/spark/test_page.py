@@ -1,10 +1,9 @@
 """The code of docs/cluster.md prints what the page says."""
 
 import pytest
+
 from pages import ROOT, run, steps
-
 from simstore import spark as on_spark
-
 
 PAGE = steps(ROOT / "docs/cluster.md")
 STEPS = [name for name, step in PAGE.items() if "```python" in step]
