@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fs::{Disk, Fs};
-use crate::plan::{BitAssignment, PlanChoice};
+use crate::plan::PlanChoice;
 use crate::progress::ProgressCallback;
 
 /// The settings of a build.
@@ -26,8 +26,6 @@ pub struct BuildOptions {
     pub codec_for: Option<Purpose>,
     /// Which tables are kept.
     pub plan: PlanChoice,
-    /// Which bits their prefixes get.
-    pub assignment: BitAssignment,
     /// Block size in bytes, a power of two from 256 to 65536; `None` is the codec's default.
     pub block_size: Option<u32>,
     /// Fingerprints from one restart point to the next in the Huffman codecs, 1 to 256. Fewer make look-ups
@@ -56,7 +54,6 @@ impl Default for BuildOptions {
             codec: Codec::default(),
             codec_for: None,
             plan: PlanChoice::Auto,
-            assignment: BitAssignment::default(),
             block_size: None,
             span: None,
             memory: None,

@@ -8,7 +8,6 @@ use std::str::FromStr;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::plan::BitAssignment;
 use simstore::plan::Plan;
 use simstore::progress::ProgressCallback;
 use simstore::{BuildOptions, Codec, Fingerprint, PlanChoice, Purpose, Snapshot};
@@ -61,7 +60,7 @@ pub(crate) struct BuildArgs {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Build a store of similar documents, which finds texts of at least this similarity, 0 to 1
-    #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits", "codec", "plan", "contiguous", "block_size", "span", "no_ids", "force"])]
+    #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits", "codec", "plan", "block_size", "span", "no_ids", "force"])]
     similar: Option<f64>,
     /// Keep the texts too, compressed: they decide what is similar
     #[arg(long, requires = "similar")]
@@ -87,9 +86,6 @@ pub(crate) struct BuildArgs {
     /// The plan of tables: auto, or a name that `simstore plan` lists
     #[arg(long, value_name = "NAME", default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
-    /// Use prefixes of contiguous bits, not of bits chosen by a sample of the fingerprints
-    #[arg(long)]
-    contiguous: bool,
     /// Bytes of a block, a power of two from 256 to 65536 [default: by codec]
     #[arg(long, value_name = "BYTES", value_parser = parse_block_size)]
     block_size: Option<u32>,
@@ -203,7 +199,6 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         codec,
         codec_for,
         plan: args.plan.clone(),
-        assignment: if args.contiguous { BitAssignment::Contiguous } else { BitAssignment::Sampled },
         block_size: args.block_size,
         span: args.span,
         memory: args.memory,

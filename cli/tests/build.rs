@@ -234,21 +234,3 @@ fn an_empty_store_is_told_and_replaces_none() {
     run.ok();
     assert_eq!(folder.run(&["dump", "new"]).ok(), "");
 }
-
-/// Fingerprints that share 40 bits, under prefixes of contiguous bits and of those that a sample asks for.
-#[test]
-fn bits_from_a_sample() {
-    let folder = Folder::new();
-    let mut random = Random(40);
-    let fingerprints: Vec<u64> = (0..20_000).map(|_| random.next() >> 40).collect();
-    folder.write("a.hex", hex_lines(&fingerprints));
-    folder.run(&["build", "sampled", "a.hex", "--plan", "probe-2"]).ok();
-    folder.run(&["build", "contiguous", "a.hex", "--plan", "probe-2", "--contiguous"]).ok();
-    let second = |store: &str| folder.run(&["inspect", store, "--json"]).json().remove(2);
-    assert_eq!(second("contiguous")["prefix_bits"], 32);
-    assert_ne!(second("sampled")["permutation"], second("contiguous")["permutation"]);
-    let shown = folder.run(&["inspect", "contiguous", "--table", "1"]).ok();
-    assert!(shown.contains("order of bits 32-63 | 0-31\n"), "{shown}");
-    let dump = |store: &str| folder.run(&["dump", store]).ok();
-    assert_eq!(dump("sampled"), dump("contiguous"));
-}

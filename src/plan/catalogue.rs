@@ -1,6 +1,6 @@
 //! The plans that have names.
 
-use super::shape::{Blocks, Shape, all_bits, parts, table};
+use super::shape::{Shape, all_bits, parts, table};
 use super::{MAX_TABLES, Plan, TablePlan};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -97,8 +97,8 @@ const MAX_PROBE_PREFIX: usize = 32;
 ///   each with all other bits but one of N - 1 parts for its prefix; for distances up to 3. Fewer probes than
 ///   `probe-2`, for a table or two more. P should be about log2 of the fingerprints.
 ///
-/// Blocks have contiguous bits, nearly equally many, unless bits are assigned from a sample of the fingerprints
-/// ([`crate::plan::BitAssignment`]): then prefixes may also be longer or shorter than the names say.
+/// Blocks have contiguous bits, nearly equally many. Tables of older versions may have other bits, and then longer or shorter
+/// prefixes than the names say: each table holds its own permutation.
 pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
     plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
@@ -160,64 +160,41 @@ impl Name {
     }
 }
 
-/// The tables of a name.
-pub(super) enum Family<F> {
-    /// These.
-    Fixed(Vec<TablePlan<F>>),
-    /// Sets of blocks, and the blocks if nothing is known of the fingerprints: of bits that follow one another.
-    Blocks(Shape, Blocks),
-}
-
-impl<F: Fingerprint> Family<F> {
-    /// The tables of a name, or nothing if it is no plan's.
-    fn find(name: &str, distance: u32) -> Result<Option<Self>> {
-        let Some(name) = Name::parse(name) else { return Ok(None) };
-        let all = all_bits::<F>();
-        let even = |shape: Shape| {
-            let blocks = parts(&all, shape.blocks);
-            Family::Blocks(shape, blocks)
-        };
-        Ok(match name {
-            Name::Scan => Some(Family::Fixed(vec![table(&[], 0)?])),
-            Name::Probe { tables } if tables <= distance as usize + 1 => {
-                let mut blocks = parts(&all, tables);
-                blocks.iter_mut().for_each(|block| block.truncate(MAX_PROBE_PREFIX));
-                Some(Family::Blocks(Shape::of_probes(tables as u32, distance), blocks))
+/// The tables of a name, or nothing if it is no plan's.
+fn tables<F: Fingerprint>(name: &str, distance: u32) -> Result<Option<Vec<TablePlan<F>>>> {
+    let Some(name) = Name::parse(name) else { return Ok(None) };
+    let all = all_bits::<F>();
+    let even = |shape: Shape| shape.tables(&parts(&all, shape.blocks));
+    let tables = match name {
+        Name::Scan => Some(vec![table(&[], 0)?]),
+        Name::Probe { tables } if tables <= distance as usize + 1 => {
+            let mut blocks = parts(&all, tables);
+            blocks.iter_mut().for_each(|block| block.truncate(MAX_PROBE_PREFIX));
+            Some(Shape::of_probes(tables as u32, distance).tables(&blocks)?)
+        }
+        Name::Mixed { tables, prefix_bits }
+            if distance <= MIXED_DISTANCE && tables > 2 && (1..=MAX_PROBE_PREFIX).contains(&prefix_bits) =>
+        {
+            let (flipped, rest) = all.split_at(prefix_bits);
+            let blocks = [vec![flipped.to_vec()], parts(rest, tables - 1)].concat();
+            Some(Shape::mixed(tables).tables(&blocks)?)
+        }
+        Name::Paper { tables } => match paper_sizes(distance).iter().find(|size| size.0 == tables) {
+            Some((_, 0)) => Some(nested_tables(distance as usize + 1)?),
+            Some(&(_, blocks)) => Some(even(Shape::of_sets(blocks, &sets(blocks, blocks - distance)))?),
+            None => None,
+        },
+        Name::Cover { tables } => match COVERS.iter().find(|(_, sets)| sets.len() == tables) {
+            Some((blocks, free)) => {
+                let all = (1_u64 << blocks) - 1;
+                let prefixes: Vec<u64> = free.iter().map(|set| all & !set).collect();
+                Some(even(Shape::of_sets(*blocks, &prefixes))?)
             }
-            Name::Mixed { tables, prefix_bits }
-                if distance <= MIXED_DISTANCE
-                    && tables > 2
-                    && (1..=MAX_PROBE_PREFIX).contains(&prefix_bits) =>
-            {
-                let (flipped, rest) = all.split_at(prefix_bits);
-                let blocks = [vec![flipped.to_vec()], parts(rest, tables - 1)].concat();
-                Some(Family::Blocks(Shape::mixed(tables), blocks))
-            }
-            Name::Paper { tables } => match paper_sizes(distance).iter().find(|size| size.0 == tables) {
-                Some((_, 0)) => Some(Family::Fixed(nested_tables(distance as usize + 1)?)),
-                Some(&(_, blocks)) => Some(even(Shape::of_sets(blocks, &sets(blocks, blocks - distance)))),
-                None => None,
-            },
-            Name::Cover { tables } => {
-                COVERS.iter().find(|(_, sets)| sets.len() == tables).map(|(blocks, free)| {
-                    let all = (1_u64 << blocks) - 1;
-                    let prefixes: Vec<u64> = free.iter().map(|set| all & !set).collect();
-                    even(Shape::of_sets(*blocks, &prefixes))
-                })
-            }
-            Name::Probe { .. } | Name::Mixed { .. } => None,
-        })
-    }
-
-    /// The tables of a name, one of [`names`].
-    pub(super) fn named(name: &str, distance: u32) -> Result<Self> {
-        Family::find(name, distance)?.ok_or_else(|| {
-            Error::BadArgument(format!(
-                "there is no plan `{name}` for distance {distance}; there are auto, {}",
-                names::<F>(distance).join(", ")
-            ))
-        })
-    }
+            None => None,
+        },
+        Name::Probe { .. } | Name::Mixed { .. } => None,
+    };
+    Ok(tables)
 }
 
 impl<F: Fingerprint> Plan<F> {
@@ -230,10 +207,12 @@ impl<F: Fingerprint> Plan<F> {
         if distance > F::MAX_DISTANCE {
             return Plan::new(name, distance, Vec::new());
         }
-        let tables = match Family::named(name, distance)? {
-            Family::Fixed(tables) => tables,
-            Family::Blocks(shape, blocks) => shape.tables(&blocks)?,
-        };
+        let tables = tables(name, distance)?.ok_or_else(|| {
+            Error::BadArgument(format!(
+                "there is no plan `{name}` for distance {distance}; there are auto, {}",
+                names::<F>(distance).join(", ")
+            ))
+        })?;
         Plan::new(name, distance, tables)
     }
 }

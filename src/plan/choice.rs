@@ -1,4 +1,4 @@
-//! Which plan a segment gets, and which bits.
+//! Which plan a segment gets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -77,17 +77,6 @@ impl FromStr for PlanChoice {
         }
         Ok(PlanChoice::of_text(text.to_string()))
     }
-}
-
-/// Which bits of the fingerprints the prefixes of a plan's tables get.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BitAssignment {
-    /// Those that suit a sample of the fingerprints, where prefixes of contiguous bits would be shared by many more
-    /// than others.
-    #[default]
-    Sampled,
-    /// Blocks of contiguous bits, as [`Plan::named`] has them.
-    Contiguous,
 }
 
 #[cfg(test)]

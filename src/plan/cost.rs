@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Plan, TablePlan, catalogue, combinations};
-use crate::codec::{Codec, Costs};
+use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
@@ -151,28 +151,6 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> Estimate
         reads,
         candidates: all.candidates,
         nanoseconds: computing + waiting * wait + reading,
-    }
-}
-
-/// What probes and candidates cost, apart from waits for memory.
-pub(super) struct TableCosts {
-    costs: Costs,
-    /// Fingerprints decoded before a range.
-    before: f64,
-    /// Fingerprints in a block.
-    pub(super) block: f64,
-}
-
-impl TableCosts {
-    pub(super) fn of(workload: &Workload, width: u32) -> TableCosts {
-        let size = Size::of(workload, width);
-        let before = span(workload) / 2.0;
-        TableCosts { costs: workload.codec.facts().costs, before, block: size.fingerprints / size.blocks }
-    }
-
-    /// Nanoseconds of the probes of a table.
-    pub(super) fn nanoseconds(&self, probes: f64, candidates: f64) -> f64 {
-        probes * self.costs.probe + (probes * self.before + candidates) * self.costs.decode
     }
 }
 

@@ -4,22 +4,16 @@
 //! fingerprint leaves some table whose prefix holds at most as many errors as its probes flip. A [`Plan`]
 //! that is not complete cannot be made.
 
-mod assign;
 mod catalogue;
 mod choice;
 mod complete;
 mod cost;
-mod expected;
-mod sample;
 mod shape;
-mod variation;
 
-pub(crate) use self::assign::assign;
 pub use self::catalogue::names;
-pub use self::choice::{BitAssignment, PlanChoice};
+pub use self::choice::PlanChoice;
 pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
 pub(crate) use self::cost::{TOGETHER, WIDE};
-pub(crate) use self::sample::Sample;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
@@ -52,17 +46,13 @@ impl<F: Fingerprint> TablePlan<F> {
     /// that flips fewer reads all fingerprints that share these bits, some sixteen to thirty, and so finds those that
     /// differ later in the prefix, without a probe for each of its later bits.
     pub fn flipped_bits(&self, fingerprints: u64) -> u32 {
-        flipped_bits(self.prefix_bits, self.flips, fingerprints)
+        let spread = fingerprints.max(1).ilog2();
+        let mut bits = self.prefix_bits.min(spread.saturating_sub(4));
+        while combinations(f64::from(bits), self.flips) > MAX_FLIPS {
+            bits -= 1;
+        }
+        bits
     }
-}
-
-fn flipped_bits(prefix_bits: u32, flips: u32, fingerprints: u64) -> u32 {
-    let spread = fingerprints.max(1).ilog2();
-    let mut bits = prefix_bits.min(spread.saturating_sub(4));
-    while combinations(f64::from(bits), flips) > MAX_FLIPS {
-        bits -= 1;
-    }
-    bits
 }
 
 /// Number of ways to choose at most `most` of `bits` bits, which need not be a whole number.

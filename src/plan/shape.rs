@@ -1,6 +1,6 @@
 //! Shapes: which blocks of bits the prefix of each table consists of, whatever bits the blocks have.
 //!
-//! Whether a shape is complete does not depend on the bits of its blocks, only on that no bit is in two of them.
+//! Any bits will do for the blocks, as long as no bit is in two of them: plans with names have contiguous ones.
 
 use super::TablePlan;
 use crate::error::Result;
@@ -15,7 +15,7 @@ pub(super) type Blocks = Vec<Vec<u8>>;
 pub(super) struct Shape {
     /// The blocks of each prefix (bit `i` is set for block `i`), and the flips. Those of the first prefix have the
     /// lowest numbers.
-    pub(super) tables: Vec<(u64, u32)>,
+    tables: Vec<(u64, u32)>,
     /// Number of blocks.
     pub(super) blocks: usize,
 }
@@ -47,13 +47,8 @@ impl Shape {
         Shape { tables: std::iter::once((1, 1)).chain(without).collect(), blocks: tables }
     }
 
-    /// How many blocks the first table's prefix has.
-    pub(super) fn leading(&self) -> usize {
-        self.tables[0].0.count_ones() as usize
-    }
-
     /// The bits of a table's prefix.
-    pub(super) fn prefix(&self, table: usize, blocks: &Blocks) -> Vec<u8> {
+    fn prefix(&self, table: usize, blocks: &Blocks) -> Vec<u8> {
         let set = self.tables[table].0;
         let chosen = blocks.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1);
         chosen.flat_map(|(_, bits)| bits).copied().collect()

@@ -17,7 +17,7 @@ use crate::format::{check_text, footer_crc};
 use crate::fs::{Fs, NewFile};
 use crate::manifest::SegmentEntry;
 use crate::options::BuildOptions;
-use crate::plan::{self, BitAssignment, Sample, TablePlan, Workload};
+use crate::plan::{self, TablePlan, Workload};
 use crate::progress::{STEP, Steps};
 use crate::sort::{Record, Sorted, Sorter, Source, WithId};
 use crate::table::{TableHeader, TableWriter};
@@ -222,7 +222,6 @@ fn write<R: Record>(
     }
     let options = &options;
     let mut counts = SymbolCounts::<R::Fingerprint>::new(options.codec);
-    let mut sample = Sample::new();
     let (mut previous, mut seen) = (None, 0);
     let counting = Steps::new(options.progress.as_ref(), 0);
     counting.ask()?;
@@ -231,7 +230,6 @@ fn write<R: Record>(
         if previous != Some(record.fingerprint()) {
             previous = Some(record.fingerprint());
             counts.push(record.fingerprint());
-            sample.push(record.fingerprint());
         }
         entry.ids += u64::from(record.id().is_some());
         Ok(())
@@ -245,10 +243,7 @@ fn write<R: Record>(
         span: options.span,
         medium: plan::Medium::Memory,
     };
-    let mut plan = options.plan.plan(options.distance, &workload)?;
-    if options.assignment == BitAssignment::Sampled {
-        plan = plan::assign(plan, sample, &workload)?;
-    }
+    let plan = options.plan.plan(options.distance, &workload)?;
     entry.plan = plan.name().to_string();
     entry.tables = plan.tables().len() as u32;
 

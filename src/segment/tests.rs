@@ -10,7 +10,7 @@ use super::*;
 use crate::codec::Codec;
 use crate::fs::Disk;
 use crate::options::BuildOptions;
-use crate::plan::{BitAssignment, PlanChoice};
+use crate::plan::PlanChoice;
 use crate::progress::Steps;
 
 /// No bit of a file can be another one, and no end be missing, without `read` noticing.
@@ -40,7 +40,6 @@ fn options() -> BuildOptions {
     BuildOptions {
         codec: Codec::Gap,
         plan: PlanChoice::Named("probe-2".to_string()),
-        assignment: BitAssignment::Contiguous,
         block_size: Some(256),
         ..BuildOptions::default()
     }

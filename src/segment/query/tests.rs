@@ -1,6 +1,7 @@
 //! Several segments at once against the plain loop over each.
 
 use std::fs;
+use std::path::Path;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -8,9 +9,13 @@ use tempfile::TempDir;
 use super::super::SegmentBuilder;
 use super::*;
 use crate::codec::Codec;
+use crate::format::footer_crc;
 use crate::fs::Disk;
+use crate::manifest::SegmentEntry;
 use crate::options::BuildOptions;
-use crate::plan::{self, PlanChoice};
+use crate::permutation::Permutation;
+use crate::plan::{self, Plan, PlanChoice, TablePlan};
+use crate::progress::Steps;
 
 /// Fingerprints of a few clusters, and others, each with an id.
 fn entries<F: Fingerprint>(random: &mut impl FnMut() -> u64, count: usize, distance: u32) -> Vec<(F, u64)> {
@@ -30,13 +35,42 @@ fn entries<F: Fingerprint>(random: &mut impl FnMut() -> u64, count: usize, dista
         .collect()
 }
 
+/// Writes the tables of a segment again, with any bits for prefixes, as older versions did for some sets.
+fn with_other_bits<F: Fingerprint>(
+    folder: &Path,
+    mut entry: SegmentEntry,
+    distance: u32,
+    random: &mut impl FnMut() -> u64,
+) -> SegmentEntry {
+    let segment = Segment::<F>::open(&Disk::default(), folder, entry.clone(), distance).unwrap();
+    let (plan, first) = (segment.plan().clone(), &segment.tables()[0]);
+    let (codec, fingerprints) = (first.header().codec, first.scan().collect::<Result<Vec<F>>>().unwrap());
+    drop(segment);
+    // The first table stays as it is: the order of its bits is that of the ids.
+    let mut order: Vec<u8> = (0..F::BITS as u8).collect();
+    let (leading, others) = order.split_at_mut(plan.tables()[0].prefix_bits as usize);
+    for bits in [leading, others] {
+        (1..bits.len()).for_each(|i| bits.swap(i, random() as usize % (i + 1)));
+    }
+    for (number, table) in plan.tables().iter().enumerate().skip(1) {
+        let sources = table.permutation.sources().iter().map(|&bit| order[usize::from(bit)]);
+        let table = TablePlan { permutation: Permutation::new(sources).unwrap(), ..table.clone() };
+        let mut permuted: Vec<F> = fingerprints.iter().map(|&x| table.permutation.apply(x)).collect();
+        permuted.sort_unstable();
+        let file = Table::encode(&permuted, &table, codec, Some(256)).unwrap();
+        entry.footers[number] = footer_crc(&file);
+        fs::write(folder.join(entry.table_name(number as u32)), file).unwrap();
+    }
+    entry
+}
+
 struct Several<F> {
     folder: TempDir,
     segments: Vec<Arc<Segment<F>>>,
     entries: Vec<Vec<(F, Option<u64>)>>,
 }
 
-/// A segment of each size, with another codec and plan each, and filters for every other one.
+/// A segment of each size, with another codec and plan each, filters for every other one, and other bits in every third.
 fn build<F: Fingerprint>(sizes: &[usize], distance: u32, seed: u64) -> Several<F> {
     let folder = tempfile::tempdir().unwrap();
     let plans = plan::names::<F>(distance);
@@ -59,7 +93,10 @@ fn build<F: Fingerprint>(sizes: &[usize], distance: u32, seed: u64) -> Several<F
         let mut entries = entries::<F>(&mut random, size, distance);
         let mut builder = SegmentBuilder::new(all.folder.path(), i as u64, options);
         entries.iter().for_each(|&(fingerprint, id)| builder.insert(fingerprint, id).unwrap());
-        let entry = builder.finish().unwrap();
+        let mut entry = builder.finish().unwrap();
+        if i % 3 == 1 {
+            entry = with_other_bits::<F>(all.folder.path(), entry, distance, &mut random);
+        }
         let segment = Segment::open(&Disk::default(), all.folder.path(), entry, distance).unwrap();
         if i % 2 == 0 {
             segment.make_filters().unwrap();
@@ -140,6 +177,23 @@ proptest! {
 fn dozens_of_segments() {
     build::<u64>(&[60; 40], 3, 7).check(3);
     build::<u128>(&[60; 40], 6, 8).check(6);
+}
+
+/// Each table holds its own permutation: whatever bits a plan of this name has today, those of the files count.
+#[test]
+fn tables_with_other_bits_are_read() {
+    fn check<F: Fingerprint>(distance: u32) {
+        let all = build::<F>(&[500; 40], distance, 12);
+        all.check(distance);
+        let is_other = |plan: &Plan<F>| plan != &Plan::named(plan.name(), distance).unwrap();
+        let others: Vec<_> = all.segments.iter().filter(|segment| is_other(segment.plan())).collect();
+        assert!(others.len() > 5);
+        for segment in others {
+            segment.verify(&Steps::new(None, 0), |error| panic!("{error}")).unwrap();
+        }
+    }
+    check::<u64>(3);
+    check::<u128>(3);
 }
 
 /// Filters that nobody made come after enough queries, where there are several segments.
