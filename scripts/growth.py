@@ -5,6 +5,8 @@ import math
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from drawing import COLOURS, Axes, by_powers, picture
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "benches" / "growth.tsv"
 TARGET = ROOT / "docs" / "growth.svg"
@@ -14,20 +16,8 @@ PANEL_WIDTH, PANEL_HEIGHT = 280, 310
 LEFTS, TOP = (64, 580), 56
 LABEL_GAP = 14  # Least distance of two labels, in pixels.
 
-# Mid tones, which stand out from white and from black, and differ in lightness too.
-COLOURS = ("#0f8b8d", "#d1495b", "#3f7fd6", "#b8860b", "#8e5bb5", "#4f9d45")
 RIVAL_COLOURS = ("#8a8a8a", "#9a8f7a", "#7a8a9a")
 RIVAL = "mih-rs"
-
-STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #333 }
-.title { font-size: 14px; font-weight: 600 }
-.axis { stroke: #777; fill: none }
-.grid { stroke: #7774; fill: none }
-.line { fill: none; stroke-width: 2.2 }
-.rival { stroke-dasharray: 5 4; stroke-width: 1.6 }
-@media (prefers-color-scheme: dark) { text { fill: #ddd } .axis { stroke: #999 } }
-"""
 
 
 def read(path):
@@ -69,41 +59,24 @@ def panel(series, colours, column, left, title, unit):
     # A single power of ten has an axis too.
     x0, y0 = math.floor(math.log10(min(xs))), math.floor(math.log10(min(ys)))
     x1, y1 = max(math.ceil(math.log10(max(xs))), x0 + 1), max(math.ceil(math.log10(max(ys))), y0 + 1)
-
-    def place(x, y):
-        return (
-            left + (math.log10(x) - x0) / (x1 - x0) * PANEL_WIDTH,
-            TOP + PANEL_HEIGHT - (math.log10(y) - y0) / (y1 - y0) * PANEL_HEIGHT,
-        )
-
-    right, bottom = left + PANEL_WIDTH, TOP + PANEL_HEIGHT
+    axes = Axes(left, TOP, PANEL_WIDTH, PANEL_HEIGHT, by_powers(x0, x1), by_powers(y0, y1))
     out = [f'<text class="title" x="{left}" y="{TOP - 26}">{title}</text>']
     out.append(f'<text x="{left}" y="{TOP - 10}">{unit}</text>')
-    for exponent in range(x0, x1 + 1):
-        x, _ = place(10.0**exponent, 10.0**y0)
-        out.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
-        out.append(f'<text x="{x:.1f}" y="{bottom + 20}" text-anchor="middle">{power(exponent)}</text>')
-    for exponent in range(y0, y1 + 1):
-        _, y = place(10.0**x0, 10.0**exponent)
-        out.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
-        text = power(exponent) if exponent > 3 else f"{10.0**exponent:g}"
-        out.append(f'<text x="{left - 7}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
-    out.append(f'<path class="axis" d="M{left} {TOP}V{bottom}H{right}"/>')
-    out.append(f'<text x="{(left + right) / 2}" y="{bottom + 40}" text-anchor="middle">fingerprints, n</text>')
+    columns = {10.0**exponent: power(exponent) for exponent in range(x0, x1 + 1)}
+    rows = {10.0**exponent: power(exponent) if exponent > 3 else f"{10.0**exponent:g}" for exponent in range(y0, y1 + 1)}
+    out += axes.grid(columns, rows, "fingerprints, n")
 
     ends = []
     for index, points in series.items():
-        placed = [place(point[0], point[column]) for point in points]
-        kind = "line rival" if index.startswith(RIVAL) else "line"
-        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in placed)
-        out.append(f'<path class="{kind}" stroke="{colours[index]}" d="M{path}"/>')
-        out.extend(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colours[index]}"/>' for x, y in placed)
-        ends.append(placed[-1])
+        measured = [(point[0], point[column]) for point in points]
+        out.append(axes.line(measured, colours[index], "line rival" if index.startswith(RIVAL) else "line"))
+        out += axes.dots(measured, colours[index])
+        ends.append(axes.place(*measured[-1]))
     for (index, (x, y)), label in zip(zip(series, ends), spread([y for _, y in ends])):
         # Lines that end before the others do still have their names at the right edge.
-        out.append(f'<path class="grid" d="M{x + 4:.1f} {y:.1f}L{right + 8} {label:.1f}"/>')
+        out.append(f'<path class="grid" d="M{x + 4:.1f} {y:.1f}L{axes.right + 8} {label:.1f}"/>')
         colour = colours[index]
-        out.append(f'<text x="{right + 11}" y="{label + 4:.1f}" style="fill: {colour}">{escape(index)}</text>')
+        out.append(f'<text x="{axes.right + 11}" y="{label + 4:.1f}" style="fill: {colour}">{escape(index)}</text>')
     return out
 
 
@@ -111,16 +84,11 @@ def main():
     series = read(SOURCE)
     own, rivals = iter(COLOURS * 4), iter(RIVAL_COLOURS * 4)
     colours = {index: next(rivals if index.startswith(RIVAL) else own) for index in series}
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-        "<title>Query time and bytes a fingerprint against the number of fingerprints</title>",
-        f"<style>{STYLE}</style>",
-    ]
-    out += panel(series, colours, 1, LEFTS[0], "Time of a query", "us, within 3 bits, one thread, warm")
+    out = panel(series, colours, 1, LEFTS[0], "Time of a query", "us, within 3 bits, one thread, warm")
     out += panel(series, colours, 2, LEFTS[1], "Size", "bytes a fingerprint, without ids, all tables")
-    out.append("</svg>")
     TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text("\n".join(out) + "\n", encoding="utf-8")
+    title = "Query time and bytes a fingerprint against the number of fingerprints"
+    TARGET.write_text(picture(title, WIDTH, HEIGHT, out), encoding="utf-8")
     print(f"{TARGET.relative_to(ROOT)}: {sum(map(len, series.values()))} points of {len(series)} indexes")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "benches" / "similar")]
 
+import drawing
 import growth
 from measure import taken_by
 
@@ -89,15 +90,11 @@ def draw(rows, target):
         name = "in parts" if int(row["disk"]) else "in memory"
         point = (float(row["count"]), float(row["seconds"]), float(row["moved"]) / 1e9)
         series.setdefault(name, []).append(point)
-    colours = dict(zip(("in memory", "in parts"), growth.COLOURS))
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {growth.WIDTH} {growth.HEIGHT}" role="img">',
-        "<title>Time of clusters and bytes moved against the number of fingerprints</title>",
-        f"<style>{growth.STYLE}</style>",
-    ]
-    out += growth.panel(series, colours, 1, growth.LEFTS[0], "Time", "seconds, clusters within 3 bits, all threads")
+    colours = dict(zip(("in memory", "in parts"), drawing.COLOURS))
+    out = growth.panel(series, colours, 1, growth.LEFTS[0], "Time", "seconds, clusters within 3 bits, all threads")
     out += growth.panel(series, colours, 2, growth.LEFTS[1], "Bytes moved", "GB read and written, with the input")
-    target.write_text("\n".join([*out, "</svg>"]) + "\n", encoding="utf-8")
+    title = "Time of clusters and bytes moved against the number of fingerprints"
+    target.write_text(drawing.picture(title, growth.WIDTH, growth.HEIGHT, out), encoding="utf-8")
 
 
 def main():

@@ -7,8 +7,13 @@ Needs numpy. The sketches are made here once more, by format-spec/sketch.md.
 
 import sys
 from math import acos, comb, pi
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "scripts"))
+
+from drawing import Axes, linear, picture
 
 SKETCHES, BITS = 8, 64
 POSITIONS = SKETCHES * BITS
@@ -87,48 +92,26 @@ def measured(similarity, random):
 
 
 def main(path):
-    left, top, width, height = 50, 20, 560, 300
-    least = 0.4
-
-    def x(similarity):
-        return left + (similarity - least) / (1 - least) * width
-
-    def y(share):
-        return top + (1 - share) * height
-
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 190} {top + height + 50}" role="img">',
-        "<title>How surely two texts are found, against their similarity</title>",
-        "<style>text { font: 12px system-ui, sans-serif; fill: #333 } .grid { stroke: #7774; fill: none }",
-        "@media (prefers-color-scheme: dark) { text { fill: #ddd } }</style>",
-    ]
-    for tenth in range(11):
-        share = tenth / 10
-        out.append(f'<path class="grid" d="M{left} {y(share):.1f}h{width}"/>')
-        out.append(f'<text x="{left - 8}" y="{y(share) + 4:.1f}" text-anchor="end">{share:g}</text>')
-    for tenth in range(4, 11):
-        out.append(f'<path class="grid" d="M{x(tenth / 10):.1f} {top}v{height}"/>')
-        out.append(f'<text x="{x(tenth / 10):.1f}" y="{top + height + 18}" text-anchor="middle">{tenth / 10:g}</text>')
-    out.append(f'<text x="{left + width / 2}" y="{top + height + 40}" text-anchor="middle">similarity (lines: the formula; '
-               f"points: {TRIALS} random pairs of sets of {MEMBERS})</text>")
+    least, below = 0.4, f"similarity (lines: the formula; points: {TRIALS} random pairs of sets of {MEMBERS})"
+    axes = Axes(50, 20, 560, 300, linear(least, 1), linear(0, 1))
+    tenths = [tenth / 10 for tenth in range(11)]
+    out = axes.grid({s: f"{s:g}" for s in tenths if s >= least}, {share: f"{share:g}" for share in tenths}, below)
     for at, ((joined, distance), colour) in enumerate(zip(CHOICES, COLOURS)):
         steps = [least + (1 - least) * i / 200 for i in range(201)]
-        line = "L".join(f"{x(s):.1f} {y(recall(s, joined, distance)):.1f}" for s in steps)
-        out.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        out.append(axes.line([(s, recall(s, joined, distance)) for s in steps], colour))
         name = f"{joined} sketch{'es' * (joined > 1)} within {distance} bits"
-        out.append(f'<path d="M{left + width + 15} {top + 20 + 22 * at}h18" stroke="{colour}" stroke-width="2"/>')
-        out.append(f'<text x="{left + width + 40}" y="{top + 24 + 22 * at}">{name}</text>')
+        out.append(f'<path class="line" stroke="{colour}" d="M{axes.right + 15} {axes.top + 20 + 22 * at}h18"/>')
+        out.append(f'<text x="{axes.right + 40}" y="{axes.top + 24 + 22 * at}">{name}</text>')
     random = np.random.default_rng(13)
     for step in range(13):
         similarity, shares = measured(0.4 + 0.05 * step, random)
         row = [f"{similarity:.3f}"]
         for share, (joined, distance), colour in zip(shares, CHOICES, COLOURS):
-            out.append(f'<circle cx="{x(similarity):.1f}" cy="{y(share):.1f}" r="3" fill="{colour}"/>')
+            out += axes.dots([(similarity, share)], colour)
             row.append(f"{share:.3f} ({recall(similarity, joined, distance):.3f})")
         print("\t".join(row))
-    out.append("</svg>")
-    with open(path, "w") as file:
-        file.write("\n".join(out) + "\n")
+    title = "How surely two texts are found, against their similarity"
+    Path(path).write_text(picture(title, axes.right + 190, axes.bottom + 50, out), encoding="utf-8")
 
 
 if __name__ == "__main__":
