@@ -156,7 +156,11 @@ fn check_modules(src: &Path, layers: &[Vec<String>]) {
 
 #[test]
 fn modules_import_downwards() {
-    for (src, head) in [("src", "| module |"), ("corpus/src", "| module of the corpus |")] {
+    for (src, head) in [
+        ("src", "| module |"),
+        ("corpus/src", "| module of the corpus |"),
+        ("python/src", "| module of the wheel |"),
+    ] {
         let layers: Vec<Vec<String>> = table(head).iter().map(|row| words(&row[0])).collect();
         check_modules(&root().join(src), &layers);
     }

@@ -15,7 +15,7 @@ use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
 use simstore_corpus::numbers::count_of;
 
 use crate::html;
-use crate::table::Table;
+use crate::pickled::pickle_array;
 use crate::values::{objects, to_numpy, type_name, value};
 
 /// A column of values, some of which may be null: an Arrow array.
@@ -169,8 +169,7 @@ impl Array {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let make = py.import("simstore._simstore")?.getattr("_array")?;
-        let table = Table::of_columns(vec![("", Arc::clone(&self.values))])?;
-        Ok((make, (table.pickle(py)?,)))
+        Ok((make, (pickle_array(py, &self.values)?,)))
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {

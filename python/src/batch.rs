@@ -1,6 +1,6 @@
 //! Writes of a store that are done together.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use simstore_text::SIMILAR_MARK;
 use crate::entries::{Entries, Entry};
 use crate::gate;
 use crate::rows::{Rows, id_of};
-use crate::store::Store;
+use crate::writable::Writable;
 
 /// Writes that become visible and durable all at once, or not at all; made by `Store.batch`.
 ///
@@ -27,7 +27,7 @@ use crate::store::Store;
 /// b'up to page 1'
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Batch {
-    store: Py<Store>,
+    store: Arc<Writable>,
     /// Locked under the GIL alone, and never for long. `None` when all is committed, or given up.
     writes: Mutex<Option<Vec<Write>>>,
 }
@@ -41,7 +41,7 @@ enum Write {
 }
 
 impl Batch {
-    pub(crate) fn new(store: Py<Store>) -> Batch {
+    pub(crate) fn new(store: Arc<Writable>) -> Batch {
         Batch { store, writes: Mutex::new(Some(Vec::new())) }
     }
 
@@ -70,7 +70,7 @@ impl Batch {
         name: Option<&str>,
         text: Option<&str>,
     ) -> PyResult<()> {
-        self.push(Write::Insert(self.store.get().entry(py, fingerprint, id, name, text)?))
+        self.push(Write::Insert(self.store.entry(py, fingerprint, id, name, text)?))
     }
 
     /// Adds arrays of fingerprints and ids, as `Store.insert_many` takes them.
@@ -83,7 +83,7 @@ impl Batch {
         names: Option<&Bound<'_, PyAny>>,
         texts: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let store = self.store.get();
+        let store = &self.store;
         let mut entries = Entries::read(fingerprints, ids, names, texts, store.bits())?;
         gate::long(py, |call| entries.make(store.profile(), call))?;
         self.push(Write::InsertMany(entries))
@@ -91,13 +91,13 @@ impl Batch {
 
     /// Removes a pair of fingerprint and id, whether it is there or not.
     fn delete(&self, fingerprint: &Bound<'_, PyAny>, id: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (fingerprint, id) = (self.store.get().fingerprint(fingerprint)?, id_of(id)?);
+        let (fingerprint, id) = (self.store.fingerprint(fingerprint)?, id_of(id)?);
         self.push(Write::Delete { fingerprint, id })
     }
 
     /// Removes pairs of arrays of fingerprints and ids, whether they are there or not.
     fn delete_many(&self, fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.push(Write::DeleteMany(Rows::read(fingerprints, ids, self.store.get().bits())?))
+        self.push(Write::DeleteMany(Rows::read(fingerprints, ids, self.store.bits())?))
     }
 
     /// Keeps some bytes under a key, such as how much of an input has been read: it tells after a crash where to carry on.
@@ -125,7 +125,7 @@ impl Batch {
         let writes = self.writes().take();
         let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
         let Some(writes) = writes.filter(|_| !failed) else { return Ok(()) };
-        let store = self.store.get();
+        let store = &self.store;
         let (open, durability) = (store.writable(py)?, store.durability());
         gate::long(py, |call| {
             let by_name = writes.iter().any(|write| match write {

@@ -14,7 +14,17 @@ use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyArray;
 
-use crate::texts::{MaybeText, NoText};
+use crate::no_text::{MaybeText, NoText};
+
+/// Whether it is of this class of a library, or of one below it; the library is not imported for that.
+pub(crate) fn is_of(object: &Bound<'_, PyAny>, library: &str, class: &str) -> bool {
+    object.get_type().mro().iter().any(|kind| {
+        let module = kind.getattr("__module__").and_then(|module| module.extract::<String>());
+        let name = kind.getattr("__name__").and_then(|name| name.extract::<String>());
+        module.is_ok_and(|module| module.trim_start_matches('_').split('.').next() == Some(library))
+            && name.is_ok_and(|name| name == class)
+    })
+}
 
 /// What gives itself as an Arrow array or stream; `None` if it does not, or needs a library for it that is not there.
 pub(crate) fn arrow_array(object: &Bound<'_, PyAny>) -> PyResult<Option<AnyArray>> {

@@ -8,9 +8,10 @@ use simstore::Error;
 use simstore_corpus::dedup::Text;
 use simstore_corpus::{DocumentId, MAX_NAME_BYTES};
 
-use crate::frames::is_of;
+use crate::border::is_of;
 use crate::gate::Call;
-use crate::texts::{MaybeText, NoText, is_missing, text_of};
+use crate::no_text::{MaybeText, NoText};
+use crate::texts::{is_missing, text_of};
 
 /// Why a missing id is none.
 pub(crate) const NO_ID: &str = "its id is neither a text nor an integer from 0 to 2**64 - 1";

@@ -8,6 +8,7 @@ use pyo3::types::PyString;
 use simstore::any::{AnySnapshot, AnyTransaction};
 use simstore::{Error, Result};
 
+use crate::errors::either;
 use crate::fingerprints::{Fingerprints, Values};
 use crate::gate::Call;
 use crate::profile::in_parallel;
@@ -302,10 +303,4 @@ impl Ids {
             Ids::Names(names) => names.len(),
         }
     }
-}
-
-/// The error of a call that takes one of two arguments, and got both or none.
-pub(crate) fn either(one: &str, other: &str, is_both: bool) -> PyErr {
-    let found = if is_both { "both" } else { "neither" };
-    PyTypeError::new_err(format!("expected {one} or {other}, found {found}"))
 }

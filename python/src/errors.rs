@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use simstore::Error;
 
@@ -43,6 +43,12 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
 /// A message of a library as Python says it: a few options have other names here.
 pub(crate) fn said(message: &str) -> String {
     message.replace("option `text_field`", "option `text`").replace("option `id_field`", "option `id`")
+}
+
+/// The error of a call that takes one of two arguments, and got both or none.
+pub(crate) fn either(one: &str, other: &str, is_both: bool) -> PyErr {
+    let found = if is_both { "both" } else { "neither" };
+    PyTypeError::new_err(format!("expected {one} or {other}, found {found}"))
 }
 
 /// `OSError` makes itself what its number says: `FileNotFoundError` and the like.

@@ -8,20 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 use simstore_corpus::DocumentId;
 
-use crate::border::{StringChunk, arrow_array};
+use crate::border::{StringChunk, arrow_array, is_of};
 use crate::documents::{Documents, FieldNames, Row, Rows, extra_of, id_of, joined};
 use crate::tables::{Ids, no_column, raised, table};
 use crate::texts::Texts;
-
-/// Whether it is of this class of a library, or of one below it; the library is not imported for that.
-pub(crate) fn is_of(object: &Bound<'_, PyAny>, library: &str, class: &str) -> bool {
-    object.get_type().mro().iter().any(|kind| {
-        let module = kind.getattr("__module__").and_then(|module| module.extract::<String>());
-        let name = kind.getattr("__name__").and_then(|name| name.extract::<String>());
-        module.is_ok_and(|module| module.trim_start_matches('_').split('.').next() == Some(library))
-            && name.is_ok_and(|name| name == class)
-    })
-}
 
 /// The rows of a table; `None` if it is none.
 pub(crate) fn table_of(source: &Bound<'_, PyAny>, names: &FieldNames) -> PyResult<Option<Documents>> {

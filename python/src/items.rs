@@ -9,8 +9,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyMapping, PyString};
 
+use crate::border::is_of;
 use crate::documents::{Documents, FieldNames, Pulled, Row, extra_of, id_of, joined};
-use crate::frames::{is_of, table_of};
+use crate::frames::table_of;
 use crate::gate::Call;
 use crate::texts::{is_missing, text_of};
 

@@ -27,6 +27,8 @@ mod items;
 mod join;
 mod matches;
 mod near;
+mod no_text;
+mod on_purpose;
 mod opened;
 mod packed;
 mod pairs;
@@ -55,6 +57,7 @@ mod text_profile;
 mod texts;
 mod under_way;
 mod values;
+mod writable;
 
 /// The compiled part of simstore.
 #[pymodule(gil_used = true)]
@@ -82,11 +85,9 @@ mod _simstore {
     #[pymodule_export]
     use crate::matches::Match;
     #[pymodule_export]
-    use crate::panics::_panic;
+    use crate::on_purpose::_panic;
     #[pymodule_export]
     use crate::parts::{Parts, parts};
-    #[pymodule_export]
-    use crate::pickled::{_array, _table};
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
     #[pymodule_export]
@@ -106,7 +107,7 @@ mod _simstore {
     #[pymodule_export]
     use crate::summary::{_summary, Summary};
     #[pymodule_export]
-    use crate::table::Table;
+    use crate::table::{_array, _table, Table};
 
     use super::*;
 

@@ -15,13 +15,14 @@ use serde_json::{Map, Value};
 use simstore::Error;
 use simstore_corpus::evaluate::PairOptions;
 
+use crate::border::is_of;
 use crate::border::{StringChunk, arrow_array};
-use crate::frames::is_of;
 use crate::gate::Call;
 use crate::items::pull;
+use crate::no_text::NoText;
 use crate::source::path_of;
 use crate::tables::{next_array, raised};
-use crate::texts::{NoText, is_missing, text_of};
+use crate::texts::{is_missing, text_of};
 
 /// Labelled pairs as they were given.
 pub(crate) enum Pairs {

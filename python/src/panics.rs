@@ -73,21 +73,3 @@ fn message(panic: &(dyn Any + Send)) -> String {
     let said = panic.downcast_ref::<&str>().map(ToString::to_string);
     said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
-
-/// Panics on purpose, for tests: in a quick call, a long one, on the threads of rayon, in what a long call asks of Python, or in none.
-#[pyfunction]
-pub(crate) fn _panic(py: Python<'_>, inside: &str) -> PyResult<()> {
-    use crate::gate;
-    match inside {
-        "quick" => gate::quick(py, || panic!("on purpose")),
-        "long" => gate::long(py, |_| panic!("on purpose")),
-        "asked" => gate::long(py, |call| call.in_caller(|_| panic!("on purpose"))),
-        "rayon" => gate::long(py, |_| {
-            simstore::threads::ensure_pool()?;
-            rayon::join(|| (), || panic!("on purpose"));
-            Ok(())
-        }),
-        "here" => caught_here(py, || panic!("on purpose")),
-        _ => panic!("on purpose"),
-    }
-}

@@ -1,15 +1,14 @@
 //! Arrays and tables as they are pickled: a stream of Arrow's IPC format, with its schema.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-use crate::array::Array;
-use crate::table::Table;
 
 fn refused(error: &ArrowError) -> PyErr {
     PyValueError::new_err(format!("no pickled table: {error}"))
@@ -29,19 +28,20 @@ pub(crate) fn pickle<'py>(
     Ok(PyBytes::new(py, &written.map_err(|error| refused(&error))?))
 }
 
-/// What a pickled table is made from.
-#[pyfunction]
-pub(crate) fn _table(py: Python<'_>, pickled: &[u8]) -> PyResult<Table> {
+/// The bytes of an array: those of a table of this one column.
+pub(crate) fn pickle_array<'py>(py: Python<'py>, values: &ArrayRef) -> PyResult<Bound<'py, PyBytes>> {
+    let field = Field::new("", values.data_type().clone(), true);
+    let schema = Arc::new(Schema::new(vec![field]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(values)]);
+    pickle(py, &schema, &[batch.map_err(|error| refused(&error))?])
+}
+
+/// The table that bytes were made of.
+pub(crate) fn unpickled(py: Python<'_>, pickled: &[u8]) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     py.detach(|| {
         let reader = StreamReader::try_new(pickled, None)?;
         let schema = reader.schema();
-        Ok(Table::new(schema, reader.collect::<Result<_, ArrowError>>()?))
+        Ok((schema, reader.collect::<Result<_, ArrowError>>()?))
     })
     .map_err(|error: ArrowError| refused(&error))
-}
-
-/// What a pickled array is made from: a table of one column.
-#[pyfunction]
-pub(crate) fn _array(py: Python<'_>, pickled: &[u8]) -> PyResult<Array> {
-    _table(py, pickled)?.column(0)
 }

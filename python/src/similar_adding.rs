@@ -10,8 +10,8 @@ use simstore::threads::ensure_pool;
 use simstore::{Error, Result};
 use simstore_text::{PreparedText, SimilarAddition, SimilarDocument, SimilarDocuments};
 
+use crate::border::is_of;
 use crate::entries::{IdRef, Ids};
-use crate::frames::is_of;
 use crate::gate::Call;
 use crate::texts::Texts;
 

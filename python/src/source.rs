@@ -7,10 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 use simstore_corpus::matching_paths;
 
+use crate::border::is_of;
 use crate::border::{Numbers, StringChunk, arrow_array};
 use crate::documents::{Documents, FieldNames};
 use crate::fingerprints::{Fingerprints, Values};
-use crate::frames::{dict_of_columns, is_of, texts};
+use crate::frames::{dict_of_columns, texts};
 use crate::items::{documents_of, items};
 use crate::tables::stream;
 use crate::texts::is_missing;

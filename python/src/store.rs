@@ -2,32 +2,29 @@
 
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
-use simstore::any::{AnySnapshot, AnyStore, AnyTransaction};
+use simstore::any::AnyStore;
 use simstore::store::CompactOptions;
-use simstore::{Durability, Error, Insertion, Result, StoreOptions};
+use simstore::{Durability, Insertion, Result, StoreOptions};
 
 use crate::array::Array;
 use crate::batch::Batch;
-use crate::entries::{Entries, Entry, Id, Numbers};
-use crate::errors::exception;
-use crate::fingerprints::fingerprint;
+use crate::entries::Entries;
 use crate::gate;
 use crate::matches;
 use crate::rows::{Rows, id_of};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
-use crate::similar::{self, is_similar, refused};
+use crate::similar::{self, is_similar};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 use crate::text_profile::TextProfile;
-use crate::under_way::{UnderWay, refuse_inside};
+use crate::writable::Writable;
 
 /// An array is written in transactions of about so many bytes of the log.
 const TRANSACTION: usize = 1 << 20;
@@ -35,8 +32,6 @@ const TRANSACTION: usize = 1 << 20;
 const DELETED: usize = 1 << 12;
 /// How long a writer waits for others that share its sync.
 const GROUP: Duration = Duration::from_millis(2);
-/// How often a call that waits asks whether to go on.
-const WAITED: Duration = Duration::from_millis(50);
 
 /// A store on disk that takes inserts and deletes, from any number of threads, and answers queries meanwhile.
 ///
@@ -99,151 +94,21 @@ const WAITED: Duration = Duration::from_millis(50);
 /// ['https://example.org/hamlet']
 #[pyclass(frozen, module = "simstore")]
 pub(crate) struct Store {
-    /// Locked under the GIL alone, and never for long: so nobody holds it when a process is forked.
-    held: Mutex<Option<Held>>,
-    path: PathBuf,
-    bits: u32,
-    durability: Durability,
-    process: u32,
-    profile: TextProfile,
+    /// Its batches have it, too.
+    inner: Arc<Writable>,
 }
 
-/// An open store; and what tells when the last call that uses it has let it go.
-struct Held {
-    open: Arc<Open>,
-    closed: Receiver<()>,
-}
+impl Deref for Store {
+    type Target = Writable;
 
-/// An open store. Its fields are dropped in this order: whoever waits for the second waits for the first.
-pub(crate) struct Open {
-    pub(crate) store: AnyStore,
-    /// Held by whoever numbers documents; shared by whoever inserts others.
-    numbering: RwLock<()>,
-    /// Whether it is of similar documents, and takes no fingerprints.
-    is_similar: bool,
-    _closed: Sender<()>,
-}
-
-/// The store in a call: who closes it waits for the end of this.
-pub(crate) struct Use {
-    open: Arc<Open>,
-    _call: UnderWay,
-}
-
-impl Deref for Use {
-    type Target = Open;
-
-    fn deref(&self) -> &Open {
-        &self.open
-    }
-}
-
-/// The right to insert: alone, while numbers are given to names, or with others.
-pub(crate) struct Inserting<'a> {
-    _alone: Option<RwLockWriteGuard<'a, ()>>,
-    _shared: Option<RwLockReadGuard<'a, ()>>,
-}
-
-impl Open {
-    /// A transaction, with numbers for names if there are some; the right to insert is to be kept until it is committed.
-    pub(crate) fn inserting(
-        &self,
-        by_name: bool,
-    ) -> Result<(Inserting<'_>, AnyTransaction<'_>, Option<Numbers>)> {
-        let alone = by_name.then(|| self.numbering.write().unwrap_or_else(PoisonError::into_inner));
-        let shared = (!by_name).then(|| self.numbering.read().unwrap_or_else(PoisonError::into_inner));
-        let numbers = by_name.then(|| Numbers::after(self.store.snapshot())).transpose()?;
-        let inserting = Inserting { _alone: alone, _shared: shared };
-        Ok((inserting, self.store.transaction(), numbers))
+    fn deref(&self) -> &Writable {
+        &self.inner
     }
 }
 
 impl Store {
-    /// The store, for one call.
-    pub(crate) fn open(&self) -> PyResult<Use> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = |held: &Held| Use { open: Arc::clone(&held.open), _call: UnderWay::on(self) };
-        held.as_ref().map(used).ok_or_else(|| {
-            PyValueError::new_err(format!("the store is closed: {}; open it again", self.path.display()))
-        })
-    }
-
-    /// The store, for a call that writes fingerprints.
-    pub(crate) fn writable(&self, py: Python<'_>) -> PyResult<Use> {
-        self.of_fingerprints(py, similar::WRITE)
-    }
-
-    fn of_fingerprints(&self, py: Python<'_>, instead: &str) -> PyResult<Use> {
-        self.check_process(py)?;
-        let open = self.open()?;
-        if open.is_similar {
-            return Err(exception(py, refused(&self.path, instead)));
-        }
-        Ok(open)
-    }
-
-    fn snapshot_of(&self) -> PyResult<AnySnapshot> {
-        Ok(self.open()?.store.snapshot())
-    }
-
-    /// The same for a call that asks; in a process that was forked later, locks may be held by nobody.
-    fn asked(&self, py: Python<'_>) -> PyResult<AnySnapshot> {
-        self.check_process(py)?;
-        self.snapshot_of()
-    }
-
-    fn check_process(&self, py: Python<'_>) -> PyResult<()> {
-        if self.process == std::process::id() {
-            return Ok(());
-        }
-        Err(exception(py, Error::Forked { path: self.path.clone() }))
-    }
-
     fn asked_snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
-        Ok(Snapshot::with(self.asked(py)?, self.profile.clone()))
-    }
-
-    pub(crate) fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    pub(crate) fn durability(&self) -> Durability {
-        self.durability
-    }
-
-    /// How texts become fingerprints.
-    pub(crate) fn profile(&self) -> &TextProfile {
-        &self.profile
-    }
-
-    /// A document that is inserted.
-    pub(crate) fn entry<'py>(
-        &self,
-        py: Python<'py>,
-        fingerprint: Option<&Bound<'py, PyAny>>,
-        id: Option<&Bound<'py, PyAny>>,
-        name: Option<&str>,
-        text: Option<&str>,
-    ) -> PyResult<Entry> {
-        let fingerprint = self.profile.inserted(py, fingerprint, text, |one| self.fingerprint(one))?;
-        Ok(Entry { fingerprint, id: Id::of(id, name)?, name: name.map(str::to_owned) })
-    }
-
-    /// A single fingerprint of the store's width.
-    pub(crate) fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
-        match self.bits {
-            128 => fingerprint::<u128>(object),
-            _ => fingerprint::<u64>(object).map(u128::from),
-        }
-    }
-}
-
-impl Drop for Store {
-    /// A store that nobody has closed: other threads run while it is.
-    fn drop(&mut self) {
-        if let Some(held) = self.held.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            Python::attach(|py| py.detach(move || drop(held)));
-        }
+        Ok(Snapshot::with(self.asked(py)?, self.profile().clone()))
     }
 }
 
@@ -303,19 +168,7 @@ impl Store {
             gate::warn_of(py, &torn.to_string())?;
         }
         let text_profile = TextProfile::new(snapshot.profile(), snapshot.bits(), snapshot.path(), given);
-        let (sender, closed) = mpsc::channel();
-        let held = Held {
-            open: Arc::new(Open { store, numbering: RwLock::default(), is_similar, _closed: sender }),
-            closed,
-        };
-        Ok(Store {
-            held: Mutex::new(Some(held)),
-            path: snapshot.path().to_path_buf(),
-            bits: snapshot.bits(),
-            durability,
-            process: std::process::id(),
-            profile: text_profile,
-        })
+        Ok(Store { inner: Arc::new(Writable::new(store, is_similar, durability, text_profile)) })
     }
 
     /// Adds a fingerprint, or that of a text, with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
@@ -350,7 +203,7 @@ impl Store {
         gate::quick(py, || {
             let (_inserting, mut transaction, mut numbers) = open.inserting(entry.by_name())?;
             entry.insert(&mut transaction, &mut numbers)?;
-            transaction.commit(self.durability)
+            transaction.commit(self.durability())
         })
     }
 
@@ -380,9 +233,9 @@ impl Store {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let open = self.writable(py)?;
-        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits)?;
+        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits())?;
         gate::told(py, progress, |call| {
-            entries.make(&self.profile, call)?;
+            entries.make(self.profile(), call)?;
             let mut at = 0;
             while at < entries.len() {
                 call.check()?;
@@ -391,7 +244,7 @@ impl Store {
                     entries.insert(at, &mut transaction, &mut numbers)?;
                     at += 1;
                 }
-                transaction.commit(if at < entries.len() { Durability::Os } else { self.durability })?;
+                transaction.commit(if at < entries.len() { Durability::Os } else { self.durability() })?;
                 call.step("fingerprints", at as u64, entries.len() as u64);
             }
             Ok(())
@@ -427,7 +280,7 @@ impl Store {
                 let snapshot = open.store.snapshot();
                 return matches::named(&snapshot, snapshot.query(entry.fingerprint, snapshot.distance())?);
             }
-            match transaction.commit_if_new(self.durability)? {
+            match transaction.commit_if_new(self.durability())? {
                 Insertion::Inserted => Ok(Vec::new()),
                 Insertion::DuplicateOf(found) => matches::named(&open.store.snapshot(), found),
             }
@@ -458,9 +311,9 @@ impl Store {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let open = self.writable(py)?;
-        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits)?;
+        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits())?;
         let inserted = gate::told(py, progress, |call| {
-            entries.make(&self.profile, call)?;
+            entries.make(self.profile(), call)?;
             let one = |at| {
                 call.check()?;
                 let (_inserting, mut transaction, mut numbers) = open.inserting(entries.by_name())?;
@@ -472,7 +325,7 @@ impl Store {
                 Ok(is_inserted)
             };
             let inserted = (0..entries.len()).map(one).collect::<Result<Vec<bool>>>()?;
-            if self.durability != Durability::Os {
+            if self.durability() != Durability::Os {
                 open.store.sync()?;
             }
             Ok(inserted)
@@ -511,14 +364,14 @@ impl Store {
         ids: &Bound<'py, PyAny>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, self.bits)?);
+        let (open, rows) = (self.writable(py)?, Rows::read(fingerprints, ids, self.bits())?);
         let deleted = gate::told(py, progress, |call| {
             let mut deleted = Vec::with_capacity(rows.len());
             while deleted.len() < rows.len() {
                 call.check()?;
                 let end = rows.len().min(deleted.len() + DELETED);
                 let pairs: Vec<(u128, u64)> = (deleted.len()..end).map(|at| rows.pair(at)).collect();
-                let durability = if end < rows.len() { Durability::Os } else { self.durability };
+                let durability = if end < rows.len() { Durability::Os } else { self.durability() };
                 deleted.extend(open.store.delete_all(&pairs, durability)?);
                 call.step("fingerprints", end as u64, rows.len() as u64);
             }
@@ -531,7 +384,7 @@ impl Store {
     /// and writes nothing after an exception.
     fn batch(slf: &Bound<'_, Self>) -> PyResult<Batch> {
         slf.get().writable(slf.py())?;
-        Ok(Batch::new(slf.clone().unbind()))
+        Ok(Batch::new(Arc::clone(&slf.get().inner)))
     }
 
     /// What is stored within some bits of a fingerprint, or of that of a text, now.
@@ -558,7 +411,7 @@ impl Store {
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
         let snapshot = self.asked(py)?;
-        let fingerprint = self.profile.either(py, fingerprint, text, |one| self.fingerprint(one))?;
+        let fingerprint = self.profile().either(py, fingerprint, text, |one| self.fingerprint(one))?;
         matches::query(py, &snapshot, fingerprint, distance)
     }
 
@@ -587,7 +440,7 @@ impl Store {
 
     /// The store as it is now, which stays so while the store moves on, also after it is closed.
     fn snapshot(&self) -> PyResult<Snapshot> {
-        Ok(Snapshot::with(self.snapshot_of()?, self.profile.clone()))
+        Ok(Snapshot::with(self.snapshot_of()?, self.profile().clone()))
     }
 
     /// Makes a segment of what is in the log, and waits for it: the next opening is quick then.
@@ -634,28 +487,13 @@ impl Store {
     ///     In the middle of another call of the same thread on this store, such as in its progress callable or in a signal handler: close
     ///     the store when that call has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if self.process == std::process::id() {
-            refuse_inside(self, "Store.close")?;
-        }
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Held { open, closed }) = held else { return Ok(()) };
-        if self.process != std::process::id() {
-            // It belongs to the other process; nobody here ends the calls that were under way there.
-            return Ok(());
-        }
-        gate::long(py, move |call| {
-            drop(open);
-            while let Err(RecvTimeoutError::Timeout) = closed.recv_timeout(WAITED) {
-                call.check()?;
-            }
-            Ok(())
-        })
+        self.inner.close(py)
     }
 
     /// Whether it has been closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.is_closed()
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
@@ -683,13 +521,13 @@ impl Store {
     /// The store's folder.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        path_of(py, &self.path)
+        path_of(py, self.inner.path())
     }
 
     /// Width of the fingerprints, in bits: 64 or 128.
     #[getter(bits)]
     fn width(&self) -> u32 {
-        self.bits
+        self.bits()
     }
 
     /// The largest distance that queries may ask for, in bits.
@@ -700,13 +538,13 @@ impl Store {
 
     fn __repr__(&self) -> String {
         let closed = if self.closed() { ", closed" } else { "" };
-        format!("Store('{}', bits={}{closed})", self.path.display(), self.bits)
+        format!("Store('{}', bits={}{closed})", self.inner.path().display(), self.bits())
     }
 
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(format!(
             "a Store cannot be pickled: one process at a time writes to a store; send the path, or Snapshot('{}')",
-            self.path.display()
+            self.inner.path().display()
         )))
     }
 }

@@ -13,7 +13,7 @@ use simstore_corpus::numbers::count_of;
 
 use crate::array::Array;
 use crate::html;
-use crate::pickled::pickle;
+use crate::pickled::{pickle, unpickled};
 use crate::values::{objects, pandas_type, to_numpy, type_name, value};
 
 /// A table with named columns: a list of Arrow record batches.
@@ -243,4 +243,17 @@ pub(crate) fn stream<'py>(
     let field = Arc::new(Field::new_struct("", fields, false));
     let arrays = reader.map(|batch| Ok(Arc::new(arrow_array::StructArray::from(batch?)) as ArrayRef));
     Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, field)), requested_schema)?)
+}
+
+/// What a pickled table is made from.
+#[pyfunction]
+pub(crate) fn _table(py: Python<'_>, pickled: &[u8]) -> PyResult<Table> {
+    let (schema, batches) = unpickled(py, pickled)?;
+    Ok(Table::new(schema, batches))
+}
+
+/// What a pickled array is made from: a table of one column.
+#[pyfunction]
+pub(crate) fn _array(py: Python<'_>, pickled: &[u8]) -> PyResult<Array> {
+    _table(py, pickled)?.column(0)
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use simstore::{Error, Result};
 use simstore_text::Resources;
 
-use crate::entries::either;
+use crate::errors::either;
 use crate::fingerprints::{Fingerprints, Present};
 use crate::gate::{self, Call};
 use crate::profile::{Profile, in_parallel};

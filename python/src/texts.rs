@@ -1,33 +1,13 @@
 //! Texts as Python has them: lists, iterables, Arrow arrays of strings and what gives them (pandas, Polars, pyarrow, DuckDB).
 
-use std::fmt;
-
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyFloat, PyString};
 
 use crate::border::{Numbers, StringChunk, arrow_array, holds_objects};
+use crate::no_text::{MaybeText, NoText};
 use crate::panics::caught_here;
-
-/// A text, nothing, or why it is neither.
-pub(crate) type MaybeText<T> = Result<Option<T>, NoText>;
-
-/// Why something is no text.
-#[derive(Clone, Debug)]
-pub(crate) enum NoText {
-    Type(String),
-    Encoding(String),
-}
-
-impl fmt::Display for NoText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoText::Type(found) => write!(f, "is {found}, not a text"),
-            NoText::Encoding(reason) => f.write_str(reason),
-        }
-    }
-}
 
 /// Texts, each of them or nothing. Those of Arrow are not copied.
 pub(crate) enum Texts {

@@ -14,7 +14,7 @@ INSIDE = ["quick", "long", "asked", "rayon", "here"]
 
 @pytest.mark.parametrize("inside", INSIDE)
 def test_a_panic_is_an_exception(inside, capfd):
-    with pytest.raises(simstore.errors.InternalError, match="panics.rs:[0-9]+:[0-9]+: on purpose: this is a bug of simstore") as raised:
+    with pytest.raises(simstore.errors.InternalError, match="on_purpose.rs:[0-9]+:[0-9]+: on purpose: this is a bug of simstore") as raised:
         _simstore._panic(inside)
     assert raised.value.code == "bug" and isinstance(raised.value, Exception)
     # Who catches it says it, and nobody else.

@@ -1,0 +1,23 @@
+//! Panics on purpose: tests see what becomes of them.
+
+use pyo3::prelude::*;
+
+use crate::gate;
+use crate::panics::caught_here;
+
+/// Panics on purpose, for tests: in a quick call, a long one, on the threads of rayon, in what a long call asks of Python, or in none.
+#[pyfunction]
+pub(crate) fn _panic(py: Python<'_>, inside: &str) -> PyResult<()> {
+    match inside {
+        "quick" => gate::quick(py, || panic!("on purpose")),
+        "long" => gate::long(py, |_| panic!("on purpose")),
+        "asked" => gate::long(py, |call| call.in_caller(|_| panic!("on purpose"))),
+        "rayon" => gate::long(py, |_| {
+            simstore::threads::ensure_pool()?;
+            rayon::join(|| (), || panic!("on purpose"));
+            Ok(())
+        }),
+        "here" => caught_here(py, || panic!("on purpose")),
+        _ => panic!("on purpose"),
+    }
+}
