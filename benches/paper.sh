@@ -9,7 +9,7 @@ queries=${2:?usage: benches/paper.sh COUNT QUERIES [FOLDER]}
 base=${3:-${TMPDIR:-/tmp}}
 codec=${CODEC:-first-difference}
 
-cargo build --release --quiet
+cargo build --release --quiet -p simstore-cli -p simstore-synth
 simstore=${CARGO_TARGET_DIR:-target}/release/simstore
 need=$("$simstore" plan --count "$count" --json | python3 -c '
 import json, sys
@@ -26,7 +26,7 @@ trap 'rm -rf "$folder"' EXIT
 TIMEFORMAT='    wall %R s, core-seconds %U user + %S system'
 
 echo "## $count random fingerprints, $codec"
-time "$simstore" synth "$folder/store" --count "$count" --codec "$codec" \
+time "${simstore%simstore}synth" fingerprints "$folder/store" --count "$count" --codec "$codec" \
     --queries "$queries" --queries-file "$folder/queries.u64"
 "$simstore" inspect --json "$folder/store" | python3 -c '
 import json, sys

@@ -5,7 +5,7 @@
     cargo build --release --manifest-path benches/similar/peers/Cargo.toml --target-dir target/peers
     target/similar/venv/bin/python benches/similar/peers.py --documents 1M --runs 3
 
-The environment is that of run.sh. The documents are those of `simstore synth --documents`, which says of each copy how similar it
+The environment is that of run.sh. The documents are those of `benches/synth`, which says of each copy how similar it
 is to its original; copies of one original are compared here. README.md says what the columns mean.
 """
 
@@ -136,6 +136,7 @@ def commands(arguments, corpus, temporary):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simstore", default="target/release/simstore")
+    parser.add_argument("--synth", default="target/release/synth")
     parser.add_argument("--programs", default="target/peers/release", help="the folder of the programs of peers/")
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--corpus", help="the documents; they are made there if nothing is, and stay [default: in the folder]")
@@ -154,7 +155,7 @@ def main():
     name = f"planted-{arguments.documents}-{arguments.words}-{arguments.seed}.jsonl"
     corpus = arguments.corpus or os.path.join(arguments.folder, name)
     if not os.path.exists(corpus):
-        synth = [arguments.simstore, "synth", corpus, "--quiet", "--documents", arguments.documents]
+        synth = [arguments.synth, "documents", corpus, "--count", arguments.documents]
         subprocess.run([*synth, "--words", arguments.words, "--seed", arguments.seed], check=True)
     truth = Truth(corpus, arguments.similar)
     size = os.path.getsize(corpus) / 2**20

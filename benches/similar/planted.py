@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """How many planted copies `simstore dedup --similar` finds among random documents, by how similar they are; time and memory.
 
-    cargo build --release && python3 benches/similar/planted.py --documents 1M 10M
+    cargo build --release -p simstore-cli -p simstore-synth && python3 benches/similar/planted.py --documents 1M 10M
     target/similar/venv/bin/python benches/similar/planted.py --documents 10M --memory 4GiB --rivals rensa-texts
 
 With --memory, the most disk that is taken by temporary files is told too. A rival that fails, as for want of memory, is told to
 have failed; its environment is that of run.sh.
-The documents are those of `simstore synth --documents`, which says of each copy how similar it is to its original. The interval
+The documents are those of `benches/synth`, which says of each copy how similar it is to its original. The interval
 is Wilson's, 95%. A copy that is less similar than was asked for must not be found.
 """
 
@@ -77,6 +77,7 @@ def table(copies, found, similar):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simstore", default="target/release/simstore")
+    parser.add_argument("--synth", default="target/release/synth")
     parser.add_argument("--documents", nargs="+", default=["1M"])
     parser.add_argument("--words", default="60")
     parser.add_argument("--copies", default="0.1")
@@ -93,7 +94,7 @@ def main():
     temporary = os.path.join(arguments.folder, "temporary")
     os.makedirs(temporary, exist_ok=True)
     for documents in arguments.documents:
-        synth = [arguments.simstore, "synth", corpus, "--quiet", "--documents", documents, "--words", arguments.words]
+        synth = [arguments.synth, "documents", corpus, "--count", documents, "--words", arguments.words]
         synth += ["--copies", arguments.copies, "--similarity", arguments.range, "--seed", arguments.seed]
         subprocess.run(synth, check=True)
         copies = planted(corpus)

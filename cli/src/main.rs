@@ -37,7 +37,6 @@ mod query;
 mod reading;
 mod salvage;
 mod similar;
-mod synth;
 mod verify;
 mod width;
 mod writing;
@@ -98,8 +97,6 @@ enum Command {
     Dump(dump::DumpArgs),
     Plan(plan::PlanArgs),
     Compression(compression::CompressionArgs),
-    #[command(hide = true)]
-    Synth(synth::SynthArgs),
 }
 
 fn run(cli: Cli) -> Outcome {
@@ -131,7 +128,6 @@ fn run(cli: Cli) -> Outcome {
         Command::Dump(args) => dump::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Compression(args) => compression::run(&args, &progress),
-        Command::Synth(args) => synth::run(&args, &progress),
     };
     progress.end(done)
 }

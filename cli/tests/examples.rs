@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::{Folder, Run};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 17] = [
     "build",
     "add",
     "delete",
@@ -23,7 +23,6 @@ const COMMANDS: [&str; 18] = [
     "dump",
     "plan",
     "compression",
-    "synth",
 ];
 
 fn examples(help: &str) -> Vec<String> {

@@ -31,7 +31,6 @@ mod salvage;
 mod similar;
 mod store;
 mod support;
-mod synth;
 #[cfg(unix)]
 mod threads;
 

@@ -10,8 +10,7 @@
 //! - [`idf`]: in how many documents each feature comes;
 //! - [`delete`]: documents out of a store, by what they are called;
 //! - [`describe`]: what is in a store, as plain data;
-//! - [`ratio`]: how small fingerprints become, by each codec and by other methods;
-//! - [`synth`]: random fingerprints and documents, to measure with.
+//! - [`ratio`]: how small fingerprints become, by each codec and by other methods.
 //!
 //! # Inputs
 //!
@@ -88,7 +87,6 @@ pub mod ratio;
 mod reading;
 pub mod rows;
 mod spill;
-pub mod synth;
 mod watch;
 mod writing;
 

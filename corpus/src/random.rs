@@ -7,9 +7,3 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
 }
-
-/// Exponentially distributed, with mean 1.
-pub(crate) fn exponential(state: &mut u64) -> f64 {
-    let uniform = ((random(state) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    -uniform.ln()
-}

@@ -22,7 +22,6 @@ mod similar;
 mod similar_beyond_memory;
 mod stores;
 mod support;
-mod synth;
 mod tables;
 mod warc;
 mod writer;

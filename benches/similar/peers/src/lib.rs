@@ -16,7 +16,7 @@ pub struct Task {
     pub similarity: f64,
 }
 
-/// A line of the corpus, as `simstore synth --documents` writes it.
+/// A line of the corpus, as `benches/synth` writes it.
 #[derive(Deserialize)]
 pub struct Document {
     /// Its number.

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::random::{exponential, random};
+use crate::random::random;
 
 /// The most fingerprints of a slice.
 const SLICE: u64 = 1 << 16;
@@ -14,7 +14,7 @@ const AHEAD: u64 = 32;
 /// All values are cut into equal slices with equally many fingerprints, each drawn by itself: so threads share the work, and
 /// the last fingerprint cannot run over the end.
 #[derive(Clone, Copy, Debug)]
-pub struct RandomFingerprints {
+pub(crate) struct RandomFingerprints {
     count: u64,
     seed: u64,
     slices: u64,
@@ -22,7 +22,7 @@ pub struct RandomFingerprints {
 
 impl RandomFingerprints {
     /// So many. Nothing is drawn yet.
-    pub fn new(count: u64, seed: u64) -> Self {
+    pub(crate) fn new(count: u64, seed: u64) -> Self {
         RandomFingerprints { count, seed, slices: count.div_ceil(SLICE) }
     }
 
@@ -30,7 +30,10 @@ impl RandomFingerprints {
     ///
     /// # Errors
     /// Those of the visitor.
-    pub fn visit(&self, visitor: &mut dyn FnMut(&[u64]) -> simstore::Result<()>) -> simstore::Result<()> {
+    pub(crate) fn visit(
+        &self,
+        visitor: &mut dyn FnMut(&[u64]) -> simstore::Result<()>,
+    ) -> simstore::Result<()> {
         let draw = |first: u64| -> Vec<Vec<u64>> {
             let last = (first + AHEAD).min(self.slices);
             (first..last).into_par_iter().map(|slice| self.draw(slice)).collect()
@@ -50,7 +53,7 @@ impl RandomFingerprints {
     }
 
     /// Queries in random order: every other one a fingerprint with 0 to 3 bits flipped, the others random.
-    pub fn queries(&self, count: u64) -> Vec<u64> {
+    pub(crate) fn queries(&self, count: u64) -> Vec<u64> {
         let mut state = !self.seed;
         let near = count / 2;
         let mut queries: Vec<u64> = (0..count - near).map(|_| random(&mut state)).collect();
@@ -109,6 +112,12 @@ impl RandomFingerprints {
             })
             .collect()
     }
+}
+
+/// Exponentially distributed, with mean 1.
+fn exponential(state: &mut u64) -> f64 {
+    let uniform = ((random(state) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    -uniform.ln()
 }
 
 /// Random bits under a mask; a mask of none takes no random number.

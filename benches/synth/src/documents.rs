@@ -19,51 +19,46 @@ const VAIN_EDITS: u32 = 24;
 /// Random documents of made-up words, the most frequent word some 6% of all, the others ever rarer, as in natural text
 /// (Zipf's law, by octaves). Every document follows from the seed and its number alone: none has to be kept to be copied.
 #[derive(Clone, Copy, Debug)]
-pub struct RandomDocuments {
+pub(crate) struct RandomDocuments {
     /// How many.
-    pub count: u64,
+    pub(crate) count: u64,
     /// Which random numbers.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// The words of a document: from half as many to half as many again, each number as likely; from 8 to 1,000,000.
-    pub words: u32,
+    pub(crate) words: u32,
     /// The share of copies, each of any earlier document that is none: from 0 to below 1.
-    pub copies: f64,
+    pub(crate) copies: f64,
     /// The least and the largest similarity that a copy is wanted to have, each between them as likely; from 0 to 1.
-    pub similarity: (f64, f64),
+    pub(crate) similarity: (f64, f64),
 }
 
 /// A random document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RandomDocument {
+pub(crate) struct RandomDocument {
     /// Its number, from 0.
-    pub id: u64,
+    pub(crate) id: u64,
     /// Sentences of words with the letters a to z.
-    pub text: String,
+    pub(crate) text: String,
     /// What it is a copy of.
     #[serde(flatten)]
-    pub copy: Option<CopyOf>,
+    pub(crate) copy: Option<CopyOf>,
 }
 
 /// Of what a document is a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CopyOf {
+pub(crate) struct CopyOf {
     /// The number of the original.
-    pub of: u64,
+    pub(crate) of: u64,
     /// The Jaccard similarity of both documents' sets of word 3-grams, exactly.
-    pub similarity: f64,
+    pub(crate) similarity: f64,
 }
 
 impl RandomDocuments {
-    /// So many, of some 60 words, a tenth of them copies of 0.7 to 1. Nothing is made yet.
-    pub fn new(count: u64, seed: u64) -> Self {
-        RandomDocuments { count, seed, words: 60, copies: 0.1, similarity: (0.7, 1.0) }
-    }
-
     /// Calls `visitor` with one after another.
     ///
     /// # Errors
     /// [`Error::BadArgument`] for numbers out of their ranges, and those of the visitor.
-    pub fn visit(&self, visitor: &mut dyn FnMut(&RandomDocument) -> Result<()>) -> Result<()> {
+    pub(crate) fn visit(&self, visitor: &mut dyn FnMut(&RandomDocument) -> Result<()>) -> Result<()> {
         self.check()?;
         let make = |first: u64| -> Vec<RandomDocument> {
             (first..first.saturating_add(BATCH).min(self.count))
@@ -89,14 +84,14 @@ impl RandomDocuments {
         let RandomDocuments { words, copies, similarity: (least, most), .. } = *self;
         let bad = |message: String| Err(Error::BadArgument(message));
         if !(8..=1_000_000).contains(&words) {
-            return bad(format!("documents of {words} words: give option `words` from 8 to 1000000"));
+            return bad(format!("documents of {words} words: give --words from 8 to 1000000"));
         }
         if !(0.0..1.0).contains(&copies) {
-            return bad(format!("a share of {copies} copies: give option `copies` from 0 to below 1"));
+            return bad(format!("a share of {copies} copies: give --copies from 0 to below 1"));
         }
         if !(0.0 <= least && least <= most && most <= 1.0) {
             return bad(format!(
-                "a similarity from {least} to {most}: give option `similarity` from 0 to 1, the lower one first"
+                "a similarity from {least} to {most}: give --similarity from 0 to 1, the lower one first"
             ));
         }
         Ok(())
