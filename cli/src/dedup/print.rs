@@ -40,7 +40,7 @@ struct MemberObject<'a> {
 /// A cluster as JSON.
 pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
     let members = cluster.members.iter().map(|member| MemberObject {
-        id: member.id,
+        id: (&member.id).into(),
         place: member.place.as_deref(),
         fingerprint: &member.fingerprint,
         distance: member.distance,

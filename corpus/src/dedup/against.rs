@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use simstore::store::{Load, is_store};
-use simstore::{Codec, Error, Fingerprint, Match, Result, Snapshot, Store, StoreOptions};
+use simstore::{Codec, Error, Fingerprint, Result, Snapshot, Store, StoreOptions};
 use simstore_text::{Profile, SIMILAR_MARK, SimilarSettings, StoredTexts, open_similar};
 
-use super::clusters::Cluster;
-use super::corpus::Corpus;
+use super::documents::Corpus;
 use super::into_similar::IntoSimilar;
 use super::written::Clustered;
 use crate::describe::torn_ends;
@@ -43,21 +42,6 @@ impl Run {
     /// Whether it has written this file.
     pub(super) fn has_written(&self, path: &Path) -> bool {
         self.paths.contains(&place_of(path))
-    }
-}
-
-/// Something in one of the stores that documents are compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stored<F> {
-    /// Which of the stores.
-    pub(super) store: usize,
-    pub(super) found: Match<F>,
-}
-
-impl<F: Fingerprint> Stored<F> {
-    /// The nearest comes first; among those, what is in the store that was named first.
-    pub(super) fn order(&self) -> impl Ord + use<F> {
-        (self.found.distance, self.store, self.found.id, self.found.fingerprint)
     }
 }
 
@@ -178,17 +162,15 @@ impl<F: Fingerprint> Against<F> {
     pub(super) fn check_names(
         &self,
         corpus: &Corpus<F>,
-        clusters: &[Cluster<F>],
+        mut clustered: Clustered<'_>,
         is_similar: bool,
         watch: &dyn Watch,
     ) -> Result<()> {
         let mut naming =
             self.snapshot.as_ref().map_or((Naming::Undecided, Some(0)), |store| Naming::of_store(store));
-        let (clustered, mut next) = (Clustered::new(clusters), 0);
         let mut ids = Vec::new();
         corpus.scan(watch, "ids", |document| {
-            let is_added =
-                clustered.of(document.number, &mut next).is_kept && document.fingerprint().is_some();
+            let is_added = clustered.of(document.number)?.is_kept && document.fingerprint().is_some();
             if is_added {
                 let (id, name) = self.assign(&mut naming, document.id())?;
                 // A name may be of several texts, and is numbered after all that are there.
@@ -249,15 +231,14 @@ impl<F: Fingerprint> Against<F> {
         &'a self,
         made: Option<&'a Store<F>>,
         corpus: &Corpus<F>,
-        clusters: &[Cluster<F>],
-        mut similar: Option<IntoSimilar<'_, F>>,
+        mut clustered: Clustered<'_>,
+        mut similar: Option<IntoSimilar<'_>>,
     ) -> Result<Option<Load<'a, F>>> {
         let Some(store) = self.to_add_to(made) else { return Ok(None) };
         let mut naming = Naming::of_store(&store.snapshot());
         let mut load = store.load()?;
-        let (clustered, mut next) = (Clustered::new(clusters), 0);
         corpus.visit(|document| {
-            let is_kept = clustered.of(document.number, &mut next).is_kept;
+            let is_kept = clustered.of(document.number)?.is_kept;
             let Some(fingerprint) = document.fingerprint().filter(|_| is_kept) else { return Ok(()) };
             let (id, name) = self.assign(&mut naming, document.id())?;
             match (&mut similar, name) {

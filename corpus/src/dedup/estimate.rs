@@ -12,7 +12,7 @@ use super::foretold::{Foretold, foretell};
 use super::options::{Options, profile_with};
 use super::parts;
 use super::question::Question;
-use super::similar::choice::{self, Choice};
+use super::stages::choice::{self, Choice};
 use crate::bytes::opening::cannot_open;
 use crate::inputs::visit::tell_notes;
 use crate::spill::Budget;

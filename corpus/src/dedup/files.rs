@@ -4,16 +4,15 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Result};
 
-use super::listing::Listing;
-use super::rows::Results;
-use super::written::{Clustered, Documents};
-use crate::output::folder::{OutputFolder, names_folder};
+use super::documents::Listing;
+use super::written_format::check_format;
+use crate::output::folder::names_folder;
 use crate::output::name::{self, NamedFormat};
-use crate::output::{Complete, Output, Unfinished, place_of};
+use crate::output::{Unfinished, place_of};
 use crate::reading::files::FilesById;
-use crate::rows::{self, Column, Rows};
+use crate::rows;
 use crate::{DocumentFormat, Notice, Watch};
 
 /// The files that are asked for; all of them appear together, when all are complete. `-` is standard output.
@@ -194,164 +193,5 @@ impl Files {
     /// Whether all pairs are to be known.
     pub(super) fn write_pairs(&self) -> bool {
         self.pairs.is_some()
-    }
-}
-
-/// Refuses the name of a file of documents that says another format than these have, which is `None` for fingerprints
-/// and `Some(None)` where there are no documents.
-pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Result<()> {
-    if names_folder(path) {
-        let holds = match format {
-            Some(None | Some(DocumentFormat::Text)) => return Ok(()),
-            Some(Some(format)) => format.name(),
-            None => "fingerprints",
-        };
-        return Err(Error::BadArgument(format!(
-            "{}: a folder is written of text files alone, but the inputs are {holds}: name a file",
-            path.display()
-        )));
-    }
-    let named = name::format(path);
-    let said = match (named, format) {
-        (NamedFormat::None, _) | (_, Some(None)) => return Ok(()),
-        (
-            NamedFormat::Documents(DocumentFormat::Tsv | DocumentFormat::Text) | NamedFormat::HexLines,
-            None,
-        ) => {
-            return Ok(());
-        }
-        // Of texts, the paths are written; with their clusters, a table.
-        (NamedFormat::Documents(DocumentFormat::Tsv), Some(Some(DocumentFormat::Text))) => return Ok(()),
-        (NamedFormat::Documents(named), Some(Some(format))) if named == format => return Ok(()),
-        (_, None) => "lines HEX<TAB>ID, as in .hex and .tsv files".to_owned(),
-        (_, Some(Some(DocumentFormat::Text))) => "paths of texts, as in .txt files".to_owned(),
-        (_, Some(Some(format))) => format!("{format}, as the inputs are"),
-    };
-    Err(Error::BadArgument(format!(
-        "{}: what is written there is {said}: give it a name that says so, or one without an extension",
-        path.display()
-    )))
-}
-
-/// The open files.
-#[derive(Debug)]
-pub(super) struct Outputs {
-    files: Files,
-    output: Option<Output>,
-    folder: Option<OutputFolder>,
-    annotated: Option<Output>,
-    clusters: Option<Output>,
-    pairs: Option<Output>,
-    keep_list: Option<Output>,
-    remove_list: Option<Output>,
-}
-
-impl Outputs {
-    /// Opens all files.
-    pub(super) fn create(mut files: Files) -> Result<Self> {
-        let (mut stdout, unfinished) = (files.stdout.take(), files.unfinished.clone());
-        let mut create = |path: &Option<PathBuf>| match path.as_deref() {
-            Some(path) if path.as_os_str() == "-" => {
-                let stdout = stdout.take().unwrap_or_else(|| Box::new(std::io::stdout()));
-                Ok(Some(Output::of_writer(path, stdout)))
-            }
-            Some(path) => Output::create(path, &unfinished).map(Some),
-            None => Ok(None),
-        };
-        let (folder, output) = match files.output.clone() {
-            Some(path) if names_folder(&path) => {
-                (Some(OutputFolder::create(&path, &files.unfinished)?), None)
-            }
-            path => (None, path),
-        };
-        Ok(Outputs {
-            output: create(&output)?,
-            folder,
-            annotated: create(&files.annotated)?,
-            clusters: create(&files.clusters)?,
-            pairs: create(&files.pairs)?,
-            keep_list: create(&files.keep_list)?,
-            remove_list: create(&files.remove_list)?,
-            files,
-        })
-    }
-
-    /// The files as they were asked for.
-    pub(super) fn files(&self) -> &Files {
-        &self.files
-    }
-
-    /// Writes all files, which are complete then but for their names.
-    pub(super) fn write<F: Fingerprint>(
-        &mut self,
-        found: &Results<'_, F>,
-        documents: Option<&Documents<'_>>,
-        watch: &dyn Watch,
-    ) -> Result<Vec<Complete>> {
-        let clustered = Clustered::new(found.clusters);
-        let json = self.files.json;
-        let rows_of = |path: &Option<PathBuf>, output: Option<Output>, columns: &[Column]| {
-            path.as_deref()
-                .zip(output)
-                .map(|(path, output)| Rows::new(path, output, columns, json))
-                .transpose()
-        };
-        let mut complete = Vec::new();
-        for (output, keeps) in [(&mut self.keep_list, true), (&mut self.remove_list, false)] {
-            if let Some(output) = output.take_if(|_| self.files.null) {
-                let mut next = 0;
-                let is_listed = |document| clustered.of(document, &mut next).is_kept == keeps;
-                complete.push(found.write_ids(output, is_listed, watch)?);
-            }
-        }
-        if let Some(mut rows) = rows_of(&self.files.keep_list, self.keep_list.take(), &found.list_columns())?
-        {
-            found.write_kept(&mut rows, &clustered, watch)?;
-            complete.push(rows.complete()?);
-        }
-        let columns = if self.files.reasons { found.reason_columns() } else { found.list_columns() };
-        if let Some(mut rows) = rows_of(&self.files.remove_list, self.remove_list.take(), &columns)? {
-            if self.files.reasons {
-                found.write_reasons(&mut rows, watch)?;
-            } else {
-                found.write_list(&mut rows, clustered.removed(), watch)?;
-            }
-            complete.push(rows.complete()?);
-        }
-        if let Some(mut rows) = rows_of(&self.files.pairs, self.pairs.take(), &found.pair_columns())? {
-            found.write_pairs(&mut rows, watch)?;
-            complete.push(rows.complete()?);
-        }
-        if let Some(mut rows) = rows_of(&self.files.clusters, self.clusters.take(), &found.cluster_columns())?
-        {
-            found.write_clusters(&mut rows, watch)?;
-            complete.push(rows.complete()?);
-        }
-        if let Some((folder, documents)) = self.folder.take().zip(documents) {
-            complete.push(documents.write_copies(folder, found.corpus, &clustered)?);
-        }
-        if let Some((path, output)) = self.files.output.as_deref().zip(self.output.take()) {
-            complete.push(match documents {
-                Some(documents) => {
-                    documents.write_kept(path, output, self.files.null, found.corpus, &clustered)?
-                }
-                None => clustered.write_kept_fingerprints(output, found.corpus, watch)?,
-            });
-        }
-        if let Some((path, output)) = self.files.annotated.as_deref().zip(self.annotated.take()) {
-            let field = self.files.cluster_field.as_deref().unwrap_or("cluster");
-            complete.push(match documents {
-                Some(documents) => documents.write_annotated(
-                    path,
-                    output,
-                    self.files.null,
-                    found.corpus,
-                    &clustered,
-                    field,
-                )?,
-                None => clustered.write_annotated_fingerprints(output, found.corpus, watch)?,
-            });
-        }
-        Ok(complete)
     }
 }

@@ -3,21 +3,18 @@
 //! Documents of one template that are just less similar than was asked for are all candidates of one another, and none is a
 //! duplicate: their number grows with the square of the number of documents. So does that of the candidates in a sample.
 
-use std::collections::HashSet;
-
 use simstore::Result;
 use simstore_text::{Profile, Sketched};
 
-use super::Keep;
-use super::feature_sets::FeatureSets;
-use super::names::Names;
+use super::documents::Ranks;
+use super::model::SketchRow;
 use super::options::Options;
-use super::preference::{Preference, Values};
 use super::question::Question;
-use super::similar::{Similar, Wanted};
-use super::sketches::Sketches;
+use super::room::Room;
+use super::stages::similar::{Search, Wanted};
+use super::stages::{FeaturesWriter, Marks, distinct};
 use crate::output::Unfinished;
-use crate::spill::Temporary;
+use crate::spill::{Budget, RowsWriter, Temporary};
 use crate::watch::Step;
 use crate::{InputFile, Inputs, Watch};
 
@@ -44,8 +41,8 @@ pub(super) struct Foretold {
 /// The documents that are searched.
 struct Sample<'a> {
     profile: &'a Profile,
-    sketches: Sketches,
-    features: FeatureSets,
+    sketches: RowsWriter<SketchRow>,
+    features: FeaturesWriter,
     bytes: usize,
     documents: usize,
 }
@@ -67,8 +64,8 @@ impl Sample<'_> {
             let Ok(document) = record.and_then(|record| record.document(options)) else { continue };
             self.bytes += document.text.len();
             let features = self.profile.feature_set(&document.text);
-            self.features.push(self.documents, &features)?;
-            self.sketches.push(Sketched::new(&features).as_ref());
+            self.features.push(self.documents as u32, &features)?;
+            self.sketches.push(SketchRow::new(self.documents, Sketched::new(&features).as_ref())?)?;
             self.documents += 1;
         }
         Ok(())
@@ -88,10 +85,11 @@ pub(super) fn foretell(
     let step = Step::new(watch, "documents to be searched");
     step.add(0)?;
     let temporary = Temporary::new(options.temporary.as_deref(), &Unfinished::default(), watch)?;
+    let room = Room { budget: Budget::new(options.memory), temporary };
     let mut sample = Sample {
         profile,
-        sketches: Sketches::default(),
-        features: FeatureSets::new(&temporary)?,
+        sketches: room.rows(),
+        features: FeaturesWriter::new(&room)?,
         bytes: 0,
         documents: 0,
     };
@@ -111,7 +109,7 @@ pub(super) fn foretell(
         sections.iter().try_for_each(|section| sample.add(&inputs.of_section(section), most, &step))?;
     }
     drop(step);
-    search(least, sample, documents, options, watch)
+    search(least, sample, documents, options, &room, watch)
 }
 
 fn search(
@@ -119,9 +117,11 @@ fn search(
     sample: Sample<'_>,
     documents: f64,
     options: &Options,
+    room: &Room,
     watch: &dyn Watch,
 ) -> Result<Foretold> {
     let Sample { sketches, features, documents: sampled, .. } = sample;
+    let (sketches, features) = (sketches.finish()?, features.finish()?);
     let question = Question::Similarity(least);
     let wanted = Wanted {
         least,
@@ -129,23 +129,21 @@ fn search(
         cluster_by: options.cluster_by(question),
         pairs: options.pairs,
     };
-    let (keep, values, names) = (Keep::First, Values::None, Names::default());
-    let preference = Preference { keep: &keep, values: &values, names: &names, told: None };
-    let (found, _) = Similar::find::<u64>(
-        wanted,
-        &sketches,
-        &HashSet::new(),
-        &preference,
-        Some(documents as usize),
-        |_| Ok(features),
-        watch,
-    )?;
+    let step = Step::new(watch, "documents numbered");
+    let with_features = sketches.iter()?.filter(|row| row.as_ref().map_or(true, |row| row.features > 0));
+    let keys = with_features.map(|row| row.map(|row| (row.digest(), row.number)));
+    let sets = distinct(keys, &Ranks::Input, room, &step)?;
+    drop(step);
+    let out = Marks::new(sets.len());
+    let (sketches, sets) = (&sketches, &sets);
+    let search = Search { wanted, sketches, sets, out: &out, count: documents as usize, room, watch };
+    let (compared, unlike) = search.run(false, |_| Ok(features))?.compared;
     let times = (documents / sampled.max(1) as f64).max(1.0);
     let of_pairs = |pairs: u64| pairs as f64 * times * times;
     // Pairs that are not similar come of crowds, and so do similar ones if all are wanted. Else a document that is similar to a
     // kept one is compared with no more.
-    let similar = found.compared - found.unlike;
+    let similar = compared - unlike;
     let similar = if wanted.wants_all() { of_pairs(similar) } else { similar as f64 * times };
-    let candidates = of_pairs(found.unlike) + similar;
+    let candidates = of_pairs(unlike) + similar;
     Ok(Foretold { sampled: sampled as u64, candidates, seconds: candidates * COMPARED })
 }

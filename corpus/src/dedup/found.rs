@@ -5,13 +5,12 @@ use std::path::Path;
 
 use simstore::{Fingerprint, Result};
 
-use super::clusters;
-use super::job::Job;
-use super::nearness::How;
+use super::model;
 use super::question::Question;
-use super::rows::{Near, Other, Reason};
+use super::run::{AddedBefore, Job};
+use super::tables::{How, Near, Other, Reason};
 use super::totals::Totals;
-use super::written::Clustered;
+use crate::spill::{Cursor, RowsIter};
 use crate::{Counts, DocumentId, IdRef, InputKind, Watch};
 
 /// What [`find`](super::find) has come to.
@@ -23,18 +22,12 @@ pub enum Answer {
     AddedBefore(AddedBefore),
 }
 
-/// Of a run that was finished before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddedBefore {
-    /// What was read now.
-    pub counts: Counts,
-    /// How many documents were added then.
-    pub added: u64,
-}
-
 /// What was found: clusters, pairs, what is kept. Files appear, and a store changes, with [`Found::finish`]; if this is dropped,
 /// nothing is left of it.
-pub struct Found(pub(super) AnyJob);
+pub struct Found {
+    pub(super) job: AnyJob,
+    pub(super) totals: Totals,
+}
 
 pub(super) enum AnyJob {
     Narrow(Box<Job<u64>>),
@@ -53,7 +46,7 @@ macro_rules! of_any {
 
 impl fmt::Debug for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Found").field(&self.totals()).finish()
+        f.debug_tuple("Found").field(&self.totals).finish()
     }
 }
 
@@ -74,16 +67,16 @@ pub struct Cluster<'a> {
     pub store: Option<&'a Path>,
     /// In order of input; one of them stands for the others, unless something stored does. It is the one that is kept, but for
     /// [`Keep::None`](super::Keep::None).
-    pub members: Vec<Member<'a>>,
+    pub members: Vec<Member>,
 }
 
 /// A document of a cluster.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member<'a> {
+pub struct Member {
     /// Which document, from 0: malformed ones do not count.
     pub document: usize,
     /// What it is called.
-    pub id: IdRef<'a>,
+    pub id: DocumentId,
     /// Where it stands, `FILE:LINE`, if there are ids that repeat.
     pub place: Option<String>,
     /// Its fingerprint, hexadecimal.
@@ -156,7 +149,7 @@ pub struct Removed<'a> {
 impl Found {
     /// Width of the fingerprints, in bits.
     pub fn bits(&self) -> u32 {
-        match &self.0 {
+        match &self.job {
             AnyJob::Narrow(_) => u64::BITS,
             AnyJob::Wide(_) => u128::BITS,
         }
@@ -164,38 +157,36 @@ impl Found {
 
     /// What was asked.
     pub fn question(&self) -> Question {
-        of_any!(&self.0, job => job.question)
+        of_any!(&self.job, job => job.question)
     }
 
     /// Whether documents were read, or fingerprints.
     pub fn kind(&self) -> InputKind {
-        of_any!(&self.0, job => job.kind)
+        of_any!(&self.job, job => job.kind)
     }
 
     /// How much of which kind was read.
     pub fn counts(&self) -> Counts {
-        of_any!(&self.0, job => job.counts)
+        of_any!(&self.job, job => job.counts)
     }
 
-    /// The numbers of the whole. How many pairs of texts were compared is known after [`Found::write`].
+    /// The numbers of the whole.
     pub fn totals(&self) -> Totals {
-        of_any!(&self.0, job => Totals::of(job))
+        self.totals.clone()
     }
 
-    /// How many pairs of texts have been compared so far, and how many of them were not alike; `None` if texts are not
-    /// compared. Writing or visiting pairs counts anew, and all.
+    /// How many pairs of texts have been compared, and how many of them were not alike; `None` if texts are not compared.
     pub fn compared(&self) -> (Option<u64>, Option<u64>) {
-        of_any!(&self.0, job => job.nearness.compared()).unzip()
+        (self.totals.compared, self.totals.unlike)
     }
 
     /// The clusters of two documents and more, or of something stored, in order of their first documents.
     ///
     /// # Errors
-    /// Items are errors where the store does not tell what something in it is called.
+    /// Items are errors where the store does not tell what something in it is called, and where documents are on disk, for they were
+    /// too much for the memory, and cannot be read.
     pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
-        of_any!(&self.0, job => {
-            Box::new((1..).zip(&job.clusters).map(|(number, cluster)| cluster_of(job, number, cluster)))
-        })
+        of_any!(&self.job, job => Box::new(Clusters::new(job)))
     }
 
     /// What is kept, in order of input.
@@ -203,7 +194,10 @@ impl Found {
     /// # Errors
     /// Items are errors where documents are on disk, for they were too much for the memory, and cannot be read.
     pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Kept>> + '_> {
-        of_any!(&self.0, job => Box::new(kept_of(job)))
+        of_any!(&self.job, job => match kept_of(job) {
+            Ok(kept) => Box::new(kept),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        })
     }
 
     /// What is not kept, in order of input, and why.
@@ -211,18 +205,17 @@ impl Found {
     /// # Errors
     /// As [`Found::clusters`].
     pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
-        of_any!(&self.0, job => {
+        of_any!(&self.job, job => {
             let results = job.results();
-            results.removed(&())?.try_for_each(|reason| {
-                let Reason { document, of, of_id, of_place, store, how } = reason?;
+            results.visit_removed(&(), "documents", |told, Reason { document, of, how }| {
                 visitor(&Removed {
                     document,
-                    id: job.corpus.id(document),
-                    place: results.place(document),
-                    duplicate_of: of,
-                    duplicate_of_id: of_id,
-                    duplicate_of_place: of_place,
-                    store: store.and_then(|store| results.store(store)),
+                    id: told.id(document),
+                    place: results.place(told, document),
+                    duplicate_of: of.document,
+                    duplicate_of_id: of.id,
+                    duplicate_of_place: of.place,
+                    store: of.store.and_then(|store| results.store(store)),
                     distance: how.distance,
                     similarity: how.similarity,
                 })
@@ -232,12 +225,12 @@ impl Found {
 
     /// How many stores were compared with, one that is only made included.
     pub fn stores(&self) -> usize {
-        of_any!(&self.0, job => job.against.len())
+        of_any!(&self.job, job => job.against.len())
     }
 
     /// Whether the ids of all documents are numbers; and whether all that is stored is called by a number too.
     pub fn are_numbers(&self) -> (bool, bool) {
-        of_any!(&self.0, job => (job.corpus.are_numbers(), job.results().mixed_are_numbers()))
+        of_any!(&self.job, job => (job.corpus.are_numbers(), job.results().mixed_are_numbers()))
     }
 
     /// Visits the pairs of near documents by input order, then those of documents with something stored; where texts are
@@ -252,15 +245,15 @@ impl Found {
         watch: &dyn Watch,
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
-        of_any!(&self.0, job => {
-            let (corpus, results) = (&job.corpus, job.results());
-            results.visit_pairs(watch, |Near { document, other, how }| {
+        of_any!(&self.job, job => {
+            let results = job.results();
+            results.visit_pairs(watch, |told, Near { document, other, how }| {
                 let (other, other_id, store) = match other {
-                    Other::Document(other) => (Some(other), corpus.id(other), None),
+                    Other::Document(other) => (Some(other), told.id(other), None),
                     Other::Stored(id, store) => (None, id, results.store(store)),
                 };
                 let How { distance, similarity, .. } = how;
-                visitor(&NearPair { document, id: corpus.id(document), other, other_id, store, distance, similarity })
+                visitor(&NearPair { document, id: told.id(document), other, other_id, store, distance, similarity })
             })
         })
     }
@@ -272,7 +265,7 @@ impl Found {
     /// have changed or cannot be written as was asked for, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says
     /// so. Nothing is left of the files when this is dropped.
     pub fn write(&mut self, watch: &dyn Watch) -> Result<()> {
-        of_any!(&mut self.0, job => job.write(watch))
+        of_any!(&mut self.job, job => job.write(watch))
     }
 
     /// Gives the files their names, written before or now, and adds what is kept to the store, if that was asked for: as one
@@ -281,51 +274,80 @@ impl Found {
     /// # Errors
     /// As [`Found::write`], and those of the store. If the process is killed meanwhile, the same run finishes what it has left.
     pub fn finish(self, watch: &dyn Watch) -> Result<()> {
-        of_any!(self.0, job => job.finish(watch))
+        of_any!(self.job, job => job.finish(watch))
     }
 }
 
-fn kept_of<F: Fingerprint>(job: &Job<F>) -> impl Iterator<Item = Result<Kept>> + '_ {
-    let (clustered, mut next) = (Clustered::new(&job.clusters), 0);
-    job.corpus.filter_map(move |document| {
-        clustered.of(document.number, &mut next).is_kept.then(|| Kept {
+fn kept_of<F: Fingerprint>(job: &Job<F>) -> Result<impl Iterator<Item = Result<Kept>> + '_> {
+    let mut clustered = job.results().clustered()?;
+    Ok(job.corpus.filter_map(move |document| {
+        Ok(clustered.of(document.number)?.is_kept.then(|| Kept {
             document: document.number,
             id: document.id().into(),
             place: document.place(),
             fingerprint: document.fingerprint().map(Fingerprint::to_hex),
-        })
-    })
+        }))
+    }))
 }
 
-fn cluster_of<'a, F: Fingerprint>(
+/// Clusters one after the other.
+struct Clusters<'a, F: Fingerprint> {
     job: &'a Job<F>,
-    number: usize,
-    cluster: &clusters::Cluster<F>,
-) -> Result<Cluster<'a>> {
-    let results = job.results();
-    let (representative, store) = results.representative(cluster)?;
-    let member = |(at, &document): (usize, &usize)| {
-        let How { distance, similarity, .. } = results.how(cluster, at);
-        Member {
-            document,
-            id: job.corpus.id(document),
-            place: results.place(document),
-            fingerprint: job.corpus.fingerprint(document).to_hex(),
-            distance,
-            similarity,
-            is_kept: cluster.keeps(document),
+    /// `None` where rows could not be read.
+    members: Option<Cursor<RowsIter<'a, model::Member>, model::Member>>,
+}
+
+impl<'a, F: Fingerprint> Clusters<'a, F> {
+    fn new(job: &'a Job<F>) -> Self {
+        Clusters { job, members: job.outcome.clusters.by_cluster.cursor().ok() }
+    }
+
+    fn read(&mut self) -> Result<Option<Cluster<'a>>> {
+        let Some(members) = &mut self.members else {
+            self.members = Some(self.job.outcome.clusters.by_cluster.cursor()?);
+            return self.read();
+        };
+        let Some(first) = members.take()? else { return Ok(None) };
+        let mut all = vec![first];
+        while let Some(member) = members.take_if(|member| member.cluster == first.cluster)? {
+            all.push(member);
         }
-    };
-    Ok(Cluster {
-        number,
-        representative,
-        document: match cluster.representative {
-            clusters::Representative::Document(document) => Some(document),
-            clusters::Representative::Stored(_) => None,
-        },
-        place: results.place_of_representative(cluster),
-        is_stored: store.is_some(),
-        store: store.and_then(|store| results.store(store)),
-        members: cluster.members.iter().enumerate().map(member).collect(),
-    })
+        let results = self.job.results();
+        let mut documents: Vec<usize> = all.iter().map(|member| member.document as usize).collect();
+        documents.extend(first.by.get().ok());
+        documents.sort_unstable();
+        documents.dedup();
+        let told = self.job.corpus.told(documents, &())?;
+        let representative = results.named(&told, first.by)?;
+        let member = |member: &model::Member| {
+            let document = member.document as usize;
+            let How { distance, similarity, .. } = results.how_near(&told, member)?;
+            Ok(Member {
+                document,
+                id: told.id(document).into(),
+                place: results.place(&told, document),
+                fingerprint: told.fingerprint(document).to_hex(),
+                distance,
+                similarity,
+                is_kept: member.is_representative() && !results.is_dropped,
+            })
+        };
+        Ok(Some(Cluster {
+            number: first.cluster as usize,
+            representative: representative.id,
+            document: representative.document,
+            place: representative.place,
+            is_stored: first.is_stored(),
+            store: representative.store.and_then(|store| self.job.store(store)),
+            members: all.iter().map(member).collect::<Result<_>>()?,
+        }))
+    }
+}
+
+impl<'a, F: Fingerprint> Iterator for Clusters<'a, F> {
+    type Item = Result<Cluster<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
 }

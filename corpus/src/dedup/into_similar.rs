@@ -6,39 +6,12 @@ use std::iter::Peekable;
 
 use simstore::store::Load;
 use simstore::{Error, Fingerprint, Result};
-use simstore_text::{Kept, Sketched, StoredTexts};
+use simstore_text::{Kept, StoredTexts};
 
-use super::corpus::Corpus;
-use super::listing::changed;
-use super::scan::Document;
-use super::sketch_file::SketchRows;
-use crate::spill::{SpillFile, SpillReader, Temporary};
+use super::documents::{Document, changed};
+use super::model::SketchRow;
+use crate::spill::{Cursor, Rows, RowsIter, SpillFile, SpillReader, Temporary};
 use crate::{DocumentOptions, Inputs, Records};
-
-/// The sketches of documents, asked for in order.
-pub(super) enum SketchesInOrder<'a, F> {
-    InMemory(&'a Corpus<F>),
-    OnDisk(SketchRows),
-}
-
-impl<'a, F: Fingerprint> SketchesInOrder<'a, F> {
-    pub(super) fn of(corpus: &'a Corpus<F>) -> Result<Self> {
-        match corpus.sketches.as_ref().and_then(|sketches| sketches.on_disk()) {
-            Some(file) => Ok(SketchesInOrder::OnDisk(file.rows()?)),
-            None => Ok(SketchesInOrder::InMemory(corpus)),
-        }
-    }
-
-    fn next(&mut self, document: usize) -> Result<Sketched> {
-        match self {
-            SketchesInOrder::InMemory(corpus) => match &corpus.sketches {
-                Some(sketches) => Ok(sketches.sketched(document)),
-                None => Err(Error::Bug("documents without sketches are added to similar ones".to_owned())),
-            },
-            SketchesInOrder::OnDisk(rows) => rows.skip_to(document),
-        }
-    }
-}
 
 /// Records, with their positions.
 type Positioned = std::iter::Zip<std::ops::RangeFrom<u64>, Records>;
@@ -126,33 +99,38 @@ impl Drop for Notes<'_> {
 }
 
 /// Takes documents in order, each under the id and the name that it gets.
-pub(super) struct IntoSimilar<'a, F> {
-    sketches: SketchesInOrder<'a, F>,
+pub(super) struct IntoSimilar<'a> {
+    sketches: Cursor<RowsIter<'a, SketchRow>, SketchRow>,
     texts: TextsInOrder<'a>,
     stored: &'a StoredTexts,
     notes: Notes<'a>,
 }
 
-impl<'a, F: Fingerprint> IntoSimilar<'a, F> {
+impl<'a> IntoSimilar<'a> {
     pub(super) fn new(
-        sketches: SketchesInOrder<'a, F>,
+        sketches: &'a Rows<SketchRow>,
         texts: TextsInOrder<'a>,
         stored: &'a StoredTexts,
         temporary: &'a Temporary,
     ) -> Result<Self> {
         let file = tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.failed(&error))?;
         let notes = Notes { file, temporary, places: Vec::new(), end: 0 };
-        Ok(IntoSimilar { sketches, texts, stored, notes })
+        Ok(IntoSimilar { sketches: sketches.cursor()?, texts, stored, notes })
     }
 
-    pub(super) fn push(
+    pub(super) fn push<F: Fingerprint>(
         &mut self,
         load: &mut Load<'_, F>,
         document: &Document<'_, F>,
         id: u64,
         name: Option<&str>,
     ) -> Result<()> {
-        let (sketched, text) = (self.sketches.next(document.number)?, self.texts.next(document)?);
+        let number = document.number as u32;
+        while self.sketches.take_if(|row| row.number < number)?.is_some() {}
+        let row = self.sketches.peek()?;
+        let row =
+            row.ok_or_else(|| Error::Bug("a document without sketches is added to similar ones".to_owned()))?;
+        let (sketched, text) = (row.sketched(), self.texts.next(document)?);
         let kept = Kept::new(sketched, &text, self.stored)
             .map_err(|error| Error::Refused(format!("{}: nothing was added: {error}", document.place())))?;
         for (at, fingerprint) in kept.fingerprints().enumerate() {
@@ -165,7 +143,7 @@ impl<'a, F: Fingerprint> IntoSimilar<'a, F> {
     }
 
     /// Adds what goes in the order of ids.
-    pub(super) fn finish(self, load: &mut Load<'_, F>) -> Result<()> {
+    pub(super) fn finish<F: Fingerprint>(self, load: &mut Load<'_, F>) -> Result<()> {
         self.notes.load(load)
     }
 }

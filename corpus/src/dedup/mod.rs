@@ -40,54 +40,46 @@ use crate::spill::Budget;
 use crate::{Counts, InputKind, Inputs, Watch};
 
 mod against;
-mod clusters;
 mod comparing;
-mod corpus;
+mod documents;
 mod estimate;
-mod feature_sets;
 mod files;
 mod foretold;
 mod found;
-mod groups;
 mod into_similar;
-mod job;
-mod listing;
-mod names;
-mod nearness;
-mod on_disk;
+mod model;
 mod options;
+mod outcome;
+mod outputs;
 mod parts;
-mod preference;
+mod pieces;
 mod question;
-mod reading;
-mod reasons;
-mod repeated;
-mod rows;
-mod scan;
+mod room;
+mod run;
 mod sealed;
-mod similar;
-mod similarity;
-mod sketch_file;
-mod sketches;
+mod similar_stores;
 mod source;
-mod stretch;
+mod stages;
 mod summary;
+mod tables;
 mod totals;
-mod value;
 mod written;
+mod written_format;
 
+pub use self::documents::{Keep, moment_key, number_key};
 pub use self::estimate::{Estimate, FilesOfFormat, Search, estimate};
 pub use self::files::Files;
-pub use self::found::{AddedBefore, Answer, Cluster, Found, Kept, Member, NearPair, Removed};
+pub use self::found::{Answer, Cluster, Found, Kept, Member, NearPair, Removed};
 pub use self::options::{ClusterBy, Options, profile_with};
 pub use self::parts::{Shard, Tally};
-pub use self::preference::Keep;
+pub use self::pieces::SimilarSearch;
 pub use self::question::Question;
-pub use self::similar::{Boilerplate, SimilarSearch, SimilarStores};
+pub use self::run::AddedBefore;
+pub use self::similar_stores::SimilarStores;
 pub use self::source::{Source, Text};
+pub use self::stages::Boilerplate;
 pub use self::summary::Summary;
 pub use self::totals::{Largest, Spilled, Totals};
-pub use self::value::{moment_key, number_key};
 
 /// Reads all, and finds what is near what.
 ///
@@ -98,13 +90,15 @@ pub use self::value::{moment_key, number_key};
 /// the store.
 pub fn find(source: Source<'_>, options: &Options, files: Files, watch: &dyn Watch) -> Result<Answer> {
     let found = match options.width()? {
-        u128::BITS => job::find(source, options, files, watch)?.map(|job| AnyJob::Wide(Box::new(job))),
-        _ => job::find(source, options, files, watch)?.map(|job| AnyJob::Narrow(Box::new(job))),
+        u128::BITS => run::find::<u128>(source, options, files, watch)?
+            .map(|job| Ok((Totals::of(&job)?, AnyJob::Wide(Box::new(job))))),
+        _ => run::find::<u64>(source, options, files, watch)?
+            .map(|job| Ok((Totals::of(&job)?, AnyJob::Narrow(Box::new(job))))),
     };
-    Ok(match found {
-        Ok(job) => Answer::Found(Found(job)),
-        Err(added) => Answer::AddedBefore(added),
-    })
+    match found {
+        Ok(found) => found.map(|(totals, job)| Answer::Found(Found { job, totals })),
+        Err(added) => Ok(Answer::AddedBefore(added)),
+    }
 }
 
 /// Makes the parts of a shard in the folder of [`Options::resume`]. When all shards are made, on any machine, and their parts are

@@ -7,7 +7,7 @@ use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Result};
 use simstore_text::{Profile, Resources, Sketcher};
 
-use super::preference::Keep;
+use super::documents::Keep;
 use super::question::Question;
 use crate::inputs::code::profile_of_files;
 use crate::output::place_of;

@@ -6,7 +6,7 @@ use simstore_text::{Profile, SimilarSettings};
 
 use super::against::{Against, profile_of};
 use super::options::Options;
-use super::similar::choice;
+use super::stages::choice;
 use crate::{InputKind, Notice, Watch};
 
 /// What near means. It is serialized as a field `similar` or `distance`, as the options are called that ask it.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use simstore::{Error, Result};
 
+use super::documents::Listing;
 use super::files::Files;
-use super::listing::Listing;
 use super::options::Options;
 use crate::{DocumentId, InputKind, Inputs};
 

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::documents::Keep;
 use super::options::Options;
-use super::preference::Keep;
 use super::question::Question;
-use super::similar::Boilerplate;
+use super::stages::Boilerplate;
 use super::totals::{Largest, Spilled, Totals};
 use crate::numbers::{bytes, count_of, grouped, share};
 

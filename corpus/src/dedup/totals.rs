@@ -1,13 +1,17 @@
 //! The numbers of a whole run.
 
-use serde::Serialize;
-use simstore::Fingerprint;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
-use super::clusters::{Cluster, Representative};
-use super::job::Job;
-use super::nearness::Nearness;
-use super::similar::Boilerplate;
-use super::similar::StoredLike;
+use rayon::prelude::*;
+use serde::Serialize;
+use simstore::{Fingerprint, Result};
+
+use super::model::{Nearness, similarity};
+use super::question::Question;
+use super::run::Job;
+use super::stages::{Boilerplate, OfStore};
+use crate::spill::Rows;
 
 /// The largest clusters of which is told how far apart their members are.
 const LARGEST: usize = 3;
@@ -94,46 +98,30 @@ pub struct Largest {
 }
 
 impl Totals {
-    pub(super) fn of<F: Fingerprint>(job: &Job<F>) -> Totals {
-        let (clusters, counts) = (&job.clusters, job.counts);
-        let duplicates: usize = clusters.iter().map(|cluster| cluster.removed().count()).sum();
-        let is_stored = |cluster: &&Cluster<F>| matches!(cluster.representative, Representative::Stored(_));
-        let (results, compared) = (job.results(), job.nearness.compared());
-        let is_by_distance = matches!(job.nearness, Nearness::Distance { .. });
-        let (estimated, boilerplate) = match &job.nearness {
-            Nearness::Similarity(similar) => {
-                (similar.stored.as_ref().map(StoredLike::estimated), similar.boilerplate)
-            }
-            Nearness::Distance { .. } => (None, None),
+    pub(super) fn of<F: Fingerprint>(job: &Job<F>) -> Result<Totals> {
+        let (counts, results, outcome) = (job.counts, job.results(), &job.outcome);
+        let clusters = &outcome.clusters;
+        let is_by_distance = matches!(job.question, Question::Distance(_));
+        let duplicates = clusters.removed(results.is_dropped);
+        let estimated = match is_by_distance || !results.has_stored() {
+            true => None,
+            false => Some(estimated(&outcome.stored.of_documents)?),
         };
-        let mut largest: Vec<&Cluster<F>> = clusters.iter().collect();
-        // Stable: among equals, the first.
-        largest.sort_by_key(|cluster| std::cmp::Reverse(cluster.members.len()));
-        largest.truncate(LARGEST);
-        Totals {
+        Ok(Totals {
             documents: counts.read,
-            fingerprints: job.nearness.distinct(),
-            clusters: clusters.len(),
-            clustered: clusters.iter().map(|cluster| cluster.members.len()).sum(),
+            fingerprints: outcome.distinct,
+            clusters: clusters.count,
+            clustered: clusters.by_cluster.len(),
             duplicates,
-            stored: results
-                .has_stored()
-                .then(|| clusters.iter().filter(is_stored).map(|cluster| cluster.members.len()).sum()),
+            stored: results.has_stored().then_some(clusters.of_stored),
             estimated: estimated.map(|(documents, _)| documents),
             standard_error: estimated.map(|(_, standard_error)| standard_error),
             added: job.add.then(|| results.to_add()),
             kept: job.corpus.len() - duplicates,
-            largest: largest
-                .iter()
-                .map(|cluster| Largest {
-                    size: cluster.members.len(),
-                    farthest: if is_by_distance { cluster.spread(&job.corpus) } else { None },
-                    least_similar: cluster.least_similar(),
-                })
-                .collect(),
-            compared: compared.map(|(compared, _)| compared),
-            unlike: compared.map(|(_, unlike)| unlike),
-            boilerplate,
+            largest: largest(job, is_by_distance)?,
+            compared: outcome.compared.map(|(compared, _)| compared),
+            unlike: outcome.compared.map(|(_, unlike)| unlike),
+            boilerplate: outcome.boilerplate,
             same_id: job.corpus.same_id(),
             empty: counts.empty,
             short: counts.short,
@@ -146,6 +134,85 @@ impl Totals {
                 let temporary = &spilled.room.temporary;
                 Spilled { written: temporary.written(), most: temporary.most() }
             }),
+        })
+    }
+}
+
+/// How many documents are similar to something stored by an estimate that is not exact, and the greatest standard error of these.
+fn estimated(of_documents: &Rows<OfStore>) -> Result<(u64, f64)> {
+    let (mut count, mut greatest) = (0, 0.0_f64);
+    for row in of_documents.iter()? {
+        let (_, (_, (_, error))) = row?;
+        if error > 0 {
+            count += 1;
+            greatest = greatest.max(similarity(error).into());
         }
+    }
+    Ok((count, greatest))
+}
+
+/// The largest clusters; among equals, the first.
+fn largest<F: Fingerprint>(job: &Job<F>, is_by_distance: bool) -> Result<Vec<Largest>> {
+    let members = &job.outcome.clusters.by_cluster;
+    let (mut largest, mut cursor): (Vec<(usize, u32)>, _) = (Vec::new(), members.cursor()?);
+    while let Some(first) = cursor.take()? {
+        let mut size = 1;
+        while cursor.take_if(|member| member.cluster == first.cluster)?.is_some() {
+            size += 1;
+        }
+        largest.push((size, first.cluster));
+        largest.sort_by_key(|&(size, cluster)| (Reverse(size), cluster));
+        largest.truncate(LARGEST);
+    }
+    let mut found: Vec<(u32, Near<F>)> = Vec::new();
+    let mut documents = job.corpus.in_order();
+    for member in job.outcome.clusters.by_document.iter()? {
+        let member = member?;
+        if !largest.iter().any(|&(_, cluster)| cluster == member.cluster) {
+            continue;
+        }
+        let at = found.iter().position(|&(cluster, _)| cluster == member.cluster).unwrap_or_else(|| {
+            found.push((member.cluster, Near::default()));
+            found.len() - 1
+        });
+        let near = &mut found[at].1;
+        near.least = Some(near.least.map_or(member.measure.0, |least| least.min(member.measure.0)));
+        if is_by_distance && near.distinct.len() <= MOST_COMPARED {
+            let fingerprint = documents.get(member.document as usize)?.fingerprint();
+            near.distinct.insert(fingerprint.unwrap_or_default());
+        }
+    }
+    let is_compared = job.outcome.compared.is_some();
+    let largest = largest.into_iter().map(|(size, cluster)| {
+        let near = found.iter().find(|&&(other, _)| other == cluster).map(|(_, near)| near);
+        Largest {
+            size,
+            farthest: near.filter(|_| is_by_distance).and_then(Near::farthest),
+            least_similar: near.filter(|_| is_compared).and_then(|near| near.least).map(similarity),
+        }
+    });
+    Ok(largest.collect())
+}
+
+/// So many fingerprints are compared in some tenths of a second.
+const MOST_COMPARED: usize = 1 << 15;
+
+/// How near the documents of a cluster are.
+#[derive(Default)]
+struct Near<F> {
+    least: Option<Nearness>,
+    /// The fingerprints, as long as they are not too many.
+    distinct: BTreeSet<F>,
+}
+
+impl<F: Fingerprint> Near<F> {
+    /// The greatest distance between two; `None` if there are too many to compare all.
+    fn farthest(&self) -> Option<u32> {
+        if self.distinct.len() > MOST_COMPARED {
+            return None;
+        }
+        let distinct: Vec<F> = self.distinct.iter().copied().collect();
+        let farthest = |(i, a): (usize, &F)| distinct[i + 1..].iter().map(|b| a.distance(*b)).max();
+        distinct.par_iter().enumerate().filter_map(farthest).max().or(Some(0))
     }
 }

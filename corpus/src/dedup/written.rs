@@ -2,22 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result};
 
-use super::clusters::Cluster;
-use super::corpus::Corpus;
-use super::files::check_format;
-use super::listing::changed;
+use super::documents::{Corpus, changed};
+use super::model::Member;
+use super::stages::Clusters;
+use super::written_format::check_format;
 use crate::output::folder::OutputFolder;
 use crate::output::{Complete, Output};
 use crate::reading::files::pattern_base;
+use crate::spill::{Cursor, RowsIter};
 use crate::watch::Step;
 use crate::{Annotation, DocumentFormat, DocumentWriter, Inputs, Record, Watch};
 
-/// Which documents are in clusters: 16 bytes for each of them.
-#[derive(Debug)]
-pub(super) struct Clustered(Vec<(usize, InCluster)>);
+/// What becomes of documents that are asked for in order.
+pub(super) struct Clustered<'a> {
+    members: Cursor<RowsIter<'a, Member>, Member>,
+    is_dropped: bool,
+}
 
 /// What becomes of a document.
 #[derive(Clone, Copy, Debug)]
@@ -28,43 +30,32 @@ pub(super) struct InCluster {
     pub(super) is_kept: bool,
 }
 
-impl Clustered {
-    pub(super) fn new<F: Fingerprint>(clusters: &[Cluster<F>]) -> Self {
-        let mut all: Vec<(usize, InCluster)> = Vec::new();
-        for (number, cluster) in (1..).zip(clusters) {
-            let of = |member| InCluster { cluster: number, is_kept: cluster.keeps(member) };
-            all.extend(cluster.members.iter().map(|&member| (member, of(member))));
-        }
-        all.par_sort_unstable_by_key(|&(document, _)| document);
-        Clustered(all)
+impl<'a> Clustered<'a> {
+    pub(super) fn new(clusters: &'a Clusters, is_dropped: bool) -> Result<Self> {
+        Ok(Clustered { members: clusters.by_document.cursor()?, is_dropped })
     }
 
-    /// What becomes of a document, when they are asked for in order: `next` is 0 for the first.
-    pub(super) fn of(&self, document: usize, next: &mut usize) -> InCluster {
-        match self.0.get(*next) {
-            Some(&(other, of)) if other == document => {
-                *next += 1;
-                of
+    /// What becomes of a document, which does not come before those that were asked for.
+    pub(super) fn of(&mut self, document: usize) -> Result<InCluster> {
+        let document = document as u64;
+        while self.members.take_if(|member| member.document < document)?.is_some() {}
+        Ok(match self.members.peek()? {
+            Some(member) if member.document == document => {
+                InCluster { cluster: member.cluster, is_kept: member.is_representative() && !self.is_dropped }
             }
             _ => InCluster { cluster: 0, is_kept: true },
-        }
-    }
-
-    /// The documents that are taken out, ascending.
-    pub(super) fn removed(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().filter(|(_, of)| !of.is_kept).map(|&(document, _)| document)
+        })
     }
 
     /// Writes the fingerprints that are left.
     pub(super) fn write_kept_fingerprints<F: Fingerprint>(
-        &self,
+        &mut self,
         mut output: Output,
         corpus: &Corpus<F>,
         watch: &dyn Watch,
     ) -> Result<Complete> {
-        let mut next = 0;
         corpus.scan(watch, "fingerprints written", |document| {
-            if !self.of(document.number, &mut next).is_kept {
+            if !self.of(document.number)?.is_kept {
                 return Ok(());
             }
             let hex = document.fingerprint().unwrap_or_default().to_hex();
@@ -75,14 +66,13 @@ impl Clustered {
 
     /// Writes all fingerprints with their clusters.
     pub(super) fn write_annotated_fingerprints<F: Fingerprint>(
-        &self,
+        &mut self,
         mut output: Output,
         corpus: &Corpus<F>,
         watch: &dyn Watch,
     ) -> Result<Complete> {
-        let mut next = 0;
         corpus.scan(watch, "fingerprints written", |document| {
-            let InCluster { cluster, .. } = self.of(document.number, &mut next);
+            let InCluster { cluster, .. } = self.of(document.number)?;
             let hex = document.fingerprint().unwrap_or_default().to_hex();
             let cluster = if cluster == 0 { String::new() } else { cluster.to_string() };
             output.line(format_args!("{hex}\t{}\t{cluster}", document.id().text()))
@@ -105,12 +95,9 @@ impl Documents<'_> {
         output: Output,
         null: bool,
         corpus: &Corpus<F>,
-        clustered: &Clustered,
+        clustered: &mut Clustered<'_>,
     ) -> Result<Complete> {
-        let mut next = 0;
-        self.write(path, output, null, corpus, |document| {
-            clustered.of(document, &mut next).is_kept.then_some(None)
-        })
+        self.write(path, output, null, corpus, |document| Ok(clustered.of(document)?.is_kept.then_some(None)))
     }
 
     /// Writes all documents with their clusters.
@@ -120,13 +107,12 @@ impl Documents<'_> {
         output: Output,
         null: bool,
         corpus: &Corpus<F>,
-        clustered: &Clustered,
+        clustered: &mut Clustered<'_>,
         field: &str,
     ) -> Result<Complete> {
-        let mut next = 0;
         self.write(path, output, null, corpus, |document| {
-            let InCluster { cluster, .. } = clustered.of(document, &mut next);
-            Some(Some(Annotation { field, cluster: (cluster > 0).then_some(cluster.into()) }))
+            let InCluster { cluster, .. } = clustered.of(document)?;
+            Ok(Some(Some(Annotation { field, cluster: (cluster > 0).then_some(cluster.into()) })))
         })
     }
 
@@ -135,13 +121,12 @@ impl Documents<'_> {
         &self,
         mut folder: OutputFolder,
         corpus: &Corpus<F>,
-        clustered: &Clustered,
+        clustered: &mut Clustered<'_>,
     ) -> Result<Complete> {
-        let mut next = 0;
         let places = Places::new(self.inputs.paths());
         self.read_again(
             corpus,
-            |document| clustered.of(document, &mut next).is_kept.then_some(()),
+            |document| Ok(clustered.of(document)?.is_kept.then_some(())),
             |record, ()| {
                 let path = record.path();
                 // What is in an archive is known only now.
@@ -164,7 +149,7 @@ impl Documents<'_> {
         output: Output,
         null: bool,
         corpus: &Corpus<F>,
-        wanted: impl FnMut(usize) -> Option<Option<Annotation<'f>>>,
+        wanted: impl FnMut(usize) -> Result<Option<Option<Annotation<'f>>>>,
     ) -> Result<Complete> {
         let mut writer = DocumentWriter::new(output).with_path(path).with_null(null);
         let mut is_first = true;
@@ -192,7 +177,7 @@ impl Documents<'_> {
     fn read_again<F: Fingerprint, T>(
         &self,
         corpus: &Corpus<F>,
-        mut wanted: impl FnMut(usize) -> Option<T>,
+        mut wanted: impl FnMut(usize) -> Result<Option<T>>,
         mut write: impl FnMut(&Record, T) -> Result<()>,
     ) -> Result<()> {
         let (records, options) = (self.inputs.records(), self.inputs.options());
@@ -201,7 +186,7 @@ impl Documents<'_> {
         step.add(0)?;
         let mut records = (0..).zip(records);
         corpus.visit(|document| {
-            let Some(how) = wanted(document.number) else { return Ok(()) };
+            let Some(how) = wanted(document.number)? else { return Ok(()) };
             let position = document.position();
             let Some((_, record)) = records.find(|(at, _)| *at == position) else {
                 return Err(changed(&document.place()));

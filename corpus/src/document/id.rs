@@ -19,6 +19,11 @@ pub enum DocumentId {
 }
 
 impl DocumentId {
+    /// The id as text, as every table and list has it.
+    pub fn text(&self) -> Cow<'_, str> {
+        IdRef::from(self).text()
+    }
+
     /// A name, if it is not longer than [`MAX_NAME_BYTES`]; else the reason why not.
     pub(crate) fn name(name: String) -> Result<DocumentId, String> {
         if name.len() > MAX_NAME_BYTES {

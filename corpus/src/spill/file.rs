@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use simstore::{Error, Result};
 
@@ -26,6 +26,8 @@ pub(crate) struct SpillFile {
     temporary: Arc<Temporary>,
     path: PathBuf,
     bytes: u64,
+    /// Open for whoever reads here and there.
+    opened: OnceLock<File>,
 }
 
 /// Reads a temporary file from its start.
@@ -45,16 +47,25 @@ impl Temporary {
     /// # Errors
     /// [`Error::Refused`] if it cannot be made.
     pub(crate) fn create(self: &Arc<Self>, name: &str) -> Result<SpillWriter> {
-        SpillWriter::create(self, self.new_path(name)?)
+        self.create_with(name, BUFFER)
+    }
+
+    /// The same, written so many bytes at a time.
+    ///
+    /// # Errors
+    /// As [`Temporary::create`].
+    pub(crate) fn create_with(self: &Arc<Self>, name: &str, buffer: usize) -> Result<SpillWriter> {
+        SpillWriter::create(self, self.new_path(name)?, buffer)
     }
 }
 
 impl SpillWriter {
-    fn create(temporary: &Arc<Temporary>, path: PathBuf) -> Result<SpillWriter> {
+    /// Bytes are written so many at a time.
+    fn create(temporary: &Arc<Temporary>, path: PathBuf, buffer: usize) -> Result<SpillWriter> {
         let file = File::create_new(&path).map_err(|error| temporary.failed(&error))?;
         Ok(SpillWriter {
-            file: SpillFile { temporary: Arc::clone(temporary), path, bytes: 0 },
-            writer: BufWriter::with_capacity(BUFFER, file),
+            file: SpillFile { temporary: Arc::clone(temporary), path, bytes: 0, opened: OnceLock::new() },
+            writer: BufWriter::with_capacity(buffer, file),
         })
     }
 
@@ -133,6 +144,21 @@ impl SpillFile {
         })
     }
 
+    /// Reads what stands there.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be read.
+    pub(crate) fn read_at(&self, bytes: &mut [u8], place: u64) -> Result<()> {
+        let file = match self.opened.get() {
+            Some(file) => file,
+            None => {
+                let file = File::open(&self.path).map_err(Error::io(&self.path, "open"))?;
+                self.opened.get_or_init(|| file)
+            }
+        };
+        read_at(file, bytes, place).map_err(Error::io(&self.path, "read"))
+    }
+
     /// Reads it once: it is removed when the reader is dropped.
     ///
     /// # Errors
@@ -141,6 +167,24 @@ impl SpillFile {
         let reader = self.read_with(buffer)?;
         Ok(SpillReader { _file: Some(self), ..reader })
     }
+}
+
+/// Reads what stands in a file there, from any thread.
+#[cfg(unix)]
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, place)
+}
+
+/// Reads what stands in a file there, from any thread.
+#[cfg(windows)]
+pub(crate) fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, place)? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            read => (bytes, place) = (&mut bytes[read..], place + read as u64),
+        }
+    }
+    Ok(())
 }
 
 impl Drop for SpillFile {

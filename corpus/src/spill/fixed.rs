@@ -1,7 +1,7 @@
 //! Records that take the same number of bytes each.
 
-/// Bytes of the longest record: a pair of the widest numbers.
-pub(super) const MAX_RECORD: usize = 32;
+/// Bytes of the longest record: a row of sketches.
+pub(super) const MAX_RECORD: usize = 96;
 
 /// A record that takes the same number of bytes each time.
 pub(crate) trait Fixed: Copy + Ord + Send {
@@ -32,7 +32,7 @@ macro_rules! fixed_numbers {
     )*};
 }
 
-fixed_numbers!(u32, u64, u128);
+fixed_numbers!(u8, u32, u64, u128);
 
 impl<A: Fixed, B: Fixed> Fixed for (A, B) {
     const BYTES: usize = A::BYTES + B::BYTES;
@@ -44,5 +44,19 @@ impl<A: Fixed, B: Fixed> Fixed for (A, B) {
 
     fn read(bytes: &[u8]) -> Self {
         (A::read(bytes), B::read(&bytes[A::BYTES..]))
+    }
+}
+
+impl<A: Fixed, B: Fixed, C: Fixed> Fixed for (A, B, C) {
+    const BYTES: usize = A::BYTES + B::BYTES + C::BYTES;
+
+    fn write(self, bytes: &mut [u8]) {
+        self.0.write(bytes);
+        self.1.write(&mut bytes[A::BYTES..]);
+        self.2.write(&mut bytes[A::BYTES + B::BYTES..]);
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        (A::read(bytes), B::read(&bytes[A::BYTES..]), C::read(&bytes[A::BYTES + B::BYTES..]))
     }
 }

@@ -5,10 +5,12 @@ mod budget;
 mod file;
 mod fixed;
 mod folder;
+mod rows;
 mod sorter;
 
 pub(crate) use self::budget::Budget;
-pub(crate) use self::file::{SpillFile, SpillReader, SpillWriter};
+pub(crate) use self::file::{SpillFile, SpillReader, SpillWriter, read_at};
 pub(crate) use self::fixed::Fixed;
 pub(crate) use self::folder::Temporary;
-pub(crate) use self::sorter::Sorter;
+pub(crate) use self::rows::{Cursor, Rows, RowsIter, RowsWriter};
+pub(crate) use self::sorter::{Record, Sorter};

@@ -8,9 +8,46 @@ use std::sync::Arc;
 use rayon::slice::ParallelSliceMut;
 use simstore::{Result, threads};
 
-use super::file::{SpillFile, SpillReader};
+use super::file::{SpillFile, SpillReader, SpillWriter};
 use super::fixed::{Fixed, MAX_RECORD};
 use super::folder::Temporary;
+use super::rows::{Rows, RowsWriter};
+
+/// A record that can be sorted: a [`Fixed`] one, or one of any length.
+pub(crate) trait Record: Ord + Send {
+    /// Bytes of memory that it takes.
+    fn memory(&self) -> usize;
+    /// Writes it behind others.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn push_to(&self, file: &mut SpillWriter) -> Result<()>;
+    /// Reads the next one, if there is one.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn read_from(file: &mut SpillReader) -> Result<Option<Self>>
+    where
+        Self: Sized;
+}
+
+impl<R: Fixed> Record for R {
+    fn memory(&self) -> usize {
+        size_of::<R>()
+    }
+
+    fn push_to(&self, file: &mut SpillWriter) -> Result<()> {
+        let mut bytes = [0; MAX_RECORD];
+        self.write(&mut bytes);
+        file.push(&bytes[..R::BYTES])
+    }
+
+    fn read_from(file: &mut SpillReader) -> Result<Option<R>> {
+        let mut bytes = [0; MAX_RECORD];
+        let bytes = &mut bytes[..R::BYTES];
+        Ok(file.fill(bytes)?.then(|| R::read(bytes)))
+    }
+}
 
 /// Runs that are merged into one when there are so many of about one length: files that are open at the same time.
 const RUNS: usize = 32;
@@ -24,20 +61,22 @@ const LEAST_RECORDS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Sorter<R> {
     temporary: Arc<Temporary>,
-    /// The most records in memory.
+    /// The most bytes of memory.
     limit: usize,
+    /// Bytes of the records in memory.
+    held: usize,
     buffer: Vec<R>,
     /// Each with how often it was merged.
     runs: Vec<(u32, SpillFile)>,
 }
 
-impl<R: Fixed> Sorter<R> {
+impl<R: Record> Sorter<R> {
     /// Takes so many bytes of memory, about.
     pub(crate) fn new(temporary: &Arc<Temporary>, memory: u64) -> Self {
-        let limit = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<R>();
         Sorter {
             temporary: Arc::clone(temporary),
-            limit: limit.max(LEAST_RECORDS),
+            limit: usize::try_from(memory).unwrap_or(usize::MAX),
+            held: 0,
             buffer: Vec::new(),
             runs: Vec::new(),
         }
@@ -48,15 +87,17 @@ impl<R: Fixed> Sorter<R> {
     /// # Errors
     /// Those of writing, as [`Temporary::failed`] has them.
     pub(crate) fn push(&mut self, record: R) -> Result<()> {
-        if self.buffer.len() == self.buffer.capacity() {
-            if self.buffer.len() >= self.limit {
-                self.spill()?;
-            } else {
-                // Doubling, but never past the limit.
-                let more = self.buffer.len().max(LEAST_RECORDS).min(self.limit - self.buffer.len());
-                self.buffer.reserve_exact(more);
-            }
+        let more = record.memory();
+        if self.held + more > self.limit && self.buffer.len() >= LEAST_RECORDS {
+            self.spill()?;
         }
+        if self.buffer.len() == self.buffer.capacity() {
+            // Doubling, but never far past the limit.
+            let left = self.limit.saturating_sub(self.held) / size_of::<R>() + 1;
+            let doubled = self.buffer.len().max(LEAST_RECORDS);
+            self.buffer.reserve_exact(if self.buffer.is_empty() { LEAST_RECORDS } else { doubled.min(left) });
+        }
+        self.held += more;
         self.buffer.push(record);
         Ok(())
     }
@@ -64,9 +105,11 @@ impl<R: Fixed> Sorter<R> {
     fn spill(&mut self) -> Result<()> {
         threads::ensure_pool()?;
         self.buffer.par_sort_unstable();
-        let run = self.write(self.buffer.iter().map(|&record| Ok(record)))?;
-        self.runs.push((0, run));
+        let mut file = self.temporary.create("sorted")?;
+        self.buffer.iter().try_for_each(|record| record.push_to(&mut file))?;
+        self.runs.push((0, file.finish()?));
         self.buffer.clear();
+        self.held = 0;
         while let Some(&(level, _)) = self.runs.last()
             && let Some(first) = self.runs.len().checked_sub(RUNS)
             && self.runs[first].0 == level
@@ -81,15 +124,13 @@ impl<R: Fixed> Sorter<R> {
 
     /// Bytes to read at once of a run.
     fn buffer_bytes(&self) -> usize {
-        (self.limit * size_of::<R>() / (RUNS * 2)).clamp(SMALL_BUFFER, BUFFER)
+        (self.limit / (RUNS * 2)).clamp(SMALL_BUFFER, BUFFER)
     }
 
     fn write(&self, records: impl Iterator<Item = Result<R>>) -> Result<SpillFile> {
         let mut file = self.temporary.create("sorted")?;
-        let mut bytes = [0; MAX_RECORD];
         for record in records {
-            record?.write(&mut bytes);
-            file.push(&bytes[..R::BYTES])?;
+            record?.push_to(&mut file)?;
         }
         file.finish()
     }
@@ -113,6 +154,24 @@ impl<R: Fixed> Sorter<R> {
     }
 }
 
+impl<R: Fixed> Sorter<R> {
+    /// All records in order, to be read any number of times.
+    ///
+    /// # Errors
+    /// As [`Sorter::finish`].
+    pub(crate) fn rows(self) -> Result<Rows<R>> {
+        let temporary = Arc::clone(&self.temporary);
+        match self.finish()? {
+            Sorted::Memory(rows) => Ok(Rows::Memory(rows.collect())),
+            Sorted::Runs(merge) => {
+                let mut rows = RowsWriter::new(&temporary, 0);
+                merge.into_iter().try_for_each(|row| rows.push(row?))?;
+                rows.finish()
+            }
+        }
+    }
+}
+
 /// Records in order.
 #[derive(Debug)]
 pub(crate) enum Sorted<R> {
@@ -120,7 +179,7 @@ pub(crate) enum Sorted<R> {
     Runs(Merge<R>),
 }
 
-impl<R: Fixed> Iterator for Sorted<R> {
+impl<R: Record> Iterator for Sorted<R> {
     type Item = Result<R>;
 
     fn next(&mut self) -> Option<Result<R>> {
@@ -139,40 +198,33 @@ pub(crate) struct Merge<R> {
     heads: BinaryHeap<Reverse<(R, usize)>>,
 }
 
-impl<R: Fixed> Merge<R> {
+impl<R: Record> Merge<R> {
     fn new(runs: impl Iterator<Item = SpillFile>, buffer: usize) -> Result<Merge<R>> {
         let mut merge = Merge { runs: Vec::new(), heads: BinaryHeap::new() };
         for (number, run) in runs.enumerate() {
             let mut run = run.read_once(buffer)?;
-            merge.heads.extend(next(&mut run)?.map(|record| Reverse((record, number))));
+            merge.heads.extend(R::read_from(&mut run)?.map(|record| Reverse((record, number))));
             merge.runs.push(run);
         }
         Ok(merge)
     }
 }
 
-impl<R: Fixed> Iterator for Merge<R> {
+impl<R: Record> Iterator for Merge<R> {
     type Item = Result<R>;
 
     fn next(&mut self) -> Option<Result<R>> {
         let mut head = self.heads.peek_mut()?;
-        let Reverse((record, number)) = *head;
-        match next(&mut self.runs[number]) {
-            Ok(Some(following)) => *head = Reverse((following, number)),
+        let Reverse((record, number)) = &mut *head;
+        match R::read_from(&mut self.runs[*number]) {
+            Ok(Some(following)) => Some(Ok(std::mem::replace(record, following))),
             Ok(None) => {
-                PeekMut::pop(head);
+                let Reverse((record, _)) = PeekMut::pop(head);
+                Some(Ok(record))
             }
-            Err(error) => return Some(Err(error)),
+            Err(error) => Some(Err(error)),
         }
-        Some(Ok(record))
     }
-}
-
-/// The next record of a run.
-fn next<R: Fixed>(run: &mut SpillReader) -> Result<Option<R>> {
-    let mut bytes = [0; MAX_RECORD];
-    let bytes = &mut bytes[..R::BYTES];
-    Ok(run.fill(bytes)?.then(|| R::read(bytes)))
 }
 
 #[cfg(test)]

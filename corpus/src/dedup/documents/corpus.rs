@@ -1,35 +1,36 @@
 //! All documents of a corpus: their fingerprints, and what they are called. In memory, or on disk if that is too much.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use simstore::{Error, Fingerprint, Result};
-use xxhash_rust::xxh3::Xxh3;
+use simstore::{Fingerprint, Result};
 
-use super::on_disk::{OnDisk, Spilling, visit_between};
-use super::preference::{Keep, Preference, Values};
-use super::repeated;
-use super::sketches::Sketches;
-use super::stretch::Stretch;
+use super::super::model::SketchRow;
+use super::super::room::Room;
+use super::disk::{OnDisk, Spilling, visit_between};
+use super::preference::{Keep, Values};
+use super::stretch::{Held, Stretch};
 use crate::numbers::{bytes, count_of};
-use crate::spill::{Budget, Temporary};
+use crate::spill::{Rows, RowsWriter, Temporary};
 use crate::watch::Step;
-use crate::{DocumentOptions, IdRef, Item, Notice, Record, Watch};
+use crate::{IdRef, Item, Notice, Watch};
+
+/// Bytes of memory of a document that is told, besides its id and what else is known of it; and how many are told in any case.
+const BYTES_OF_ONE_TOLD: u64 = 64;
+const LEAST_TOLD: usize = 1024;
+/// Bytes of memory of a document that has sketches: these, and what it takes to number its set and to join it.
+const BYTES_OF_A_SKETCHED_ONE: u64 = 132;
 
 /// Bytes of a stretch that is put on disk: a share of the budget, at least and at most so much.
 const SHARE_OF_A_STRETCH: u64 = 16;
 const SMALL_STRETCH: u64 = 1 << 16;
 const LARGE_STRETCH: u64 = 32 << 20;
-/// Bytes that a document takes that is told of, besides its id and what else is known of it: here, among the groups, and while
-/// clusters are made of these.
-const BYTES_OF_ONE_TOLD: u64 = 160;
-
 /// All that was read, in order of input. In memory it takes the bytes of a fingerprint for each document, and what the ids need:
-/// nothing where they are positions. On disk it takes that there; in memory, only what documents are told of that are near others.
+/// nothing where they are positions. On disk it takes that there.
 #[derive(Debug)]
-pub(super) struct Corpus<F> {
+pub(in super::super) struct Corpus<F> {
     /// All, or those that are not on disk yet.
-    pub(super) stretch: Stretch<F>,
+    pub(in super::super) stretch: Stretch<F>,
     place: Place<F>,
     /// Documents without text.
     empty: usize,
@@ -40,8 +41,8 @@ pub(super) struct Corpus<F> {
     are_positions: bool,
     /// Documents that have an id which another has.
     same_id: usize,
-    /// Where texts are compared by similarity.
-    pub(super) sketches: Option<Sketches>,
+    /// Where texts are compared by similarity; until all are read.
+    sketches: Option<RowsWriter<SketchRow>>,
 }
 
 /// Where documents are.
@@ -55,30 +56,27 @@ enum Place<F> {
 
 /// A corpus on disk.
 #[derive(Debug)]
-pub(super) struct Spilled<F> {
-    pub(super) on_disk: OnDisk<F>,
+pub(in super::super) struct Spilled<F> {
+    pub(in super::super) on_disk: OnDisk<F>,
     /// What may be used of memory and of the disk.
-    pub(super) room: Room,
-    told: OnceLock<Told<F>>,
+    pub(in super::super) room: Room,
 }
 
-/// The documents that are told of, ascending.
+/// Some documents in memory, to be asked for in any order.
 #[derive(Debug)]
-struct Told<F> {
-    documents: Vec<usize>,
-    stretch: Stretch<F>,
-}
-
-/// What a run may use of memory and of the disk.
-#[derive(Clone, Debug)]
-pub(super) struct Room {
-    pub(super) budget: Budget,
-    pub(super) temporary: Arc<Temporary>,
+pub(in super::super) struct Told<'a, F> {
+    /// Ascending, if these are not all.
+    documents: Option<Vec<usize>>,
+    stretch: Held<'a, F>,
 }
 
 impl<F: Fingerprint> Corpus<F> {
     /// A corpus of nothing yet. Documents that are read again, or known again, need checksums.
-    pub(super) fn new(keep: &Keep, with_checksums: bool, sketches: Option<Sketches>) -> Self {
+    pub(in super::super) fn new(
+        keep: &Keep,
+        with_checksums: bool,
+        sketches: Option<RowsWriter<SketchRow>>,
+    ) -> Self {
         Corpus {
             stretch: Stretch::new(Values::new(keep), with_checksums),
             place: Place::Memory,
@@ -92,37 +90,48 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Adds a document.
-    pub(super) fn push(&mut self, item: &Item<F>) {
+    pub(in super::super) fn push(&mut self, item: &Item<F>) -> Result<()> {
+        if let Some(sketches) = &mut self.sketches {
+            sketches
+                .push(SketchRow::new(self.stretch.len() + self.place.len(), item.sketched.as_deref())?)?;
+        }
         self.stretch.push(item);
         self.empty += usize::from(item.fingerprint.is_none());
         self.missing += usize::from(self.stretch.values.lacks(item.extra.as_deref()));
-        self.sketches.iter_mut().for_each(|sketches| sketches.push(item.sketched.as_deref()));
+        Ok(())
     }
 
     /// Adds fingerprints of a file, whose ids count up from the position of the first.
-    pub(super) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
+    pub(in super::super) fn push_block(
+        &mut self,
+        fingerprints: &[F],
+        position: u64,
+        path: &Arc<Path>,
+        line: u64,
+    ) {
         self.stretch.push_block(fingerprints, position, path, line);
     }
 
     /// The memory that it takes to compare all that is in memory, and to hold what it is called. A fingerprint stands in the corpus,
     /// among the sorted ones and in the space of the join; with its place among the clusters, that is three and a half times its
     /// size.
-    pub(super) fn memory(&self) -> u64 {
+    pub(in super::super) fn memory(&self) -> u64 {
         let fingerprints = self.stretch.len() as u64 * F::BYTES as u64;
         // With sketches, fingerprints are only kept.
         let fingerprints = if self.sketches.is_some() { fingerprints } else { fingerprints * 7 / 2 };
-        let sketches = self.sketches.as_ref().map_or(0, Sketches::memory);
+        let sketches =
+            self.sketches.as_ref().map_or(0, |rows| rows.in_memory() as u64 * BYTES_OF_A_SKETCHED_ONE);
         fingerprints + sketches + self.stretch.memory_of_names()
     }
 
     /// Puts documents on disk if to compare all in memory would take more than the budget.
-    pub(super) fn keep_within(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
+    pub(in super::super) fn keep_within(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
         let budget = room.budget;
         let most = (budget.bytes / SHARE_OF_A_STRETCH).clamp(SMALL_STRETCH, LARGE_STRETCH);
         let is_too_much = self.memory() > budget.bytes;
         match &mut self.place {
             Place::Spilling(spilling) => {
-                self.sketches.iter_mut().try_for_each(|sketches| sketches.spill(&room.temporary))?;
+                self.sketches.iter_mut().try_for_each(RowsWriter::spill)?;
                 if self.stretch.memory() > most {
                     spilling.push(&self.stretch)?;
                     self.see_ids();
@@ -139,7 +148,7 @@ impl<F: Fingerprint> Corpus<F> {
                     room.temporary.folder()?.display()
                 )));
                 self.place = Place::Spilling(Box::new(self.spill(most, &room.temporary)?));
-                self.sketches.iter_mut().try_for_each(|sketches| sketches.spill(&room.temporary))
+                self.sketches.iter_mut().try_for_each(RowsWriter::spill)
             }
             _ => Ok(()),
         }
@@ -168,167 +177,141 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// To be called when all have been added.
-    pub(super) fn finish(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
+    pub(in super::super) fn finish(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
         self.keep_within(room, watch)?;
         self.see_ids();
-        self.sketches.iter_mut().try_for_each(Sketches::finish)?;
         if let Place::Spilling(mut spilling) = std::mem::replace(&mut self.place, Place::Memory) {
             spilling.push(&self.stretch)?;
             self.stretch = self.stretch.like();
             let on_disk = spilling.finish()?;
-            let spilled = Spilled { on_disk, room: room.clone(), told: OnceLock::new() };
+            let spilled = Spilled { on_disk, room: room.clone() };
             self.place = Place::Disk(Box::new(spilled));
-        }
-        if !self.are_positions {
-            let memory = if self.spilled().is_some() { room.budget.bytes / 2 } else { u64::MAX };
-            self.same_id = repeated::count(self, &room.temporary, memory, watch)?;
         }
         Ok(())
     }
 
     /// The corpus on disk, if it is there.
-    pub(super) fn spilled(&self) -> Option<&Spilled<F>> {
+    pub(in super::super) fn spilled(&self) -> Option<&Spilled<F>> {
         match &self.place {
             Place::Disk(spilled) => Some(spilled),
             Place::Memory | Place::Spilling(_) => None,
         }
     }
 
-    /// Takes documents into memory that are told of, which ascend: only of these may be asked what follows here, if the corpus is on
-    /// disk. Once.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if these are more than the budget, and those of reading.
-    pub(super) fn recall(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<()> {
-        let Some(Spilled { on_disk, room, told }) = self.spilled() else { return Ok(()) };
-        let of_each = BYTES_OF_ONE_TOLD + on_disk.bytes_of_others() / (on_disk.len() as u64).max(1);
-        let needed = documents.len() as u64 * of_each;
-        if needed > room.budget.bytes {
-            return Err(Error::Refused(format!(
-                "{} are near others, and need {}",
-                count_of(documents.len() as u64, "document"),
-                room.budget.too_little_for(needed)
-            )));
-        }
+    /// The sketches of all documents in order, once, if there are any.
+    pub(in super::super) fn take_sketches(&mut self) -> Result<Option<Rows<SketchRow>>> {
+        self.sketches.take().map(RowsWriter::finish).transpose()
+    }
+
+    /// Some documents, which ascend, in memory.
+    pub(in super::super) fn told(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<Told<'_, F>> {
+        let Some(Spilled { on_disk, .. }) = self.spilled() else {
+            return Ok(Told { documents: None, stretch: Held::Lent(&self.stretch) });
+        };
         let mut stretch = self.stretch.like();
         let mut wanted = documents.iter().copied().peekable();
         let step = Step::new(watch, "documents read back from disk");
+        step.add(0)?;
         for read in on_disk.stretches()? {
+            if wanted.peek().is_none() {
+                break;
+            }
             let (first, read) = read?;
             while let Some(document) = wanted.next_if(|&document| document < first + read.len()) {
                 stretch.push_of(&read, document - first);
             }
             step.add(read.len() as u64)?;
         }
-        // Nobody recalls twice.
-        let _ = told.set(Told { documents, stretch });
-        Ok(())
+        Ok(Told { documents: Some(documents), stretch: Held::Read(Box::new(stretch)) })
     }
 
-    /// Where a document is in memory.
-    fn at(&self, document: usize) -> (&Stretch<F>, usize) {
-        match self.spilled().and_then(|spilled| spilled.told.get()) {
-            Some(told) => (&told.stretch, told.documents.partition_point(|&other| other < document)),
-            None => (&self.stretch, document),
-        }
+    /// How many documents may be told at a time.
+    pub(in super::super) fn most_told(&self) -> usize {
+        let Some(Spilled { on_disk, room }) = self.spilled() else { return usize::MAX };
+        let of_each = BYTES_OF_ONE_TOLD + on_disk.bytes_of_others() / (on_disk.len() as u64).max(1);
+        usize::try_from(room.share() / of_each).unwrap_or(usize::MAX).max(LEAST_TOLD)
     }
 
     /// Number of documents.
-    pub(super) fn len(&self) -> usize {
-        self.stretch.len()
-            + match &self.place {
-                Place::Memory => 0,
-                Place::Spilling(spilling) => spilling.len(),
-                Place::Disk(spilled) => spilled.on_disk.len(),
-            }
+    pub(in super::super) fn len(&self) -> usize {
+        self.stretch.len() + self.place.len()
     }
 
     /// Number of documents without text.
-    pub(super) fn empty(&self) -> usize {
+    pub(in super::super) fn empty(&self) -> usize {
         self.empty
     }
 
     /// How many documents have no value of the field that decides which is kept.
-    pub(super) fn missing(&self) -> usize {
+    pub(in super::super) fn missing(&self) -> usize {
         self.missing
     }
 
     /// How many documents have an id that another has.
-    pub(super) fn same_id(&self) -> usize {
+    pub(in super::super) fn same_id(&self) -> usize {
         self.same_id
     }
 
+    /// Whether each id is the document's position: so none repeats.
+    pub(in super::super) fn are_positions(&self) -> bool {
+        self.are_positions
+    }
+
+    /// Says how many documents have an id that another has.
+    pub(in super::super) fn set_same_id(&mut self, documents: usize) {
+        self.same_id = documents;
+    }
+
     /// Whether all ids are numbers.
-    pub(super) fn are_numbers(&self) -> bool {
+    pub(in super::super) fn are_numbers(&self) -> bool {
         self.are_numbers
-    }
-
-    /// The fingerprint; zero for a document without text.
-    pub(super) fn fingerprint(&self, document: usize) -> F {
-        let (stretch, at) = self.at(document);
-        stretch.fingerprints[at]
-    }
-
-    /// What a document is called.
-    pub(super) fn id(&self, document: usize) -> IdRef<'_> {
-        let (stretch, at) = self.at(document);
-        stretch.id(at)
-    }
-
-    /// Where a document stands: `FILE:LINE`.
-    pub(super) fn place(&self, document: usize) -> String {
-        let (stretch, at) = self.at(document);
-        stretch.place(at)
-    }
-
-    /// A document's position in the input: malformed records have one too.
-    pub(super) fn position(&self, document: usize) -> u64 {
-        let (stretch, at) = self.at(document);
-        stretch.names.position(at)
-    }
-
-    /// Fails unless a record that was read again is what a document was made of.
-    pub(super) fn check_unchanged(
-        &self,
-        document: usize,
-        record: &Record,
-        options: &DocumentOptions,
-    ) -> Result<()> {
-        let (stretch, at) = self.at(document);
-        stretch.check_unchanged(at, record, options)
-    }
-
-    /// The order in which documents are preferred.
-    pub(super) fn preference<'a>(&'a self, keep: &'a Keep) -> Preference<'a> {
-        let told = self.spilled().and_then(|spilled| spilled.told.get());
-        let stretch = told.map_or(&self.stretch, |told| &told.stretch);
-        let told = told.map(|told| &told.documents[..]);
-        Preference { keep, values: &stretch.values, names: &stretch.names, told }
     }
 
     /// Visits the fingerprints of all documents that have one, in order, some that follow one another at a time, each time with the
     /// number of the first document.
-    pub(super) fn visit_fingerprints(&self, visitor: impl FnMut(usize, &[F]) -> Result<()>) -> Result<()> {
+    pub(in super::super) fn visit_fingerprints(
+        &self,
+        visitor: impl FnMut(usize, &[F]) -> Result<()>,
+    ) -> Result<()> {
         match self.spilled() {
             Some(spilled) => spilled.on_disk.visit_fingerprints(visitor),
             None => visit_between(&self.stretch.fingerprints, &self.stretch.empty, visitor),
         }
     }
+}
 
-    /// Tells this corpus from any other.
-    pub(super) fn checksum(&self) -> Result<u64> {
-        let mut hash = Xxh3::new();
-        self.visit(|document| {
-            let id = document.id().text();
-            let fingerprint = document.stretch.fingerprints[document.at];
-            let checksum = document.stretch.checksums.as_ref().map_or(0, |all| all[document.at]).into();
-            let lengths = [document.position(), id.len() as u64, checksum];
-            for number in [fingerprint.low_u64(), fingerprint.high_u64()].into_iter().chain(lengths) {
-                hash.update(&number.to_le_bytes());
-            }
-            hash.update(id.as_bytes());
-            Ok(())
-        })?;
-        Ok(hash.digest())
+impl<F: Fingerprint> Place<F> {
+    /// Number of documents on disk.
+    fn len(&self) -> usize {
+        match self {
+            Place::Memory => 0,
+            Place::Spilling(spilling) => spilling.len(),
+            Place::Disk(spilled) => spilled.on_disk.len(),
+        }
+    }
+}
+
+impl<F: Fingerprint> Told<'_, F> {
+    /// Where a document is in memory.
+    fn at(&self, document: usize) -> usize {
+        match &self.documents {
+            Some(documents) => documents.partition_point(|&other| other < document),
+            None => document,
+        }
+    }
+
+    /// The fingerprint; zero for a document without text.
+    pub(in super::super) fn fingerprint(&self, document: usize) -> F {
+        self.stretch.fingerprints[self.at(document)]
+    }
+
+    /// What a document is called.
+    pub(in super::super) fn id(&self, document: usize) -> IdRef<'_> {
+        self.stretch.id(self.at(document))
+    }
+
+    /// Where a document stands: `FILE:LINE`.
+    pub(in super::super) fn place(&self, document: usize) -> String {
+        self.stretch.place(self.at(document))
     }
 }

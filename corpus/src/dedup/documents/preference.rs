@@ -7,7 +7,8 @@ use std::str::FromStr;
 use simstore::{Error, Result};
 
 use super::names::{Names, Strings};
-use super::value::{Number, compare_moments, compare_numbers, says_moment};
+use super::value::{Number, compare_moments, compare_numbers, moment_key, number_key, says_moment};
+use crate::IdRef;
 use crate::spill::{SpillReader, SpillWriter};
 
 /// Which document of a cluster is kept; where the rule does not tell, the first in order of input.
@@ -40,8 +41,12 @@ impl Keep {
         }
     }
 
+    fn is_smallest(&self) -> bool {
+        matches!(self, Keep::Smallest(_))
+    }
+
     /// Whether the rule compares numbers alone.
-    pub(super) fn takes_numbers(&self) -> bool {
+    pub(in super::super) fn takes_numbers(&self) -> bool {
         matches!(self, Keep::Largest(_) | Keep::Smallest(_))
     }
 }
@@ -85,7 +90,7 @@ impl FromStr for Keep {
 
 /// What the rule looks at, of documents.
 #[derive(Debug)]
-pub(super) enum Values {
+pub(in super::super) enum Values {
     None,
     /// Bytes of the text.
     Lengths(Vec<u64>),
@@ -102,7 +107,7 @@ const MOMENTS: u64 = 2;
 const NUMBERS: u64 = 3;
 
 impl Values {
-    pub(super) fn new(keep: &Keep) -> Values {
+    pub(in super::super) fn new(keep: &Keep) -> Values {
         match keep {
             Keep::First | Keep::SmallestId | Keep::None => Values::None,
             Keep::Longest => Values::Lengths(Vec::new()),
@@ -112,7 +117,7 @@ impl Values {
     }
 
     /// None yet, of the same kind.
-    pub(super) fn like(&self) -> Values {
+    pub(in super::super) fn like(&self) -> Values {
         match self {
             Values::None => Values::None,
             Values::Lengths(_) => Values::Lengths(Vec::new()),
@@ -121,7 +126,7 @@ impl Values {
         }
     }
 
-    pub(super) fn memory(&self) -> u64 {
+    pub(in super::super) fn memory(&self) -> u64 {
         match self {
             Values::None => 0,
             Values::Lengths(lengths) => (lengths.len() * size_of::<u64>()) as u64,
@@ -130,7 +135,7 @@ impl Values {
     }
 
     /// Whether a document with this in the field has no value.
-    pub(super) fn lacks(&self, field: Option<&str>) -> bool {
+    pub(in super::super) fn lacks(&self, field: Option<&str>) -> bool {
         let field = field.unwrap_or_default();
         match self {
             Values::None | Values::Lengths(_) => false,
@@ -140,7 +145,7 @@ impl Values {
     }
 
     /// Adds those of a document.
-    pub(super) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
+    pub(in super::super) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
         let field = field.filter(|_| !self.lacks(field)).unwrap_or_default();
         match self {
             Values::None => {}
@@ -150,7 +155,7 @@ impl Values {
     }
 
     /// Adds that of one of other documents, which are of the same kind.
-    pub(super) fn push_of(&mut self, other: &Values, at: usize) {
+    pub(in super::super) fn push_of(&mut self, other: &Values, at: usize) {
         match other {
             Values::None => {}
             Values::Lengths(lengths) => self.push(lengths[at], None),
@@ -159,7 +164,7 @@ impl Values {
     }
 
     /// Writes all, to be read by [`Values::read`].
-    pub(super) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+    pub(in super::super) fn write(&self, file: &mut SpillWriter) -> Result<()> {
         match self {
             Values::None => file.push_records([NONE].into_iter()),
             Values::Lengths(lengths) => {
@@ -178,7 +183,7 @@ impl Values {
     }
 
     /// Reads those of so many documents.
-    pub(super) fn read(file: &mut SpillReader, count: usize) -> Result<Values> {
+    pub(in super::super) fn read(file: &mut SpillReader, count: usize) -> Result<Values> {
         match file.records::<u64>()?[..] {
             [NONE] => Ok(Values::None),
             [LENGTHS] => match file.records()? {
@@ -198,33 +203,33 @@ pub(super) struct Preference<'a> {
     pub(super) keep: &'a Keep,
     pub(super) values: &'a Values,
     pub(super) names: &'a Names,
-    /// The documents that these are of, ascending, if not all.
-    pub(super) told: Option<&'a [usize]>,
 }
 
 impl Preference<'_> {
     /// Less is preferred.
     pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
-        let at = |document: usize| match self.told {
-            Some(told) => told.partition_point(|&other| other < document),
-            None => document,
-        };
         let by_rule = match self.values {
-            Values::Lengths(lengths) => lengths[at(b)].cmp(&lengths[at(a)]),
-            Values::Moments(fields) => compare_moments(fields.get(at(b)), fields.get(at(a))),
-            Values::Numbers(fields) => {
-                let is_smallest = matches!(self.keep, Keep::Smallest(_));
-                compare_numbers(fields.get(at(a)), fields.get(at(b)), is_smallest)
-            }
-            Values::None if *self.keep == Keep::SmallestId => self.names.id(at(a)).cmp(&self.names.id(at(b))),
+            Values::Lengths(lengths) => lengths[b].cmp(&lengths[a]),
+            Values::Moments(fields) => compare_moments(fields.get(b), fields.get(a)),
+            Values::Numbers(fields) => compare_numbers(fields.get(a), fields.get(b), self.keep.is_smallest()),
+            Values::None if *self.keep == Keep::SmallestId => self.names.id(a).cmp(&self.names.id(b)),
             Values::None => Ordering::Equal,
         };
         by_rule.then(a.cmp(&b))
     }
 
-    /// The one that is kept of several documents.
-    pub(super) fn best(&self, documents: &[usize]) -> Option<usize> {
-        documents.iter().copied().min_by(|&a, &b| self.compare(a, b))
+    /// Bytes of a document in the order of preference, but for those that the rule does not tell apart.
+    pub(super) fn key(&self, at: usize) -> Vec<u8> {
+        match self.values {
+            Values::Lengths(lengths) => (!lengths[at]).to_be_bytes().to_vec(),
+            Values::Moments(fields) => moment_key(fields.get(at)),
+            Values::Numbers(fields) => number_key(fields.get(at), self.keep.is_smallest()),
+            Values::None if *self.keep == Keep::SmallestId => match self.names.id(at) {
+                IdRef::Number(number) => [0].into_iter().chain(number.to_be_bytes()).collect(),
+                IdRef::Name(name) => [1].into_iter().chain(name.bytes()).collect(),
+            },
+            Values::None => Vec::new(),
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use simstore::{Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::corpus::Corpus;
-use super::stretch::Stretch;
+use super::stretch::{Held, Stretch};
 use crate::watch::Step;
 use crate::{DocumentOptions, IdRef, Record, Watch};
 
@@ -15,7 +16,7 @@ const COUNTED: usize = 64;
 
 impl<F: Fingerprint> Corpus<F> {
     /// All documents, in memory or from disk, some that follow one another at a time.
-    pub(super) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_, F>>> + '_> {
+    pub(in super::super) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_, F>>> + '_> {
         let Some(spilled) = self.spilled() else {
             let piece = Piece { first: 0, stretch: Held::Lent(&self.stretch) };
             return Box::new(std::iter::once(Ok(piece)));
@@ -30,7 +31,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Visits all documents in order, in a step of its own.
-    pub(super) fn scan(
+    pub(in super::super) fn scan(
         &self,
         watch: &dyn Watch,
         what: &'static str,
@@ -46,7 +47,10 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Visits all documents in order.
-    pub(super) fn visit(&self, mut visitor: impl FnMut(Document<'_, F>) -> Result<()>) -> Result<()> {
+    pub(in super::super) fn visit(
+        &self,
+        mut visitor: impl FnMut(Document<'_, F>) -> Result<()>,
+    ) -> Result<()> {
         for piece in self.pieces() {
             let piece = piece?;
             (0..piece.len()).try_for_each(|at| visitor(piece.document(at)))?;
@@ -55,9 +59,9 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// What is made of some of the documents, in order.
-    pub(super) fn filter_map<T>(
+    pub(in super::super) fn filter_map<T>(
         &self,
-        mut make: impl FnMut(Document<'_, F>) -> Option<T>,
+        mut make: impl FnMut(Document<'_, F>) -> Result<Option<T>>,
     ) -> impl Iterator<Item = Result<T>> {
         let (mut pieces, mut piece, mut at) = (self.pieces(), None, 0);
         std::iter::from_fn(move || {
@@ -74,8 +78,8 @@ impl<F: Fingerprint> Corpus<F> {
                     continue;
                 }
                 at += 1;
-                if let Some(made) = make(here.document(at - 1)) {
-                    return Some(Ok(made));
+                if let Some(made) = make(here.document(at - 1)).transpose() {
+                    return Some(made);
                 }
             }
         })
@@ -83,72 +87,111 @@ impl<F: Fingerprint> Corpus<F> {
 }
 
 /// Documents that follow one another.
-pub(super) struct Piece<'a, F> {
+pub(in super::super) struct Piece<'a, F> {
     /// The number of the first.
     first: usize,
     stretch: Held<'a, F>,
-}
-
-enum Held<'a, F> {
-    Lent(&'a Stretch<F>),
-    Read(Box<Stretch<F>>),
 }
 
 impl<F> Deref for Piece<'_, F> {
     type Target = Stretch<F>;
 
     fn deref(&self) -> &Stretch<F> {
-        match &self.stretch {
-            Held::Lent(stretch) => stretch,
-            Held::Read(stretch) => stretch,
-        }
+        &self.stretch
     }
 }
 
 impl<F: Fingerprint> Piece<'_, F> {
     /// One of them, by its place.
-    pub(super) fn document(&self, at: usize) -> Document<'_, F> {
+    pub(in super::super) fn document(&self, at: usize) -> Document<'_, F> {
         Document { number: self.first + at, stretch: self, at }
     }
 }
 
 /// A document, where all are visited.
-pub(super) struct Document<'a, F> {
+pub(in super::super) struct Document<'a, F> {
     /// Which one, from 0.
-    pub(super) number: usize,
-    pub(super) stretch: &'a Stretch<F>,
+    pub(in super::super) number: usize,
+    pub(in super::super) stretch: &'a Stretch<F>,
     /// Its place there.
-    pub(super) at: usize,
+    pub(in super::super) at: usize,
 }
 
 impl<'a, F: Fingerprint> Document<'a, F> {
     /// What it is called.
-    pub(super) fn id(&self) -> IdRef<'a> {
+    pub(in super::super) fn id(&self) -> IdRef<'a> {
         self.stretch.id(self.at)
     }
 
     /// What it is called, as bytes: those of a file's name as they are.
-    pub(super) fn id_bytes(&self) -> Cow<'a, [u8]> {
+    pub(in super::super) fn id_bytes(&self) -> Cow<'a, [u8]> {
         self.stretch.names.id_bytes(self.at)
     }
 
     /// Where it stands: `FILE:LINE`.
-    pub(super) fn place(&self) -> String {
+    pub(in super::super) fn place(&self) -> String {
         self.stretch.place(self.at)
     }
 
     /// Its position in the input.
-    pub(super) fn position(&self) -> u64 {
+    pub(in super::super) fn position(&self) -> u64 {
         self.stretch.names.position(self.at)
     }
 
     /// Its fingerprint, if it has one.
-    pub(super) fn fingerprint(&self) -> Option<F> {
+    pub(in super::super) fn fingerprint(&self) -> Option<F> {
         self.stretch.fingerprint(self.at)
     }
 
     /// Fails unless a record that was read again is what it was made of.
-    pub(super) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
+    pub(in super::super) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
         self.stretch.check_unchanged(self.at, record, options)
+    }
+}
+
+impl<F: Fingerprint> Corpus<F> {
+    /// Tells this corpus from any other.
+    pub(in super::super) fn checksum(&self) -> Result<u64> {
+        let mut hash = Xxh3::new();
+        self.visit(|document| {
+            let id = document.id().text();
+            let fingerprint = document.stretch.fingerprints[document.at];
+            let checksum = document.stretch.checksums.as_ref().map_or(0, |all| all[document.at]).into();
+            let lengths = [document.position(), id.len() as u64, checksum];
+            for number in [fingerprint.low_u64(), fingerprint.high_u64()].into_iter().chain(lengths) {
+                hash.update(&number.to_le_bytes());
+            }
+            hash.update(id.as_bytes());
+            Ok(())
+        })?;
+        Ok(hash.digest())
+    }
+
+    /// Documents that are asked for in order.
+    pub(in super::super) fn in_order(&self) -> InOrder<'_, F> {
+        InOrder { pieces: self.pieces(), piece: None }
+    }
+}
+
+/// Documents that are asked for in order.
+pub(in super::super) struct InOrder<'a, F> {
+    pieces: Box<dyn Iterator<Item = Result<Piece<'a, F>>> + 'a>,
+    piece: Option<Piece<'a, F>>,
+}
+
+impl<F: Fingerprint> InOrder<'_, F> {
+    /// A document, which does not come before those that were asked for.
+    ///
+    /// # Errors
+    /// Those of reading; [`Error::Bug`] if there is no such document.
+    pub(in super::super) fn get(&mut self, number: usize) -> Result<Document<'_, F>> {
+        while self.piece.as_ref().is_none_or(|piece| piece.first + piece.len() <= number) {
+            self.piece =
+                Some(self.pieces.next().ok_or_else(|| Error::Bug(format!("no document {number}")))??);
+        }
+        match &self.piece {
+            Some(piece) if piece.first <= number => Ok(piece.document(number - piece.first)),
+            _ => Err(Error::Bug(format!("document {number} is asked for too late"))),
+        }
     }
 }

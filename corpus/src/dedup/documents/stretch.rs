@@ -1,5 +1,6 @@
 //! Documents in memory: all of a corpus, some that follow one another, or those that are told of.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,20 +13,20 @@ use crate::{DocumentId, DocumentOptions, IdRef, Item, Record};
 
 /// Documents, numbered from 0 by their places here: their fingerprints, what they are called, and what decides which is kept.
 #[derive(Debug)]
-pub(super) struct Stretch<F> {
+pub(in super::super) struct Stretch<F> {
     /// Zero for a document without text.
-    pub(super) fingerprints: Vec<F>,
+    pub(in super::super) fingerprints: Vec<F>,
     /// The documents without text, ascending.
-    pub(super) empty: Vec<usize>,
-    pub(super) names: Names,
+    pub(in super::super) empty: Vec<usize>,
+    pub(in super::super) names: Names,
     /// What decides which document of a cluster is kept.
-    pub(super) values: Values,
+    pub(in super::super) values: Values,
     /// Half of the checksum of each document as it stood in its file, if that is to be known.
-    pub(super) checksums: Option<Vec<u32>>,
+    pub(in super::super) checksums: Option<Vec<u32>>,
 }
 
 impl<F: Fingerprint> Stretch<F> {
-    pub(super) fn new(values: Values, with_checksums: bool) -> Self {
+    pub(in super::super) fn new(values: Values, with_checksums: bool) -> Self {
         Stretch {
             fingerprints: Vec::new(),
             empty: Vec::new(),
@@ -36,12 +37,12 @@ impl<F: Fingerprint> Stretch<F> {
     }
 
     /// Of no documents yet, of which the same is kept.
-    pub(super) fn like(&self) -> Self {
+    pub(in super::super) fn like(&self) -> Self {
         Stretch::new(self.values.like(), self.checksums.is_some())
     }
 
     /// Adds a document.
-    pub(super) fn push(&mut self, item: &Item<F>) {
+    pub(in super::super) fn push(&mut self, item: &Item<F>) {
         self.names.push(item.position..item.position + 1, &item.id, &item.path, item.line);
         self.values.push(item.text_bytes, item.extra.as_deref());
         self.checksums.iter_mut().for_each(|all| all.push(item.checksum as u32));
@@ -52,14 +53,20 @@ impl<F: Fingerprint> Stretch<F> {
     }
 
     /// Adds fingerprints of a file, whose ids count up from the position of the first.
-    pub(super) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
+    pub(in super::super) fn push_block(
+        &mut self,
+        fingerprints: &[F],
+        position: u64,
+        path: &Arc<Path>,
+        line: u64,
+    ) {
         let positions = position..position + fingerprints.len() as u64;
         self.names.push(positions, &DocumentId::Number(position), path, line);
         self.fingerprints.extend_from_slice(fingerprints);
     }
 
     /// Adds a document of others, of which the same is kept.
-    pub(super) fn push_of(&mut self, other: &Stretch<F>, at: usize) {
+    pub(in super::super) fn push_of(&mut self, other: &Stretch<F>, at: usize) {
         self.names.push_of(&other.names, at);
         self.values.push_of(&other.values, at);
         if let (Some(all), Some(others)) = (&mut self.checksums, &other.checksums) {
@@ -72,38 +79,38 @@ impl<F: Fingerprint> Stretch<F> {
     }
 
     /// Number of documents.
-    pub(super) fn len(&self) -> usize {
+    pub(in super::super) fn len(&self) -> usize {
         self.fingerprints.len()
     }
 
     /// Bytes that they take, besides their fingerprints.
-    pub(super) fn memory_of_names(&self) -> u64 {
+    pub(in super::super) fn memory_of_names(&self) -> u64 {
         let checksums = self.checksums.as_ref().map_or(0, |all| all.len() * size_of::<u32>()) as u64;
         let empty = (self.empty.len() * size_of::<usize>()) as u64;
         empty + checksums + self.names.memory() + self.values.memory()
     }
 
     /// Bytes that they take.
-    pub(super) fn memory(&self) -> u64 {
+    pub(in super::super) fn memory(&self) -> u64 {
         self.memory_of_names() + self.len() as u64 * F::BYTES as u64
     }
 
     /// The fingerprint, if the document has one.
-    pub(super) fn fingerprint(&self, at: usize) -> Option<F> {
+    pub(in super::super) fn fingerprint(&self, at: usize) -> Option<F> {
         self.empty.binary_search(&at).is_err().then(|| self.fingerprints[at])
     }
 
-    pub(super) fn id(&self, at: usize) -> IdRef<'_> {
+    pub(in super::super) fn id(&self, at: usize) -> IdRef<'_> {
         self.names.id(at)
     }
 
     /// Where a document stands: `FILE:LINE`.
-    pub(super) fn place(&self, at: usize) -> String {
+    pub(in super::super) fn place(&self, at: usize) -> String {
         self.names.place(at)
     }
 
     /// Fails unless a record that was read again is what a document was made of.
-    pub(super) fn check_unchanged(
+    pub(in super::super) fn check_unchanged(
         &self,
         at: usize,
         record: &Record,
@@ -112,6 +119,24 @@ impl<F: Fingerprint> Stretch<F> {
         match &self.checksums {
             Some(all) if all[at] != record.checksum(options) as u32 => Err(changed(&self.place(at))),
             _ => Ok(()),
+        }
+    }
+}
+
+/// Documents in memory, those of another one or of its own.
+#[derive(Debug)]
+pub(in super::super) enum Held<'a, F> {
+    Lent(&'a Stretch<F>),
+    Read(Box<Stretch<F>>),
+}
+
+impl<F> Deref for Held<'_, F> {
+    type Target = Stretch<F>;
+
+    fn deref(&self) -> &Stretch<F> {
+        match self {
+            Held::Lent(stretch) => stretch,
+            Held::Read(stretch) => stretch,
         }
     }
 }

@@ -1,134 +1,235 @@
 //! The features of documents that are to be compared by their texts: read once more, and put aside on disk.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
-use super::corpus::Corpus;
-use super::listing::changed;
-use crate::spill::Temporary;
+use super::super::documents::{Corpus, changed};
+use super::super::room::Room;
+use crate::spill::{Rows, Temporary, read_at};
 use crate::watch::Step;
 use crate::{DocumentOptions, Inputs, Record, Watch};
 
-/// Documents whose features are taken at once, on all cores.
+/// Documents whose features are taken at once, on all cores; and bytes of what they stand in.
 const BATCH: usize = 256;
+const BATCH_BYTES: usize = 8 << 20;
+/// Features that are read with their number.
+const FEW: usize = 64;
 
-/// The features of some documents: their hashes, ascending, on disk. In memory 16 bytes for each.
+/// The features of some documents, by their numbers: hashes, ascending, on disk.
 #[derive(Debug)]
-pub(super) struct FeatureSets {
-    file: Mutex<File>,
+pub(in super::super) struct Features {
+    file: File,
     temporary: Arc<Temporary>,
-    /// The documents, ascending, and where the features of each start.
-    places: Vec<(usize, u64)>,
+    places: Places,
     /// Where those of the last document end.
     end: u64,
-    /// The documents that are asked for, where these are numbered by themselves.
-    documents: Option<Vec<usize>>,
+    /// Where documents are asked for by other numbers: that of each.
+    numbers: Option<Rows<u32>>,
 }
 
-impl FeatureSets {
-    /// Of no documents yet.
-    pub(super) fn new(temporary: &Arc<Temporary>) -> Result<FeatureSets> {
-        let file = tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.failed(&error))?;
-        let temporary = Arc::clone(temporary);
-        Ok(FeatureSets { file: Mutex::new(file), temporary, places: Vec::new(), end: 0, documents: None })
+/// Where the features of documents start.
+#[derive(Debug)]
+enum Places {
+    /// The documents, ascending.
+    Memory(Vec<(u32, u64)>),
+    /// A number for each document, in order: one more than the place, 0 for none.
+    File(File),
+}
+
+/// Takes the features of documents that ascend.
+#[derive(Debug)]
+pub(in super::super) struct FeaturesWriter {
+    file: BufWriter<File>,
+    temporary: Arc<Temporary>,
+    places: Vec<(u32, u64)>,
+    /// So many places are held in memory.
+    limit: usize,
+    on_disk: Option<(BufWriter<File>, u32)>,
+    end: u64,
+}
+
+impl FeaturesWriter {
+    pub(in super::super) fn new(room: &Room) -> Result<FeaturesWriter> {
+        let temporary = Arc::clone(&room.temporary);
+        let limit = usize::try_from(room.share() / 2).unwrap_or(usize::MAX) / size_of::<(u32, u64)>();
+        let file = BufWriter::new(unnamed(&temporary)?);
+        Ok(FeaturesWriter {
+            file,
+            temporary,
+            places: Vec::new(),
+            limit: limit.max(1024),
+            on_disk: None,
+            end: 0,
+        })
     }
 
-    /// Reads some documents again, which ascend.
-    pub(super) fn read<F: Fingerprint>(
-        wanted: impl Iterator<Item = usize>,
-        corpus: &Corpus<F>,
-        inputs: &Inputs,
-        profile: &Profile,
-        temporary: &Arc<Temporary>,
-        watch: &dyn Watch,
-    ) -> Result<FeatureSets> {
-        let mut sets = FeatureSets::new(temporary)?;
-        let mut wanted = wanted.peekable();
-        if wanted.peek().is_none() {
-            return Ok(sets);
-        }
-        let mut batch = Vec::new();
-        let (records, options) = (inputs.records(), inputs.options());
-        let step = Step::new(watch, "texts to compare").reading(records.progress(), || inputs.total_bytes());
-        step.add(0)?;
-        for (position, record) in (0..).zip(records) {
-            let Some(&next) = wanted.peek() else { break };
-            if corpus.position(next) == position {
-                let record = record?;
-                corpus.check_unchanged(next, &record, options)?;
-                batch.push((next, record));
-                wanted.next();
-                step.add(1)?;
-            }
-            if batch.len() == BATCH {
-                sets.append(&mut batch, options, profile)?;
-            }
-        }
-        sets.append(&mut batch, options, profile)?;
-        match wanted.peek() {
-            None => Ok(sets),
-            Some(&document) => Err(changed(&corpus.place(document))),
-        }
-    }
-
-    fn append(
-        &mut self,
-        batch: &mut Vec<(usize, Record)>,
-        options: &DocumentOptions,
-        profile: &Profile,
-    ) -> Result<()> {
-        let features = |(document, record): (usize, Record)| {
-            Ok((document, profile.feature_set(&record.document(options)?.text)))
-        };
-        let features: Result<Vec<(usize, Vec<u64>)>> =
-            std::mem::take(batch).into_par_iter().map(features).collect();
-        features?.into_iter().try_for_each(|(document, features)| self.push(document, &features))
-    }
-
-    /// Adds the features of a document behind those before, ascending.
-    pub(super) fn push(&mut self, document: usize, features: &[u64]) -> Result<()> {
-        let file = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = features.iter().flat_map(|feature| feature.to_le_bytes()).collect();
-        file.write_all(&bytes).map_err(|error| self.temporary.failed(&error))?;
+    /// Adds the features of a document behind those before.
+    pub(in super::super) fn push(&mut self, document: u32, features: &[u64]) -> Result<()> {
+        let mut bytes = Vec::with_capacity(8 * (features.len() + 1));
+        bytes.extend((features.len() as u64).to_le_bytes());
+        features.iter().for_each(|feature| bytes.extend(feature.to_le_bytes()));
+        self.file.write_all(&bytes).map_err(|error| self.temporary.failed(&error))?;
         self.temporary.wrote(bytes.len() as u64);
-        self.places.push((document, self.end));
+        if self.on_disk.is_none() && self.places.len() == self.limit {
+            self.on_disk = Some((BufWriter::new(unnamed(&self.temporary)?), 0));
+            for (document, place) in std::mem::take(&mut self.places) {
+                self.push_place(document, place)?;
+            }
+        }
+        match self.on_disk {
+            Some(_) => self.push_place(document, self.end)?,
+            None => self.places.push((document, self.end)),
+        }
         self.end += bytes.len() as u64;
         Ok(())
     }
 
-    /// Says which documents are asked for, where these are numbered by themselves.
-    pub(super) fn set_documents(&mut self, documents: Vec<usize>) {
-        self.documents = Some(documents);
+    fn push_place(&mut self, document: u32, place: u64) -> Result<()> {
+        let Some((file, next)) = &mut self.on_disk else { return Ok(()) };
+        let between = (*next..document).map(|_| 0);
+        let written = between.chain([place + 1]).try_for_each(|place| file.write_all(&place.to_le_bytes()));
+        *next = document + 1;
+        written.map_err(|error| self.temporary.failed(&error))
+    }
+
+    pub(in super::super) fn finish(self) -> Result<Features> {
+        let FeaturesWriter { file, temporary, places, on_disk, end, .. } = self;
+        let finish =
+            |file: BufWriter<File>| file.into_inner().map_err(|error| temporary.failed(&error.into_error()));
+        let places = match on_disk {
+            Some((file, _)) => Places::File(finish(file)?),
+            None => Places::Memory(places),
+        };
+        Ok(Features { file: finish(file)?, temporary, places, end, numbers: None })
+    }
+}
+
+fn unnamed(temporary: &Temporary) -> Result<File> {
+    tempfile::tempfile_in(temporary.parent()).map_err(|error| temporary.failed(&error))
+}
+
+impl Features {
+    /// The same for documents that are asked for by other numbers: some that ascend, each with that, from 0.
+    pub(in super::super) fn numbered(
+        mut self,
+        wanted: impl Iterator<Item = Result<(u64, u32)>>,
+        room: &Room,
+    ) -> Result<Features> {
+        let (mut numbers, mut are_the_same) = (room.rows(), true);
+        for one in wanted {
+            let (document, number) = one?;
+            are_the_same &= document == u64::from(number);
+            numbers.push(document as u32)?;
+        }
+        self.numbers = if are_the_same { None } else { Some(numbers.finish()?) };
+        Ok(self)
     }
 
     /// The features of a document.
     ///
     /// # Errors
     /// [`Error::Bug`] for one that was not wanted, and those of reading.
-    pub(super) fn get(&self, document: usize) -> Result<Vec<u64>> {
-        let document = self.documents.as_ref().map_or(document, |documents| documents[document]);
-        let Ok(at) = self.places.binary_search_by_key(&document, |&(document, _)| document) else {
-            return Err(Error::Bug(format!("document {document} is to be compared, and was not read again")));
+    pub(in super::super) fn get(&self, document: u32) -> Result<Vec<u64>> {
+        let document =
+            self.numbers.as_ref().map_or(Ok(document), |numbers| numbers.get(document as usize))?;
+        let missing = || Error::Bug(format!("document {document} is to be compared, and was not read again"));
+        let failed = || Error::io(self.temporary.parent(), "read what was put aside in");
+        let place = match &self.places {
+            Places::Memory(places) => {
+                let at = places.binary_search_by_key(&document, |&(document, _)| document);
+                at.ok().map(|at| places[at].1)
+            }
+            Places::File(file) => {
+                let mut bytes = [0; 8];
+                read_at(file, &mut bytes, u64::from(document) * 8).map_err(failed())?;
+                u64::from_le_bytes(bytes).checked_sub(1)
+            }
         };
-        let start = self.places[at].1;
-        let end = self.places.get(at + 1).map_or(self.end, |&(_, next)| next);
-        let mut bytes = vec![0; (end - start) as usize];
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(start))
-            .and_then(|_| file.read_exact(&mut bytes))
-            .map_err(Error::io(self.temporary.parent(), "read what was put aside in"))?;
-        drop(file);
-        Ok(bytes.as_chunks().0.iter().map(|&value| u64::from_le_bytes(value)).collect())
+        let place = place.ok_or_else(missing)?;
+        let mut bytes = [0; 8 * (FEW + 1)];
+        let some = bytes.len().min((self.end - place) as usize);
+        read_at(&self.file, &mut bytes[..some], place).map_err(failed())?;
+        let mut numbers = bytes.as_chunks().0.iter().map(|&number| u64::from_le_bytes(number));
+        let count = numbers.next().unwrap_or_default() as usize;
+        let mut features: Vec<u64> = numbers.take(count.min(FEW)).collect();
+        if count > FEW {
+            let mut rest = vec![0; 8 * (count - FEW)];
+            read_at(&self.file, &mut rest, place + some as u64).map_err(failed())?;
+            features.extend(rest.as_chunks().0.iter().map(|&number| u64::from_le_bytes(number)));
+        }
+        Ok(features)
     }
 }
 
-impl Drop for FeatureSets {
+impl Drop for Features {
     fn drop(&mut self) {
         self.temporary.removed(self.end);
+    }
+}
+
+/// Reads documents again, to take their features.
+pub(in super::super) struct ReadAgain<'a, F> {
+    pub(in super::super) corpus: &'a Corpus<F>,
+    pub(in super::super) inputs: &'a Inputs,
+    pub(in super::super) profile: &'a Profile,
+    pub(in super::super) room: &'a Room,
+    pub(in super::super) watch: &'a dyn Watch,
+}
+
+impl<F: Fingerprint> ReadAgain<'_, F> {
+    /// The features of some documents: they ascend, each with the number by which it is asked for.
+    pub(in super::super) fn features(
+        &self,
+        wanted: impl Iterator<Item = Result<(u64, u32)>>,
+    ) -> Result<Features> {
+        let mut all = FeaturesWriter::new(self.room)?;
+        let mut wanted = wanted.peekable();
+        if wanted.peek().is_none() {
+            return all.finish();
+        }
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let (records, options) = (self.inputs.records(), self.inputs.options());
+        let step = Step::new(self.watch, "texts to compare")
+            .reading(records.progress(), || self.inputs.total_bytes());
+        step.add(0)?;
+        let mut records = (0..).zip(records);
+        let mut documents = self.corpus.in_order();
+        for one in wanted {
+            let (document, number) = one?;
+            let document = documents.get(document as usize)?;
+            let position = document.position();
+            let Some((_, record)) = records.find(|(at, _)| *at == position) else {
+                return Err(changed(&document.place()));
+            };
+            let record = record?;
+            document.check_unchanged(&record, options)?;
+            bytes += record.size();
+            batch.push((number, record));
+            step.add(1)?;
+            if batch.len() == BATCH || bytes > BATCH_BYTES {
+                self.append(&mut all, std::mem::take(&mut batch), options)?;
+                bytes = 0;
+            }
+        }
+        self.append(&mut all, batch, options)?;
+        all.finish()
+    }
+
+    fn append(
+        &self,
+        all: &mut FeaturesWriter,
+        batch: Vec<(u32, Record)>,
+        options: &DocumentOptions,
+    ) -> Result<()> {
+        let features = |(number, record): (u32, Record)| {
+            Ok((number, self.profile.feature_set(&record.document(options)?.text)))
+        };
+        let features: Result<Vec<(u32, Vec<u64>)>> = batch.into_par_iter().map(features).collect();
+        features?.into_iter().try_for_each(|(number, features)| all.push(number, &features))
     }
 }

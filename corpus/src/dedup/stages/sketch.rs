@@ -1,15 +1,16 @@
-//! Reading what is compared.
+//! Documents as they are read: fingerprints or sketches, what they are called, and what decides which is kept.
 
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result, threads};
 use simstore_text::{Profile, Sketched, Sketcher};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::corpus::{Corpus, Room};
-use super::feature_sets::FeatureSets;
-use super::options::Options;
-use super::parts::Parts;
-use super::source::{Source, Text};
+use super::super::documents::{Corpus, count_repeated};
+use super::super::options::Options;
+use super::super::parts::Parts;
+use super::super::room::Room;
+use super::super::source::{Source, Text};
+use super::features::{Features, FeaturesWriter};
 use crate::inputs::item::Malformed;
 use crate::output::Unfinished;
 use crate::spill::{SpillFile, SpillWriter};
@@ -24,43 +25,47 @@ const BATCH: usize = 1024;
 const ALONE: usize = 1 << 12;
 
 /// What was read.
-pub(super) struct Read<F> {
-    pub(super) corpus: Corpus<F>,
-    pub(super) counts: Counts,
+pub(in super::super) struct Read<F> {
+    pub(in super::super) corpus: Corpus<F>,
+    pub(in super::super) counts: Counts,
     /// Files, for they can be read again.
-    pub(super) inputs: Option<Inputs>,
+    pub(in super::super) inputs: Option<Inputs>,
     /// The features of all documents, if these were handed over and texts are compared.
-    pub(super) features: Option<FeatureSets>,
+    pub(in super::super) features: Option<Features>,
     /// The texts of all of them, if these are to be stored.
-    pub(super) texts: Option<SpillFile>,
+    pub(in super::super) texts: Option<SpillFile>,
 }
 
 /// What is put aside of documents that are handed over, and cannot be read again.
 struct Aside<'a> {
-    features: Option<&'a mut FeatureSets>,
+    features: Option<&'a mut FeaturesWriter>,
     texts: Option<&'a mut SpillWriter>,
 }
 
 /// How what is handed over becomes a corpus.
-pub(super) struct Reading<'a> {
-    pub(super) options: &'a Options,
-    pub(super) profile: &'a Profile,
+pub(in super::super) struct Reading<'a> {
+    pub(in super::super) options: &'a Options,
+    pub(in super::super) profile: &'a Profile,
     /// Makes the sketches of documents that are compared by similarity.
-    pub(super) sketcher: Option<&'a Sketcher>,
+    pub(in super::super) sketcher: Option<&'a Sketcher>,
     /// The profile of the features by which texts are compared, if they are.
-    pub(super) profile_of_texts: Option<&'a Profile>,
+    pub(in super::super) profile_of_texts: Option<&'a Profile>,
     /// Whether the texts of documents that are handed over are put aside.
-    pub(super) keeps_texts: bool,
-    pub(super) unfinished: &'a Unfinished,
-    pub(super) room: &'a Room,
-    pub(super) watch: &'a dyn Watch,
+    pub(in super::super) keeps_texts: bool,
+    pub(in super::super) unfinished: &'a Unfinished,
+    pub(in super::super) room: &'a Room,
+    pub(in super::super) watch: &'a dyn Watch,
 }
 
 impl Reading<'_> {
     /// Reads all.
-    pub(super) fn read<F: Fingerprint>(&self, source: Source<'_>, mut corpus: Corpus<F>) -> Result<Read<F>> {
+    pub(in super::super) fn read<F: Fingerprint>(
+        &self,
+        source: Source<'_>,
+        mut corpus: Corpus<F>,
+    ) -> Result<Read<F>> {
         let push = |corpus: &mut Corpus<F>, item: &Item<F>| {
-            corpus.push(item);
+            corpus.push(item)?;
             if corpus.len().is_multiple_of(MEMORY_CHECKED) {
                 corpus.keep_within(self.room, self.watch)
             } else {
@@ -72,8 +77,7 @@ impl Reading<'_> {
             Source::Files(inputs) => (self.read_files(&inputs, &mut corpus, push)?, Some(inputs)),
             Source::Documents(documents) => {
                 self.profile.check_bits(F::BITS)?;
-                features =
-                    self.profile_of_texts.map(|_| FeatureSets::new(&self.room.temporary)).transpose()?;
+                features = self.profile_of_texts.map(|_| FeaturesWriter::new(self.room)).transpose()?;
                 if self.keeps_texts {
                     texts = Some(self.room.temporary.create("texts")?);
                 }
@@ -100,7 +104,13 @@ impl Reading<'_> {
             }
         };
         corpus.finish(self.room, self.watch)?;
+        if !corpus.are_positions() {
+            let memory = if corpus.spilled().is_some() { self.room.budget.bytes / 2 } else { u64::MAX };
+            let same_id = count_repeated(&corpus, &self.room.temporary, memory, self.watch)?;
+            corpus.set_same_id(same_id);
+        }
         let texts = texts.map(SpillWriter::finish).transpose()?;
+        let features: Option<Features> = features.map(FeaturesWriter::finish).transpose()?;
         Ok(Read { corpus, counts, inputs, features, texts })
     }
 
@@ -185,7 +195,7 @@ impl Reading<'_> {
             };
             for (document, (simhash, sketched, set)) in batch.into_iter().zip(made) {
                 if let (Some(features), Some(set)) = (&mut aside.features, set) {
-                    features.push(position as usize, &set)?;
+                    features.push(position as u32, &set)?;
                 }
                 if let Some(texts) = &mut aside.texts {
                     texts.push_text(&document.text)?;

@@ -3,10 +3,10 @@
 use simstore::{Error, Result};
 use simstore_text::{Profile, SKETCHES, SketchSearch, Sketcher, jaccard};
 
-use super::candidates::{are_brought_together, may_be_similar};
-use super::choice;
+use super::stages::candidates::{are_brought_together, may_be_similar};
+use super::stages::{choice, pairs_of_stars};
 
-/// The pieces that [`find`](super::super::find) makes its search by similarity of: whoever puts them together on several machines
+/// The pieces that [`find`](super::find) makes its search by similarity of: whoever puts them together on several machines
 /// finds the same pairs.
 ///
 /// 1. A [`sketcher`](SimilarSearch::sketcher) makes sketches of each text. Texts of one [digest](simstore_text::Sketched::digest)
@@ -93,7 +93,7 @@ impl SimilarSearch {
     /// assert_eq!(SimilarSearch::stars(&pairs), [(1, 0, 0.9), (3, 2, 0.8)]);
     /// ```
     pub fn stars(pairs: &[(u32, u32, f32)]) -> Vec<(u32, u32, f32)> {
-        super::stars_of(pairs)
+        pairs_of_stars(pairs)
     }
 }
 

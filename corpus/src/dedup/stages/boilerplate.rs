@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use serde::Serialize;
 use simstore::Result;
 
-use super::super::sketches::Sketches;
-use super::compared::Compared;
-use super::sets::Sets;
-use super::stars::Led;
+use super::super::model::{Led, SketchRow};
+use super::compare::Compared;
+use super::distinct::Sets;
+use crate::spill::Rows;
 
 /// Documents, and duplicates, that are looked at.
 const SAMPLE: usize = 64;
@@ -36,13 +36,19 @@ impl Boilerplate {
 }
 
 /// Sets of documents to find the boilerplate by, evenly spread.
-pub(super) fn sample(sets: &Sets, sketches: &Sketches) -> Vec<u32> {
-    let is_short = |&set: &u32| is_short(set, sets, sketches);
-    spread(sets.len()).map(|set| set as u32).filter(is_short).collect()
+pub(in super::super) fn sample(sets: &Sets, sketches: &Rows<SketchRow>) -> Result<Vec<u32>> {
+    let mut sample = Vec::new();
+    for set in spread(sets.len()) {
+        let set = set as u32;
+        if is_short(set, sets, sketches)? {
+            sample.push(set);
+        }
+    }
+    Ok(sample)
 }
 
-fn is_short(set: u32, sets: &Sets, sketches: &Sketches) -> bool {
-    sketches.features(sets.best(set as usize)) <= LONGEST
+fn is_short(set: u32, sets: &Sets, sketches: &Rows<SketchRow>) -> Result<bool> {
+    Ok(sketches.get(sets.best(set)? as usize)?.features <= LONGEST)
 }
 
 /// So many numbers below `count` at most, evenly spread.
@@ -53,10 +59,11 @@ fn spread(count: usize) -> impl Iterator<Item = usize> {
 
 /// Looks at some of what another set stands for, by the boilerplate of a sample whose features are there. `None` if there is too little of
 /// either.
-pub(super) fn boilerplate(
+pub(in super::super) fn boilerplate(
     sample: &[u32],
-    led: &[Led],
+    led: &Rows<Led>,
     compared: &Compared<'_>,
+    sketches: &Rows<SketchRow>,
 ) -> Result<Option<Boilerplate>> {
     if sample.len() < FEWEST_DOCUMENTS || led.len() < FEWEST_DUPLICATES {
         return Ok(None);
@@ -72,10 +79,11 @@ pub(super) fn boilerplate(
     if counts.is_empty() {
         return Ok(None);
     }
-    let is_short = |set| is_short(set, compared.sets, compared.sketches);
-    for (set, leader, _) in
-        spread(led.len()).map(|at| led[at]).filter(|led| is_short(led.0) && is_short(led.1))
-    {
+    for at in spread(led.len()) {
+        let (set, leader, _) = led.get(at)?;
+        if !is_short(set, compared.sets, sketches)? || !is_short(leader, compared.sets, sketches)? {
+            continue;
+        }
         let of_leader = compared.features(leader)?;
         let shared =
             compared.features(set)?.into_iter().filter(|feature| of_leader.binary_search(feature).is_ok());

@@ -8,11 +8,11 @@ use rayon::prelude::*;
 use simstore::{Error, Result, Snapshot};
 use simstore_text::{SimilarDocument, Sketched, Sketcher, StoredTexts};
 
-use super::super::against::{self, Against};
-use super::super::comparing::{looked_up, similar_stored};
-use super::super::options::Options;
-use super::super::question::Question;
-use super::super::sketches::Sketches;
+use super::against::{self, Against};
+use super::model::SketchRow;
+use super::options::Options;
+use super::question::Question;
+use super::stages::similar_stored::{looked_up, similar_stored};
 use crate::InputKind;
 use crate::spill::Budget;
 use crate::watch::Step;
@@ -35,7 +35,7 @@ impl SimilarStores {
     /// Opens them, to find what has this similarity or a greater one; that of the stores, if none is given.
     ///
     /// # Errors
-    /// As [`find`](super::super::find) for the same options.
+    /// As [`find`](super::find) for the same options.
     pub fn open(paths: &[PathBuf], similar: Option<f64>) -> Result<Self> {
         let options = Options { similar, against: paths.to_vec(), ..Options::default() };
         options.check()?;
@@ -71,21 +71,22 @@ impl SimilarStores {
     pub fn most_similar(&self, texts: &[Option<&str>]) -> Result<Vec<Option<(usize, SimilarDocument)>>> {
         let sketched: Vec<Option<Sketched>> =
             texts.par_iter().map(|text| self.sketcher.sketch((*text)?)).collect();
-        let mut sketches = Sketches::default();
-        sketched.iter().for_each(|sketched| sketches.push(sketched.as_ref()));
+        let rows = sketched.iter().enumerate().map(|(at, sketched)| SketchRow::new(at, sketched.as_ref()));
+        let rows: Vec<SketchRow> = rows.collect::<Result<_>>()?;
         let stores: Vec<(&Snapshot<u64>, &StoredTexts)> =
             self.stores.iter().filter_map(Against::snapshot).zip(&self.texts).collect();
         let step = Step::new(&(), "sketches looked up");
         let mut likely: BTreeMap<usize, Vec<Vec<u64>>> = BTreeMap::new();
         for (at, (store, texts)) in stores.iter().enumerate() {
-            for (document, id) in looked_up(&sketches, store, texts.settings(), &step)? {
-                likely.entry(document).or_insert_with(|| vec![Vec::new(); stores.len()])[at].push(id);
+            for (document, id) in looked_up(&rows, store, texts.settings(), &step)? {
+                likely.entry(document as usize).or_insert_with(|| vec![Vec::new(); stores.len()])[at]
+                    .push(id);
             }
         }
         let mut found = vec![None; texts.len()];
         for (document, ids) in likely {
             let features = || Ok(self.profile().feature_set(texts[document].unwrap_or_default()));
-            let sketched = sketches.sketched(document);
+            let sketched = rows[document].sketched();
             let similar = similar_stored(&stores, &ids, &sketched, &features, self.least)?;
             found[document] = similar.into_iter().next();
         }

@@ -1,32 +1,30 @@
 //! One run, from what is read to what is written and added, for fingerprints of one width.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use simstore::{Error, Fingerprint, Result, Store};
 use simstore_text::{Profile, SimilarSettings, StoredTexts, did_you_mean};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::against::{self, Against, Run};
-use super::clusters::Cluster;
 use super::comparing::Comparing;
-use super::corpus::{Corpus, Room};
-use super::files::{Files, Outputs};
-use super::found::AddedBefore;
-use super::into_similar::{IntoSimilar, SketchesInOrder, TextsInOrder};
-use super::listing::Listing;
-use super::nearness::Nearness;
+use super::documents::{Corpus, Keep, Listing, check_unchanged};
+use super::files::Files;
+use super::into_similar::{IntoSimilar, TextsInOrder};
+use super::model::SketchRow;
 use super::options::Options;
+use super::outcome::Outcome;
+use super::outputs::Outputs;
 use super::question::Question;
-use super::reading::{Read, Reading};
-use super::rows::Results;
-use super::sketches::Sketches;
+use super::room::Room;
 use super::source::Source;
+use super::stages::sketch::{Read, Reading};
+use super::tables::Results;
 use super::written::Documents;
 use crate::formats::fields::listed;
 use crate::numbers::count_of;
 use crate::output::{Complete, SetAside, place_of};
-use crate::spill::{Budget, SpillFile, Temporary};
+use crate::spill::{Budget, Rows, RowsWriter, SpillFile, Temporary};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 
@@ -42,21 +40,31 @@ pub(super) struct Job<F: Fingerprint> {
     pub(super) question: Question,
     pub(super) corpus: Corpus<F>,
     pub(super) counts: Counts,
-    pub(super) nearness: Nearness<F>,
-    pub(super) clusters: Vec<Cluster<F>>,
+    pub(super) outcome: Outcome<F>,
+    is_dropped: bool,
+    room: Room,
+    /// The sketches of all documents, if what is kept goes into a store of similar ones.
+    sketches: Option<Rows<SketchRow>>,
     /// The stores that were compared with, in the order in which they were named.
     pub(super) against: Vec<Against<F>>,
     /// Whether what is kept is added to the first of them.
     pub(super) add: bool,
     /// The store of similar documents that is added to, if it is one.
     into_similar: Option<ToSimilar>,
-    temporary: Arc<Temporary>,
-    budget: Budget,
     /// Tells the run from others, where it adds.
     run: String,
     outputs: Outputs,
     /// The files when they are written.
     complete: Option<Vec<Complete>>,
+}
+
+/// Of a run that was finished before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddedBefore {
+    /// What was read now.
+    pub counts: Counts,
+    /// How many documents were added then.
+    pub added: u64,
 }
 
 /// How what is kept goes into a store of similar documents.
@@ -139,7 +147,8 @@ pub(super) fn find<F: Fingerprint>(
         (true, None) => Some(options.profile_of_texts()?),
     };
 
-    let sketches = sketcher.as_ref().map(|_| Sketches::default());
+    // As long as documents are in memory, so are their sketches.
+    let sketches = sketcher.as_ref().map(|_| RowsWriter::new(temporary, u64::MAX));
     let corpus = Corpus::new(&options.keep, with_checksums, sketches);
     let reading = Reading {
         options,
@@ -151,7 +160,8 @@ pub(super) fn find<F: Fingerprint>(
         room: &room,
         watch,
     };
-    let Read { corpus, counts, inputs, features, texts } = reading.read(source, corpus)?;
+    let Read { mut corpus, counts, inputs, features, texts } = reading.read(source, corpus)?;
+    let sketches = corpus.take_sketches()?;
     if let Some(field) = options.keep.field() {
         check_field(field, options.keep.takes_numbers(), &corpus, inputs.as_ref(), watch)?;
     }
@@ -179,17 +189,16 @@ pub(super) fn find<F: Fingerprint>(
         question,
         pairs: options.pairs || outputs.files().write_pairs(),
         corpus: &corpus,
+        sketches: sketches.as_ref(),
         inputs: inputs.as_ref(),
         listing: listing.as_ref(),
-        features,
         profile_of_texts: profile_of_texts.as_ref(),
         stores: &against,
         texts: stored_texts,
-        temporary,
-        unfinished: &outputs.files().unfinished,
+        room: &room,
         watch,
     };
-    let (nearness, clusters) = comparing.run()?;
+    let outcome = comparing.run(features)?;
     Ok(Ok(Job {
         inputs,
         listing,
@@ -199,16 +208,16 @@ pub(super) fn find<F: Fingerprint>(
         question,
         corpus,
         counts,
-        nearness,
-        clusters,
+        outcome,
+        is_dropped: options.keep == Keep::None,
+        sketches: sketches.filter(|_| into_similar.is_some()),
         against,
         add: options.add,
         into_similar: match (into_similar, profile_of_texts) {
             (Some(settings), Some(profile)) => Some(ToSimilar { settings, profile, texts }),
             _ => None,
         },
-        temporary: Arc::clone(temporary),
-        budget,
+        room,
         run,
         outputs,
         complete: None,
@@ -219,10 +228,17 @@ impl<F: Fingerprint> Job<F> {
     pub(super) fn results(&self) -> Results<'_, F> {
         Results {
             corpus: &self.corpus,
-            nearness: &self.nearness,
-            clusters: &self.clusters,
+            outcome: &self.outcome,
+            question: self.question,
+            is_dropped: self.is_dropped,
             stores: &self.against,
+            room: &self.room,
         }
+    }
+
+    /// The path of a store that has something, where there are several.
+    pub(super) fn store(&self, store: usize) -> Option<&Path> {
+        if self.against.len() > 1 { Some(self.against.get(store)?.path()) } else { None }
     }
 
     /// What packs the texts of a store that is added to; a dictionary is made of the first ones, if it has none.
@@ -247,12 +263,15 @@ impl<F: Fingerprint> Job<F> {
     }
 
     /// What takes documents into a store of similar ones.
-    fn taker<'a>(&'a self, similar: &'a ToSimilar, stored: &'a StoredTexts) -> Result<IntoSimilar<'a, F>> {
+    fn taker<'a>(&'a self, similar: &'a ToSimilar, stored: &'a StoredTexts) -> Result<IntoSimilar<'a>> {
         let texts = match similar.settings.has_texts() {
             true => TextsInOrder::of(self.inputs.as_ref(), similar.texts.as_ref())?,
             false => TextsInOrder::None,
         };
-        IntoSimilar::new(SketchesInOrder::of(&self.corpus)?, texts, stored, &self.temporary)
+        let sketches = self.sketches.as_ref();
+        let sketches =
+            sketches.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
+        IntoSimilar::new(sketches, texts, stored, &self.room.temporary)
     }
 
     /// The store that is added to, if that was asked for.
@@ -267,15 +286,18 @@ impl<F: Fingerprint> Job<F> {
         }
         let found = Results {
             corpus: &self.corpus,
-            nearness: &self.nearness,
-            clusters: &self.clusters,
+            outcome: &self.outcome,
+            question: self.question,
+            is_dropped: self.is_dropped,
             stores: &self.against,
+            room: &self.room,
         };
         let documents = self.inputs.as_ref().map(|inputs| Documents { inputs, watch });
         let complete = self.outputs.write(&found, documents.as_ref(), watch)?;
         check_unchanged(self.listing.as_ref(), self.inputs.as_ref())?;
         if let Some(against) = self.added_to() {
-            against.check_names(&self.corpus, &self.clusters, self.into_similar.is_some(), watch)?;
+            let clustered = self.results().clustered()?;
+            against.check_names(&self.corpus, clustered, self.into_similar.is_some(), watch)?;
         }
         self.complete = Some(complete);
         Ok(())
@@ -295,7 +317,7 @@ impl<F: Fingerprint> Job<F> {
             Question::Similarity(_) => None,
         };
         let settings = self.into_similar.as_ref().map(|similar| similar.settings);
-        let made = against.open_store(distance, settings, &self.profile, self.budget)?;
+        let made = against.open_store(distance, settings, &self.profile, self.room.budget)?;
         let stored = match (&self.into_similar, against.to_add_to(made.as_ref())) {
             (Some(similar), Some(store)) => Some(self.stored_texts(similar, store)?),
             _ => None,
@@ -304,7 +326,7 @@ impl<F: Fingerprint> Job<F> {
             (Some(similar), Some(stored)) => Some(self.taker(similar, stored)?),
             _ => None,
         };
-        let load = against.load(made.as_ref(), &self.corpus, &self.clusters, similar)?;
+        let load = against.load(made.as_ref(), &self.corpus, self.results().clustered()?, similar)?;
         let suffix = against::suffix(&self.run);
         let aside: Vec<Option<SetAside>> =
             complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
@@ -344,14 +366,6 @@ fn were(count: u64, what: &str) -> String {
 /// `1 output file has`, `2 output files have`.
 fn has(files: usize) -> String {
     format!("{} {}", count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
-}
-
-/// Fails if what is read twice is not what it was.
-pub(super) fn check_unchanged(listing: Option<&Listing>, inputs: Option<&Inputs>) -> Result<()> {
-    match (listing, inputs) {
-        (Some(listing), Some(inputs)) => listing.check_unchanged(inputs),
-        _ => Ok(()),
-    }
 }
 
 /// Refuses outputs that do not go with the inputs.

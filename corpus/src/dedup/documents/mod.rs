@@ -1,0 +1,21 @@
+//! All documents of a corpus: what they are called, where they stand, their fingerprints, and what decides which is kept; in memory,
+//! or on disk if that is too much.
+
+mod corpus;
+mod disk;
+mod listing;
+mod names;
+mod preference;
+mod ranks;
+mod repeated;
+mod scan;
+mod stretch;
+mod value;
+
+pub(super) use self::corpus::{Corpus, Told};
+pub(super) use self::listing::{Listing, changed, check_unchanged};
+pub use self::preference::Keep;
+pub(super) use self::ranks::Ranks;
+pub(super) use self::repeated::count as count_repeated;
+pub(super) use self::scan::Document;
+pub use self::value::{moment_key, number_key};

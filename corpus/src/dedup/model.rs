@@ -1,0 +1,206 @@
+//! What the stages of a deduplication hand on: rows of plain numbers.
+//!
+//! Documents that may be told of are numbered in order of input, [sets](Sets) of them by preference: set 0 is the most preferred, so
+//! that the better of two sets is the one with the smaller number.
+
+use simstore::{Error, Fingerprint, Result};
+use simstore_text::{SKETCHES, Sketched};
+
+use crate::spill::Fixed;
+
+/// Two sets that may be near each other: the worse one, and the better one.
+pub(super) type Candidate = (u32, u32);
+
+/// Two sets that are near each other, the worse one first, and how near they are.
+pub(super) type Near = (u32, u32, Nearness);
+
+/// A set that another one stands for, that one, and how near they are.
+pub(super) type Led = (u32, u32, Nearness);
+
+/// How near two are, as it is compared: the similarity of texts from 0 to 1, whose bits are in the order of their values; or the
+/// distance of fingerprints in bits.
+pub(super) type Nearness = u32;
+
+/// A similarity as nearness.
+pub(super) fn of_similarity(similarity: f64) -> Nearness {
+    // What is 0 or more has bits in its order.
+    (similarity as f32).to_bits()
+}
+
+/// The similarity of a nearness.
+pub(super) fn similarity(nearness: Nearness) -> f32 {
+    f32::from_bits(nearness)
+}
+
+/// What is known of a document, or of a set, by its sketches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SketchRow {
+    /// Of the document or set.
+    pub(super) number: u32,
+    /// Number of features; 0 without text.
+    pub(super) features: u32,
+    pub(super) sum: u64,
+    pub(super) words: [u64; SKETCHES],
+}
+
+impl SketchRow {
+    /// Of a document, which is without text if there are no sketches.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it is one of too many.
+    pub(super) fn new(document: usize, sketched: Option<&Sketched>) -> Result<SketchRow> {
+        let number = u32::try_from(document).ok().filter(|&number| number < u32::MAX).ok_or_else(|| {
+            Error::Refused(
+                "by similarity, at most 4,294,967,295 documents can be compared: option `distance` compares fingerprints"
+                    .to_owned(),
+            )
+        })?;
+        Ok(match sketched {
+            Some(&Sketched { sketches, features, sum }) => {
+                SketchRow { number, features, sum, words: sketches }
+            }
+            None => SketchRow { number, features: 0, sum: 0, words: [0; SKETCHES] },
+        })
+    }
+
+    pub(super) fn sketched(&self) -> Sketched {
+        Sketched { sketches: self.words, features: self.features, sum: self.sum }
+    }
+
+    /// What tells the set of features from others.
+    pub(super) fn digest(&self) -> (u64, u64) {
+        let digest = simstore_text::digest(self.features, self.sum, &self.words);
+        ((digest >> 64) as u64, digest as u64)
+    }
+}
+
+impl Fixed for SketchRow {
+    const BYTES: usize = 16 + 8 * SKETCHES;
+
+    fn write(self, bytes: &mut [u8]) {
+        bytes[..4].copy_from_slice(&self.number.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.features.to_le_bytes());
+        for (word, place) in [self.sum].iter().chain(&self.words).zip(bytes[8..].as_chunks_mut().0) {
+            *place = word.to_le_bytes();
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let (halves, _) = bytes[..8].as_chunks();
+        let mut all = bytes[8..].as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
+        let sum = all.next().unwrap_or_default();
+        let mut words = [0; SKETCHES];
+        words.iter_mut().zip(all).for_each(|(place, word)| *place = word);
+        SketchRow {
+            number: u32::from_le_bytes(halves[0]),
+            features: u32::from_le_bytes(halves[1]),
+            sum,
+            words,
+        }
+    }
+}
+
+/// What stands for a document of a cluster: a document, or something stored, by its number among all that was found in stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct By(u64);
+
+/// Tells the two apart.
+const STORED: u64 = 1 << 63;
+
+impl By {
+    pub(super) fn document(document: u64) -> By {
+        By(document)
+    }
+
+    pub(super) fn stored(number: u64) -> By {
+        By(number | STORED)
+    }
+
+    /// The document; or else the number of something stored.
+    pub(super) fn get(self) -> Result<usize, u64> {
+        if self.0 & STORED == 0 { Ok(self.0 as usize) } else { Err(self.0 & !STORED) }
+    }
+}
+
+/// How near a document is to what stands for it, and the standard error of that, as a nearness; 0 if it is exact.
+pub(super) type Measure = (Nearness, Nearness);
+
+/// A document of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Member {
+    /// The number of the cluster, from 1, in order of the first documents.
+    pub(super) cluster: u32,
+    pub(super) document: u64,
+    /// What stands for the cluster.
+    pub(super) by: By,
+    pub(super) measure: Measure,
+}
+
+impl Member {
+    /// Whether it stands for the cluster itself.
+    pub(super) fn is_representative(&self) -> bool {
+        self.by == By(self.document)
+    }
+
+    /// Whether something stored stands for the cluster.
+    pub(super) fn is_stored(&self) -> bool {
+        self.by.get().is_err()
+    }
+}
+
+impl Fixed for Member {
+    const BYTES: usize = 28;
+
+    fn write(self, bytes: &mut [u8]) {
+        (self.cluster, (self.document, self.by.0), self.measure).write(bytes);
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let (cluster, (document, by), measure) = Fixed::read(bytes);
+        Member { cluster, document, by: By(by), measure }
+    }
+}
+
+/// A fingerprint in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Value<F>(pub(super) F);
+
+impl<F: Fingerprint> Fixed for Value<F> {
+    const BYTES: usize = F::BYTES;
+
+    fn write(self, bytes: &mut [u8]) {
+        self.0.write_le(bytes);
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        Value(F::read_le(bytes))
+    }
+}
+
+/// Something in one of the stores that documents are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stored<F> {
+    /// Which of the stores.
+    pub(super) store: u32,
+    pub(super) id: Option<u64>,
+    /// What it is, where fingerprints are compared.
+    pub(super) fingerprint: F,
+}
+
+impl<F: Fingerprint> Fixed for Stored<F> {
+    const BYTES: usize = F::BYTES + 13;
+
+    fn write(self, bytes: &mut [u8]) {
+        let id = (u8::from(self.id.is_some()), self.id.unwrap_or_default());
+        (self.store, Value(self.fingerprint), id).write(bytes);
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let (store, Value(fingerprint), (has_id, id)): (u32, Value<F>, (u8, u64)) = Fixed::read(bytes);
+        Stored { store, fingerprint, id: (has_id == 1).then_some(id) }
+    }
+}
+
+/// Something stored that is near a document: the document and the place among what is near it, the nearest first; what it is; and how
+/// near.
+pub(super) type NearStored<F> = ((u32, u32), Stored<F>, Measure);

@@ -1,0 +1,32 @@
+//! What a run may use of memory and of the disk.
+
+use std::sync::Arc;
+
+use crate::spill::{Budget, Fixed, RowsWriter, Sorter, Temporary};
+
+/// Of the memory, one of so many shares is for the rows that are sorted or written at a time.
+const SHARES: u64 = 8;
+
+/// What a run may use of memory and of the disk.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    pub(super) budget: Budget,
+    pub(super) temporary: Arc<Temporary>,
+}
+
+impl Room {
+    /// Bytes of memory for one of several things that are in it at the same time.
+    pub(super) fn share(&self) -> u64 {
+        self.budget.bytes / SHARES
+    }
+
+    /// Sorts rows.
+    pub(super) fn sorter<R: Fixed>(&self) -> Sorter<R> {
+        Sorter::new(&self.temporary, self.share())
+    }
+
+    /// Takes rows in their order.
+    pub(super) fn rows<R: Fixed>(&self) -> RowsWriter<R> {
+        RowsWriter::new(&self.temporary, self.share())
+    }
+}

@@ -1,0 +1,351 @@
+//! Sets that sketches bring together: some sketches are joined, each by itself, and what comes together is looked at by all of them.
+//!
+//! In memory all sets are joined at once. Beyond it their rows are sent to the parts of one table after the other, in files, and a part
+//! is joined at a time. Each pair is found once: by the first sketch that brings it together, in the first table of that.
+//!
+//! Of a *crowd*, in which each set is near many others, no pairs are made. Its members are marked: they are looked for among one another
+//! by their features.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rayon::prelude::*;
+use simstore::join::{self, Crowds, NearPair, Pair, Parts};
+use simstore::{Error, Result};
+use simstore_text::{SKETCHES, SketchSearch};
+
+use super::super::model::{Candidate, SketchRow};
+use super::super::room::Room;
+use super::distinct::Sets;
+use super::marks::Marks;
+use crate::spill::{Rows, Sorter, SpillFile, SpillWriter};
+use crate::watch::Step;
+
+/// A group is a crowd that gives so many pairs for each of its members.
+const CROWD: usize = 64;
+/// Files that are written at the same time.
+const MOST_PARTS: u64 = 512;
+/// Bytes of memory for a row that is joined: itself, its sketch and where that starts, and what the join takes; and room for parts
+/// that are larger than others.
+const BYTES_OF_A_ROW: u64 = 192;
+/// Bytes that are read at once of a part, and written.
+const BUFFER: u64 = 1 << 18;
+const SMALL_BUFFER: u64 = 1 << 12;
+/// Pairs that are handed over together.
+const MUCH: usize = 4096;
+
+/// What two sets must be like, by their sketches, for their features to be compared.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Rule {
+    pub(in super::super) search: SketchSearch,
+    /// The similarity that is asked for.
+    pub(in super::super) least: f64,
+}
+
+impl Rule {
+    /// Whether two sets are to be compared that a sketch has brought together, and none of those before it.
+    #[inline]
+    pub(in super::super) fn is_new(&self, a: &SketchRow, b: &SketchRow, sketch: usize) -> bool {
+        are_brought_together(&self.search, &a.words, &b.words, sketch)
+            && may_be_similar(a.features, b.features, self.least)
+    }
+
+    /// Whether two sets are to be compared: some sketch brings them together.
+    #[inline]
+    pub(in super::super) fn holds(&self, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
+        let distance = |at: usize| (a[at] ^ b[at]).count_ones();
+        (0..SKETCHES).map(distance).sum::<u32>() <= self.search.total
+            && (0..self.search.joined).any(|sketch| distance(sketch) <= self.search.distance)
+    }
+}
+
+/// Whether none of the sketches before one brings two sets together, and all are near enough.
+#[inline]
+pub(in super::super) fn are_brought_together(
+    search: &SketchSearch,
+    x: &[u64; SKETCHES],
+    y: &[u64; SKETCHES],
+    sketch: usize,
+) -> bool {
+    let distance = |at: usize| (x[at] ^ y[at]).count_ones();
+    (0..sketch).all(|earlier| distance(earlier) > search.distance)
+        && (0..SKETCHES).map(distance).sum::<u32>() <= search.total
+}
+
+/// Whether sets of so many features can have a similarity: what is in both is at most the smaller of them.
+#[inline]
+pub(in super::super) fn may_be_similar(a: u32, b: u32, least: f64) -> bool {
+    f64::from(a.min(b)) >= f64::from(a.max(b)) * least - 1e-9
+}
+
+/// What is joined.
+pub(in super::super) struct Joining<'a> {
+    /// Of all documents, in order.
+    pub(in super::super) sketches: &'a Rows<SketchRow>,
+    pub(in super::super) sets: &'a Sets,
+    /// Sets that are left out.
+    pub(in super::super) out: &'a Marks,
+    pub(in super::super) rule: Rule,
+    pub(in super::super) room: &'a Room,
+    pub(in super::super) step: &'a Step<'a>,
+}
+
+/// What was brought together.
+pub(in super::super) struct Found {
+    /// In order, each once.
+    pub(in super::super) candidates: Rows<Candidate>,
+    /// The members of crowds: pairs of two of them need not be among the candidates.
+    pub(in super::super) crowded: Marks,
+}
+
+impl Joining<'_> {
+    pub(in super::super) fn find(&self) -> Result<Found> {
+        let (pairs, crowded) = (Mutex::new(self.room.sorter()), Marks::new(self.sets.len()));
+        let found = Collected { pairs, crowded, failed: Mutex::new(None) };
+        match (self.sketches.in_memory(), self.sets.all_best().in_memory()) {
+            (Some(rows), Some(best)) => {
+                let sets = (0..best.len() as u32).filter(|&set| !self.out.has(set)).collect::<Vec<_>>();
+                for sketch in 0..self.rule.search.joined {
+                    self.join(&Block { rows, best: Some(best), sets: &sets }, None, sketch, &found)?;
+                }
+            }
+            _ => self.find_on_disk(&found)?,
+        }
+        let Collected { pairs, crowded, .. } = found;
+        let candidates = pairs.into_inner().unwrap_or_else(PoisonError::into_inner).rows()?;
+        Ok(Found { candidates, crowded })
+    }
+
+    fn find_on_disk(&self, found: &Collected) -> Result<()> {
+        let numbers = self.sets_by_best()?;
+        let memory = self.room.budget.bytes / 2;
+        let parts = parts_for(numbers.len() as u64 * BYTES_OF_A_ROW, memory, self.room)?;
+        let parts = Parts::<u64>::with_parts(self.rule.search.distance, parts as usize)?;
+        let most = (memory / size_of::<SketchRow>() as u64).max(1 << 12);
+        for sketch in 0..self.rule.search.joined {
+            for table in 0..parts.tables() {
+                let mut files = create_parts(self.room, parts.parts())?;
+                self.visit(&numbers, |row| push(row, &mut files[parts.part(table, row.words[sketch])]))?;
+                let files: Vec<SpillFile> =
+                    files.into_iter().map(SpillWriter::finish).collect::<Result<_>>()?;
+                for file in files {
+                    let rows = Rows::<SketchRow>::of_file(file);
+                    if rows.len() as u64 > most {
+                        // So many have much in common: they are looked for as a crowd is.
+                        rows.iter()?.try_for_each(|row| Ok::<_, Error>(found.crowded.set(row?.number)))?;
+                        continue;
+                    }
+                    let rows: Vec<SketchRow> = rows.iter()?.collect::<Result<_>>()?;
+                    let sets: Vec<u32> = (0..rows.len() as u32).collect();
+                    let block = Block { rows: &rows, best: None, sets: &sets };
+                    self.join(&block, Some((&parts, table)), sketch, found)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The best document of each set that is not left out, and the set, by document.
+    fn sets_by_best(&self) -> Result<Rows<(u32, u32)>> {
+        let mut numbers = self.room.sorter();
+        for (set, best) in (0..).zip(self.sets.all_best().iter()?) {
+            if !self.out.has(set) {
+                numbers.push((best?, set))?;
+            }
+        }
+        numbers.rows()
+    }
+
+    /// Visits the rows of all sets, with their numbers.
+    fn visit(
+        &self,
+        numbers: &Rows<(u32, u32)>,
+        mut visitor: impl FnMut(&SketchRow) -> Result<()>,
+    ) -> Result<()> {
+        let mut numbers = numbers.cursor()?;
+        for (at, row) in self.sketches.iter()?.enumerate() {
+            if at % (1 << 14) == 0 {
+                self.step.add(0)?;
+            }
+            let row = row?;
+            if let Some((_, set)) = numbers.take_if(|&(best, _)| best == row.number)? {
+                visitor(&SketchRow { number: set, ..row })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins a sketch of some sets, of a part of a table or of all.
+    fn join(
+        &self,
+        block: &Block<'_>,
+        part: Option<(&Parts<u64>, usize)>,
+        sketch: usize,
+        found: &Collected,
+    ) -> Result<()> {
+        self.step.add(0)?;
+        let mut ordered: Vec<(u64, u32)> =
+            block.sets.par_iter().map(|&at| (block.row(at).words[sketch], at)).collect();
+        ordered.par_sort_unstable();
+        let (mut values, mut starts) = (Vec::new(), Vec::new());
+        for (at, &(value, _)) in ordered.iter().enumerate() {
+            if values.last() != Some(&value) {
+                values.push(value);
+                starts.push(at as u32);
+            }
+        }
+        starts.push(ordered.len() as u32);
+        let of_value = |at: usize| &ordered[starts[at] as usize..starts[at + 1] as usize];
+        let place = |value: &u64| values.partition_point(|other| other < value);
+        let pairing = Pairing { joining: self, block, sketch, found };
+        // Equal sketches are in one part of each table, and count in the first.
+        if part.is_none_or(|(_, table)| table == 0) {
+            (0..values.len()).into_par_iter().filter(|&at| of_value(at).len() > 1).try_for_each(|at| {
+                let mut pairs = Vec::new();
+                pairing.pair_up(of_value(at), None, &mut pairs);
+                pairing.hand_over(&mut pairs, true)
+            })?;
+        }
+        let mark = |some: &[u64]| some.iter().for_each(|value| pairing.mark(of_value(place(value))));
+        let crowds = Crowds { enough: CROWD, visitor: &mark };
+        let visit = |some: &mut dyn Iterator<Item = (usize, usize)>| {
+            let mut pairs = Vec::new();
+            for (a, b) in some {
+                pairing.pair_up(of_value(a), Some(of_value(b)), &mut pairs);
+                if pairing.hand_over(&mut pairs, false).is_err() {
+                    return ControlFlow::Break(());
+                }
+            }
+            match pairing.hand_over(&mut pairs, true) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        };
+        let joined = match part {
+            None => join::visit_pairs_but_crowds(&values, self.rule.search.distance, crowds, |some| {
+                visit(&mut some.iter().map(|&Pair { a, b, .. }| (a, b)))
+            }),
+            Some((parts, table)) => parts.join_but_crowds(table, &values, crowds, |some| {
+                visit(&mut some.iter().map(|NearPair { a, b, .. }| (place(a), place(b))))
+            }),
+        };
+        // Why it was stopped says more than that it was.
+        match found.failed() {
+            Some(error) => Err(error),
+            None => joined,
+        }
+    }
+}
+
+/// Some sets, and where their rows are.
+struct Block<'a> {
+    rows: &'a [SketchRow],
+    /// The document of each set whose row that is; else rows are of the sets themselves.
+    best: Option<&'a [u32]>,
+    sets: &'a [u32],
+}
+
+impl Block<'_> {
+    #[inline]
+    fn row(&self, at: u32) -> &SketchRow {
+        match self.best {
+            Some(best) => &self.rows[best[at as usize] as usize],
+            None => &self.rows[at as usize],
+        }
+    }
+
+    #[inline]
+    fn set(&self, at: u32) -> u32 {
+        if self.best.is_some() { at } else { self.rows[at as usize].number }
+    }
+}
+
+/// Takes pairs from several threads.
+struct Collected {
+    pairs: Mutex<Sorter<Candidate>>,
+    crowded: Marks,
+    /// Why it was stopped.
+    failed: Mutex<Option<Error>>,
+}
+
+impl Collected {
+    fn failed(&self) -> Option<Error> {
+        lock(&self.failed).take()
+    }
+}
+
+/// Pairs sets that have, or may have, near sketches.
+struct Pairing<'a> {
+    joining: &'a Joining<'a>,
+    block: &'a Block<'a>,
+    sketch: usize,
+    found: &'a Collected,
+}
+
+impl Pairing<'_> {
+    fn mark(&self, some: &[(u64, u32)]) {
+        some.iter().for_each(|&(_, at)| self.found.crowded.set(self.block.set(at)));
+    }
+
+    /// Pairs sets of one sketch with one another, or with those of another sketch.
+    fn pair_up(&self, some: &[(u64, u32)], others: Option<&[(u64, u32)]>, pairs: &mut Vec<Candidate>) {
+        if some.len() > CROWD || others.is_some_and(|others| others.len() > CROWD) {
+            self.mark(some);
+            self.mark(others.unwrap_or_default());
+            return;
+        }
+        let (crowded, rule) = (&self.found.crowded, &self.joining.rule);
+        for (at, &(_, one)) in some.iter().enumerate() {
+            for &(_, other) in others.unwrap_or(&some[at + 1..]) {
+                let (a, b) = (self.block.set(one), self.block.set(other));
+                let is_left_out = || crowded.has(a) && crowded.has(b);
+                if rule.is_new(self.block.row(one), self.block.row(other), self.sketch) && !is_left_out() {
+                    pairs.push((a.max(b), a.min(b)));
+                }
+            }
+        }
+    }
+
+    /// Hands over what was found, if it is much or all.
+    fn hand_over(&self, pairs: &mut Vec<Candidate>, is_all: bool) -> Result<()> {
+        if !is_all && pairs.len() < MUCH {
+            return Ok(());
+        }
+        let count = pairs.len() as u64;
+        let mut all = lock(&self.found.pairs);
+        let pushed = pairs.drain(..).try_for_each(|pair| all.push(pair));
+        drop(all);
+        pushed.and_then(|()| self.joining.step.add(count)).map_err(|error| {
+            lock(&self.found.failed).get_or_insert(error);
+            Error::Cancelled
+        })
+    }
+}
+
+/// A thread that has panicked while it held a lock ends the run anyway.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn push(row: &SketchRow, file: &mut SpillWriter) -> Result<()> {
+    crate::spill::Record::push_to(row, file)
+}
+
+/// How many parts there have to be, so that each takes at most so much memory, of the whole.
+fn parts_for(whole: u64, memory: u64, room: &Room) -> Result<u64> {
+    let parts = whole.div_ceil(memory.max(1)).max(1).next_power_of_two();
+    if parts > MOST_PARTS {
+        let least = room.budget.bytes + 2 * whole.div_ceil(MOST_PARTS).saturating_sub(memory);
+        return Err(Error::Refused(format!(
+            "joining the documents, in {MOST_PARTS} parts, needs {}",
+            room.budget.too_little_for(least)
+        )));
+    }
+    Ok(parts)
+}
+
+/// Opens the files of some parts.
+fn create_parts(room: &Room, parts: usize) -> Result<Vec<SpillWriter>> {
+    let buffer = (room.share() / parts as u64).clamp(SMALL_BUFFER, BUFFER);
+    (0..parts).map(|_| room.temporary.create_with("part", buffer as usize)).collect()
+}

@@ -1,0 +1,121 @@
+//! Clusters of documents: what stands for what, and equal documents.
+
+use bitvec::vec::BitVec;
+use simstore::Result;
+
+use super::super::model::{By, Measure, Member, Nearness};
+use super::super::room::Room;
+use super::distinct::Sets;
+use super::marks::Marks;
+use super::stars::Leaders;
+use crate::spill::{Cursor, Rows};
+
+/// All clusters.
+#[derive(Debug)]
+pub(in super::super) struct Clusters {
+    /// By cluster, then by document.
+    pub(in super::super) by_cluster: Rows<Member>,
+    /// The same by document.
+    pub(in super::super) by_document: Rows<Member>,
+    /// How many there are, and for how many of them something stored stands.
+    pub(in super::super) count: usize,
+    pub(in super::super) stored: usize,
+    /// Documents in those of something stored.
+    pub(in super::super) of_stored: usize,
+}
+
+impl Clusters {
+    /// How many documents are not kept.
+    pub(in super::super) fn removed(&self, is_dropped: bool) -> usize {
+        let kept = if is_dropped { 0 } else { self.count - self.stored };
+        self.by_cluster.len() - kept
+    }
+}
+
+/// What stands for documents that are near something in a store: a number of that, and how near it is; by document.
+pub(in super::super) type OfStore = (u32, (u64, Measure));
+
+/// Keys of what is in stores, above those of all sets.
+const STORED: u64 = 1 << 40;
+
+/// What clusters are made of.
+pub(in super::super) struct Clustering<'a> {
+    pub(in super::super) sets: &'a Sets,
+    pub(in super::super) leaders: &'a Leaders,
+    /// Sets that are near something stored.
+    pub(in super::super) out: &'a Marks,
+    pub(in super::super) stored: &'a Rows<OfStore>,
+    /// The numbers of the documents in the corpus, if these are not all.
+    pub(in super::super) documents: Option<&'a Rows<u64>>,
+    /// How near equal documents are.
+    pub(in super::super) equal: Nearness,
+    pub(in super::super) room: &'a Room,
+}
+
+impl Clustering<'_> {
+    /// Makes clusters of two documents and more, and of those of stores, in order of their first documents.
+    pub(in super::super) fn clusters(&self) -> Result<Clusters> {
+        let mut by_leader = self.room.sorter::<(u64, (u32, Measure))>();
+        let mut leads: BitVec = BitVec::repeat(false, self.sets.len());
+        for led in self.leaders.led.iter()? {
+            leads.set(led?.1 as usize, true);
+        }
+        let mut led = self.leaders.led.cursor()?;
+        self.sets.visit(|set, document| {
+            while led.take_if(|&(next, ..)| next < set)?.is_some() {}
+            match led.peek()? {
+                Some((next, leader, nearness)) if next == set => {
+                    by_leader.push((leader.into(), (document, (nearness, 0))))
+                }
+                _ if self.out.has(set) => Ok(()),
+                _ if leads[set as usize] || self.sets.is_several(set) => {
+                    by_leader.push((set.into(), (document, (self.equal, 0))))
+                }
+                _ => Ok(()),
+            }
+        })?;
+        for row in self.stored.iter()? {
+            let (document, (thing, measure)) = row?;
+            by_leader.push((STORED + thing, (document, measure)))?;
+        }
+        drop(leads);
+        // Documents ascend in each cluster.
+        let mut by_first = self.room.sorter::<(u32, (u64, (u32, Measure)))>();
+        let mut rows = Cursor::new(by_leader.finish()?);
+        while let Some((leader, member)) = rows.take()? {
+            let first = member.0;
+            by_first.push((first, (leader, member)))?;
+            while let Some((_, member)) = rows.take_if(|&(next, _)| next == leader)? {
+                by_first.push((first, (leader, member)))?;
+            }
+        }
+        let (mut by_cluster, mut by_document) = (self.room.rows(), self.room.sorter());
+        let (mut cluster, mut last, mut by) = (0, None, By::document(0));
+        let (mut stored, mut of_stored) = (0, 0);
+        for row in by_first.finish()? {
+            let (first, (leader, (document, measure))) = row?;
+            if last.replace(first) != Some(first) {
+                cluster += 1;
+                stored += usize::from(leader >= STORED);
+                by = match leader.checked_sub(STORED) {
+                    Some(thing) => By::stored(thing),
+                    None => By::document(self.document(self.sets.best(leader as u32)?)?),
+                };
+            }
+            let member = Member { cluster, document: self.document(document)?, by, measure };
+            of_stored += usize::from(leader >= STORED);
+            by_cluster.push(member)?;
+            by_document.push((member.document, member))?;
+        }
+        let mut members = self.room.rows();
+        for row in by_document.finish()? {
+            members.push(row?.1)?;
+        }
+        let (by_cluster, by_document) = (by_cluster.finish()?, members.finish()?);
+        Ok(Clusters { by_cluster, by_document, count: cluster as usize, stored, of_stored })
+    }
+
+    fn document(&self, number: u32) -> Result<u64> {
+        self.documents.map_or(Ok(number.into()), |documents| documents.get(number as usize))
+    }
+}

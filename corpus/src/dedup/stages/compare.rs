@@ -1,0 +1,138 @@
+//! Comparing sets by their features.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use simstore::Result;
+use simstore_text::jaccard;
+
+use super::super::model::{Candidate, Near, Nearness, of_similarity};
+use super::super::room::Room;
+use super::distinct::Sets;
+use super::features::Features;
+use super::marks::Marks;
+use crate::spill::Rows;
+use crate::watch::Step;
+
+/// Pairs that are compared together: their features are in memory meanwhile, as long as these are not more than so many bytes.
+pub(super) const TOGETHER: usize = 256;
+const MOST_BYTES: usize = 32 << 20;
+
+/// The features of sets that are compared.
+pub(in super::super) struct Compared<'a> {
+    pub(in super::super) sets: &'a Sets,
+    /// Of the best document of each set that is compared.
+    pub(in super::super) features: &'a Features,
+    /// The similarity that is asked for.
+    pub(in super::super) least: f64,
+    pub(in super::super) compared: AtomicU64,
+    pub(in super::super) unlike: AtomicU64,
+}
+
+impl<'a> Compared<'a> {
+    pub(in super::super) fn new(sets: &'a Sets, features: &'a Features, least: f64) -> Self {
+        Compared { sets, features, least, compared: AtomicU64::new(0), unlike: AtomicU64::new(0) }
+    }
+
+    /// How many pairs were compared, and how many of them were not similar enough.
+    pub(in super::super) fn counts(&self) -> (u64, u64) {
+        (self.compared.load(Ordering::Relaxed), self.unlike.load(Ordering::Relaxed))
+    }
+
+    pub(in super::super) fn features(&self, set: u32) -> Result<Vec<u64>> {
+        self.features.get(self.sets.best(set)?)
+    }
+
+    /// The similarity of features, counted as one more comparison.
+    pub(super) fn similarity_of(&self, a: &[u64], b: &[u64]) -> Option<Nearness> {
+        let similarity = jaccard(a, b);
+        self.compared.fetch_add(1, Ordering::Relaxed);
+        self.unlike.fetch_add(u64::from(similarity < self.least), Ordering::Relaxed);
+        (similarity >= self.least).then(|| of_similarity(similarity))
+    }
+
+    /// The similarity of two sets, whatever it is.
+    pub(super) fn similarity(&self, a: u32, b: u32) -> Result<Nearness> {
+        Ok(of_similarity(jaccard(&self.features(a)?, &self.features(b)?)))
+    }
+
+    /// The similarity of two sets, if it is as great as asked for.
+    pub(super) fn alike(&self, a: u32, b: u32) -> Result<Option<Nearness>> {
+        Ok(self.similarity_of(&self.features(a)?, &self.features(b)?))
+    }
+
+    /// The same for some pairs, on all cores.
+    pub(super) fn alike_each(&self, pairs: &[Candidate]) -> Result<Vec<Option<Nearness>>> {
+        let mut all = Vec::with_capacity(pairs.len());
+        let mut left = pairs;
+        while !left.is_empty() {
+            let (mut features, mut bytes, mut end) = (HashMap::new(), 0, 0);
+            // In the order of the file, as far as sets are in that of documents.
+            let some = &left[..left.len().min(TOGETHER)];
+            let sets: BTreeSet<u32> = some.iter().flat_map(|&(a, b)| [a, b]).collect();
+            if self.are_small(&sets, &mut features)? {
+                end = some.len();
+            }
+            while end < some.len() && (end == 0 || bytes < MOST_BYTES) {
+                for set in [some[end].0, some[end].1] {
+                    if let std::collections::hash_map::Entry::Vacant(entry) = features.entry(set) {
+                        bytes += 8 * entry.insert(self.features(set)?).len();
+                    }
+                }
+                end += 1;
+            }
+            let (now, later) = left.split_at(end);
+            let alike = now.par_iter().map(|(a, b)| self.similarity_of(&features[a], &features[b]));
+            all.extend(alike.collect::<Vec<_>>());
+            left = later;
+        }
+        Ok(all)
+    }
+
+    /// Reads the features of sets as long as they are not too many; whether these are all.
+    fn are_small(&self, sets: &BTreeSet<u32>, features: &mut HashMap<u32, Vec<u64>>) -> Result<bool> {
+        let mut bytes = 0;
+        for &set in sets {
+            let of_set = self.features(set)?;
+            bytes += 8 * of_set.len();
+            if bytes > MOST_BYTES {
+                features.clear();
+                return Ok(false);
+            }
+            features.insert(set, of_set);
+        }
+        Ok(true)
+    }
+
+    /// The pairs that are similar, of candidates but those of two sets of crowds.
+    pub(in super::super) fn similar_pairs(
+        &self,
+        candidates: &Rows<Candidate>,
+        crowded: &Marks,
+        room: &Room,
+        step: &Step<'_>,
+    ) -> Result<Rows<Near>> {
+        let mut pairs = room.rows();
+        let mut rows = candidates.iter()?;
+        let mut some = Vec::new();
+        loop {
+            some.clear();
+            while some.len() < TOGETHER
+                && let Some(pair) = rows.next()
+            {
+                let pair = pair?;
+                if !(crowded.has(pair.0) && crowded.has(pair.1)) {
+                    some.push(pair);
+                }
+            }
+            if some.is_empty() {
+                return pairs.finish();
+            }
+            for (&(a, b), nearness) in some.iter().zip(self.alike_each(&some)?) {
+                nearness.map_or(Ok(()), |nearness| pairs.push((a, b, nearness)))?;
+            }
+            step.add(some.len() as u64)?;
+        }
+    }
+}

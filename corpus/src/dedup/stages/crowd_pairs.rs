@@ -1,0 +1,118 @@
+//! All similar pairs of crowds, and what in them is most similar to sets that another stands for.
+
+use rayon::prelude::*;
+use simstore::Result;
+
+use super::super::model::{Led, Near, of_similarity};
+use super::crowd::{Asked, Crowds, Index, Space};
+use super::marks::Marks;
+use super::stars::Leaders;
+use crate::watch::Step;
+
+/// Sets that are looked at together.
+const SETS: usize = 512;
+
+/// Visits the similar pairs of members of crowds, the worse set first.
+pub(in super::super) fn visit_pairs(
+    crowds: &Crowds<'_>,
+    crowded: &Marks,
+    step: &Step<'_>,
+    mut visitor: impl FnMut(Near) -> Result<()>,
+) -> Result<()> {
+    let least = of_similarity(crowds.rule.least);
+    let mut index = crowds.index();
+    let mut sets = crowded.marked();
+    loop {
+        let some: Vec<u32> = sets.by_ref().take(SETS).collect();
+        let Some(&last) = some.last() else { return Ok(()) };
+        step.add(0)?;
+        let asked = ask(crowds, some.into_iter().map(|set| (set, least)).collect(), &index, &mut visitor)?;
+        for (at, one) in asked.iter().enumerate() {
+            for other in &asked[..at] {
+                crowds
+                    .alike(one, other)
+                    .map_or(Ok(()), |nearness| visitor((one.set, other.set, nearness)))?;
+            }
+            index.add(one);
+        }
+        if index.is_full() {
+            let mut after = crowded.marked().skip_while(|&set| set <= last);
+            loop {
+                let some: Vec<(u32, u32)> = after.by_ref().take(SETS).map(|set| (set, least)).collect();
+                if some.is_empty() {
+                    break;
+                }
+                step.add(0)?;
+                ask(crowds, some, &index, &mut visitor)?;
+            }
+            index = crowds.index();
+        }
+    }
+}
+
+/// Visits pairs of members of crowds of which another set stands for the one, and none for the other, which is as similar to it.
+pub(in super::super) fn visit_nearest(
+    crowds: &Crowds<'_>,
+    crowded: &Marks,
+    leaders: &Leaders,
+    step: &Step<'_>,
+    mut visitor: impl FnMut(Near) -> Result<()>,
+) -> Result<()> {
+    let mut standing = crowded.marked().filter(|&set| !leaders.is_led[set as usize]).peekable();
+    while standing.peek().is_some() {
+        let mut index = crowds.index();
+        while !index.is_full() {
+            let some: Vec<u32> = standing.by_ref().take(SETS).collect();
+            if some.is_empty() {
+                break;
+            }
+            step.add(0)?;
+            let asked: Vec<Asked> = some.into_par_iter().map(|set| crowds.ask(set)).collect::<Result<_>>()?;
+            asked.iter().for_each(|one| index.add(one));
+        }
+        let mut led = leaders.led.iter()?;
+        loop {
+            let mut some = Vec::new();
+            while some.len() < SETS
+                && let Some(row) = led.next()
+            {
+                let (set, _, nearness): Led = row?;
+                if crowded.has(set) {
+                    some.push((set, nearness));
+                }
+            }
+            if some.is_empty() {
+                break;
+            }
+            step.add(0)?;
+            ask(crowds, some, &index, &mut visitor)?;
+        }
+    }
+    Ok(())
+}
+
+/// Visits what is in an index, and as similar to some sets as is said.
+fn ask(
+    crowds: &Crowds<'_>,
+    some: Vec<(u32, u32)>,
+    index: &Index<'_>,
+    visitor: &mut impl FnMut(Near) -> Result<()>,
+) -> Result<Vec<Asked>> {
+    let find = |space: &mut Space, (set, least): (u32, u32)| {
+        let (asked, mut found) = (crowds.ask(set)?, Vec::new());
+        index.visit_similar(&asked, least, space, |other, nearness| {
+            found.push((set, other, nearness));
+            true
+        })?;
+        Ok((asked, found))
+    };
+    let found: Vec<(Asked, Vec<Near>)> =
+        some.into_par_iter().map_init(Space::default, find).collect::<Result<_>>()?;
+    found
+        .into_iter()
+        .map(|(asked, pairs)| {
+            pairs.into_iter().try_for_each(&mut *visitor)?;
+            Ok(asked)
+        })
+        .collect()
+}

@@ -1,0 +1,143 @@
+//! Documents that are equal are one set; sets are numbered by preference.
+
+use bitvec::vec::BitVec;
+use simstore::Result;
+
+use super::super::documents::Ranks;
+use super::super::room::Room;
+use crate::spill::{Fixed, Rows};
+use crate::watch::Step;
+
+/// Sets of equal documents, the most preferred first: a set is as preferred as the best of its documents.
+#[derive(Debug)]
+pub(in super::super) struct Sets {
+    /// The most preferred document of each set.
+    best: Rows<u32>,
+    /// Of each set of several documents its number and each of these, the most preferred first.
+    several: Rows<(u32, u32)>,
+    is_several: BitVec,
+    /// The first document of each set in order of input, where that is not the most preferred one.
+    first: Option<Rows<u32>>,
+}
+
+impl Sets {
+    /// Number of sets.
+    pub(in super::super) fn len(&self) -> usize {
+        self.best.len()
+    }
+
+    /// The most preferred document of a set.
+    #[inline]
+    pub(in super::super) fn best(&self, set: u32) -> Result<u32> {
+        self.best.get(set as usize)
+    }
+
+    /// The most preferred document of each set.
+    pub(in super::super) fn all_best(&self) -> &Rows<u32> {
+        &self.best
+    }
+
+    /// The first document of a set in order of input.
+    pub(in super::super) fn first(&self, set: u32) -> Result<u32> {
+        self.first.as_ref().unwrap_or(&self.best).get(set as usize)
+    }
+
+    /// Whether a set has several documents.
+    pub(in super::super) fn is_several(&self, set: u32) -> bool {
+        self.is_several[set as usize]
+    }
+
+    /// The documents of a set, the most preferred first.
+    pub(in super::super) fn documents(&self, set: u32) -> Result<Vec<u32>> {
+        if !self.is_several(set) {
+            return Ok(vec![self.best(set)?]);
+        }
+        let (mut start, mut end) = (0, self.several.len());
+        while start < end {
+            let middle = (start + end) / 2;
+            if self.several.get(middle)?.0 < set {
+                start = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        let mut documents = Vec::new();
+        for at in start..self.several.len() {
+            match self.several.get(at)? {
+                (next, document) if next == set => documents.push(document),
+                _ => break,
+            }
+        }
+        Ok(documents)
+    }
+
+    /// The number of the set and each document, by document.
+    pub(in super::super) fn by_document(&self, room: &Room) -> Result<Rows<(u32, u32)>> {
+        let mut rows = room.sorter();
+        self.visit(|set, document| rows.push((document, set)))?;
+        rows.rows()
+    }
+
+    /// Visits all sets in order, with each of their documents, the most preferred first.
+    pub(in super::super) fn visit(&self, mut visitor: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
+        let mut several = self.several.cursor()?;
+        for (set, best) in (0..).zip(self.best.iter()?) {
+            let best = best?;
+            if several.peek()?.is_none_or(|(next, _)| next != set) {
+                visitor(set, best)?;
+            }
+            while let Some((_, document)) = several.take_if(|&(next, _)| next == set)? {
+                visitor(set, document)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes sets of documents by keys that equal ones have in common. Keys come in the order of the documents.
+pub(in super::super) fn distinct<K: Fixed>(
+    keys: impl Iterator<Item = Result<(K, u32)>>,
+    ranks: &Ranks,
+    room: &Room,
+    step: &Step<'_>,
+) -> Result<Sets> {
+    let mut by_key = room.sorter::<(K, (u32, u32))>();
+    let mut in_order = ranks.in_order()?;
+    for (at, row) in keys.enumerate() {
+        let (key, document) = row?;
+        by_key.push((key, (in_order.of(document)?, document)))?;
+        if at % 1024 == 0 {
+            step.add(0)?;
+        }
+    }
+    // The documents of a set have the rank of its best one in common.
+    let mut by_best = room.sorter::<(u32, u32, u32)>();
+    let mut last: Option<(K, u32)> = None;
+    for row in by_key.finish()? {
+        let (key, (rank, document)) = row?;
+        let best = last.filter(|(other, _)| *other == key).map_or(rank, |(_, best)| best);
+        last = Some((key, best));
+        by_best.push((best, rank, document))?;
+    }
+    step.add(0)?;
+    let (mut bests, mut several, mut is_several) = (room.rows(), room.rows(), BitVec::new());
+    let mut firsts = if ranks.are_of_input() { None } else { Some(room.rows()) };
+    let mut rows = crate::spill::Cursor::new(by_best.finish()?);
+    let mut set: u32 = 0;
+    while let Some((best, _, document)) = rows.take()? {
+        bests.push(document)?;
+        let (mut first, mut is_one) = (document, true);
+        while let Some((_, _, other)) = rows.take_if(|&(next, ..)| next == best)? {
+            if std::mem::take(&mut is_one) {
+                several.push((set, document))?;
+            }
+            several.push((set, other))?;
+            first = first.min(other);
+        }
+        is_several.push(!is_one);
+        firsts.iter_mut().try_for_each(|firsts| firsts.push(first))?;
+        set += 1;
+    }
+    let first = firsts.map(|firsts| firsts.finish()).transpose()?;
+    Ok(Sets { best: bests.finish()?, several: several.finish()?, is_several, first })
+}

@@ -1,0 +1,31 @@
+//! The stages of a deduplication, a file each: what they hand on are [rows of plain numbers](super::model).
+
+mod boilerplate;
+pub(super) mod candidates;
+pub(super) mod choice;
+mod clusters;
+mod compare;
+mod components;
+mod crowd;
+mod crowd_pairs;
+pub(super) mod distance;
+mod distinct;
+mod features;
+mod marks;
+mod near;
+mod near_on_disk;
+pub(super) mod nearest;
+pub(super) mod similar;
+pub(super) mod similar_stored;
+pub(super) mod sketch;
+mod stars;
+mod stored;
+
+pub use self::boilerplate::Boilerplate;
+pub(super) use self::clusters::{Clustering, Clusters, OfStore};
+pub(super) use self::distinct::{Sets, distinct};
+pub(super) use self::features::{Features, FeaturesWriter, ReadAgain};
+pub(super) use self::marks::Marks;
+pub(super) use self::nearest::Nearest;
+pub(super) use self::stars::pairs_of_stars;
+pub(super) use self::stored::FoundStored;

@@ -1,0 +1,207 @@
+//! What documents that are taken out are duplicates of: the kept document that is most similar to it, of those that are as similar as
+//! was asked for.
+//!
+//! A chain may connect a document with a kept one that is not: then it is still the kept one that is told. If none is kept, the most
+//! similar of all others is told.
+
+use simstore::Result;
+
+use super::super::model::{Candidate, Near, Nearness};
+use super::super::room::Room;
+use super::compare::{Compared, TOGETHER};
+use super::distinct::Sets;
+use super::marks::Marks;
+use super::stars::Leaders;
+use crate::spill::{Cursor, Rows, Sorter};
+use crate::watch::Step;
+
+/// A document, another that it is nearest to, and how near they are.
+pub(in super::super) type Nearest = (u32, u32, Nearness);
+
+/// How sets are ordered by nearness, and by which of their documents equally near ones are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Tie {
+    /// The most similar first, then that with the first document.
+    SimilarThenFirst,
+    /// The most similar first, then that with the first best document.
+    SimilarThenBest,
+    /// The nearest first, then that with the first best document.
+    NearThenBest,
+}
+
+impl Tie {
+    /// The order of nearness, and the nearness of an order.
+    fn order(self, nearness: Nearness) -> u32 {
+        if self == Tie::NearThenBest { nearness } else { !nearness }
+    }
+
+    fn document(self, sets: &Sets, set: u32) -> Result<u32> {
+        if self == Tie::SimilarThenFirst { sets.first(set) } else { sets.best(set) }
+    }
+}
+
+/// The nearest other set of each set.
+pub(in super::super) struct NearestSets<'a> {
+    sets: &'a Sets,
+    tie: Tie,
+    rows: Sorter<((u32, u32), (u32, u32))>,
+}
+
+impl<'a> NearestSets<'a> {
+    pub(in super::super) fn new(sets: &'a Sets, tie: Tie, room: &Room) -> Self {
+        NearestSets { sets, tie, rows: room.sorter() }
+    }
+
+    /// Takes another set that is near one.
+    pub(in super::super) fn push(&mut self, (set, other, nearness): Near) -> Result<()> {
+        let key = (set, self.tie.order(nearness));
+        self.rows.push((key, (self.tie.document(self.sets, other)?, other)))
+    }
+
+    /// For sets that another stands for and that are nearer to another: the nearest; in order.
+    pub(in super::super) fn nearer_than_leaders(self, leaders: &Leaders, room: &Room) -> Result<Rows<Near>> {
+        let NearestSets { sets, tie, rows } = self;
+        let (mut nearest, mut rows) = (room.rows(), Cursor::new(rows.finish()?));
+        for led in leaders.led.iter()? {
+            let (set, leader, nearness) = led?;
+            while rows.take_if(|&((next, _), _)| next < set)?.is_some() {}
+            let Some(((_, key), (document, other))) = rows.take_if(|&((next, _), _)| next == set)? else {
+                continue;
+            };
+            if (key, document) < (tie.order(nearness), tie.document(sets, leader)?) {
+                nearest.push((set, other, tie.order(key)))?;
+            }
+        }
+        nearest.finish()
+    }
+
+    /// The nearest of each set that has one, in order.
+    pub(in super::super) fn of_all(self, room: &Room) -> Result<Rows<Near>> {
+        let NearestSets { tie, rows, .. } = self;
+        let mut nearest = room.rows();
+        let mut last = None;
+        for row in rows.finish()? {
+            let ((set, key), (_, other)) = row?;
+            if last.replace(set) != Some(set) {
+                nearest.push((set, other, tie.order(key)))?;
+            }
+        }
+        nearest.finish()
+    }
+}
+
+/// Visits pairs of which another set stands for the one, and none for the other, with that one first: of near ones.
+pub(in super::super) fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
+    match (leaders.is_led[a as usize], leaders.is_led[b as usize]) {
+        (true, false) => Some((a, b)),
+        (false, true) => Some((b, a)),
+        _ => None,
+    }
+}
+
+/// Compares sets that another stands for with others that stand for themselves, of candidates but those of two sets of crowds, and
+/// takes those that are as similar as is asked for.
+pub(in super::super) fn compare_with_others(
+    candidates: &Rows<Candidate>,
+    crowded: &Marks,
+    leaders: &Leaders,
+    compared: &Compared<'_>,
+    nearest: &mut NearestSets<'_>,
+    room: &Room,
+    step: &Step<'_>,
+) -> Result<()> {
+    let mut pairs = room.sorter::<Candidate>();
+    for pair in candidates.iter()? {
+        let pair = pair?;
+        let is_left_out = crowded.has(pair.0) && crowded.has(pair.1);
+        oriented(leaders, pair).filter(|_| !is_left_out).map_or(Ok(()), |pair| pairs.push(pair))?;
+    }
+    let (mut led, mut some) = (leaders.led.cursor()?, Vec::new());
+    let mut rows = pairs.finish()?;
+    loop {
+        some.clear();
+        while some.len() < TOGETHER
+            && let Some(pair) = rows.next()
+        {
+            let (set, other) = pair?;
+            while led.take_if(|&(next, ..)| next < set)?.is_some() {}
+            let leader = led.peek()?.filter(|&(next, ..)| next == set);
+            if leader.is_none_or(|(_, leader, _)| leader != other) {
+                some.push((set, other));
+            }
+        }
+        if some.is_empty() {
+            return Ok(());
+        }
+        step.add(some.len() as u64)?;
+        for (&(set, other), nearness) in some.iter().zip(compared.alike_each(&some)?) {
+            nearness.map_or(Ok(()), |nearness| nearest.push((set, other, nearness)))?;
+        }
+    }
+}
+
+/// The same for documents, in order: each document of such a set, and the best of the other.
+pub(in super::super) fn of_documents(
+    nearest: &Rows<Near>,
+    sets: &Sets,
+    room: &Room,
+) -> Result<Rows<Nearest>> {
+    let mut rows = room.sorter();
+    let mut nearest = nearest.cursor()?;
+    sets.visit(|set, document| {
+        while nearest.take_if(|&(next, ..)| next < set)?.is_some() {}
+        match nearest.peek()? {
+            Some((next, other, nearness)) if next == set => {
+                rows.push((document, sets.best(other)?, nearness))
+            }
+            _ => Ok(()),
+        }
+    })?;
+    rows.rows()
+}
+
+/// The same if none is kept: of each document the nearest other one, which is one of the same set, if there is one.
+pub(in super::super) fn of_all_documents(
+    nearest: &Rows<Near>,
+    sets: &Sets,
+    equal: Nearness,
+    room: &Room,
+) -> Result<Rows<Nearest>> {
+    let (mut rows, mut nearest) = (room.sorter(), nearest.cursor()?);
+    let mut last: Option<(u32, u32)> = None;
+    let mut alone = |rows: &mut Sorter<Nearest>, set: u32, document: u32| {
+        while nearest.take_if(|&(next, ..)| next < set)?.is_some() {}
+        match nearest.peek()? {
+            Some((next, other, nearness)) if next == set => {
+                rows.push((document, sets.first(other)?, nearness))
+            }
+            _ => Ok(()),
+        }
+    };
+    // None being kept, documents are preferred in order of input: the first of a set comes first.
+    let mut is_second = false;
+    sets.visit(|set, document| match last {
+        Some((of, first)) if of == set => {
+            if std::mem::take(&mut is_second) {
+                rows.push((first, document, equal))?;
+            }
+            rows.push((document, first, equal))
+        }
+        _ => {
+            last = Some((set, document));
+            is_second = true;
+            if sets.is_several(set) { Ok(()) } else { alone(&mut rows, set, document) }
+        }
+    })?;
+    rows.rows()
+}
+
+/// Takes all pairs of near sets in both directions.
+pub(in super::super) fn push_both(nearest: &mut NearestSets<'_>, pairs: &Rows<Near>) -> Result<()> {
+    for pair in pairs.iter()? {
+        let (a, b, nearness) = pair?;
+        nearest.push((a, b, nearness))?;
+        nearest.push((b, a, nearness))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Whether the name of a file of documents goes with the format of these.
+
+use std::path::Path;
+
+use simstore::{Error, Result};
+
+use crate::DocumentFormat;
+use crate::output::folder::names_folder;
+use crate::output::name::{self, NamedFormat};
+
+/// Refuses the name of a file of documents that says another format than these have, which is `None` for fingerprints
+/// and `Some(None)` where there are no documents.
+pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) -> Result<()> {
+    if names_folder(path) {
+        let holds = match format {
+            Some(None | Some(DocumentFormat::Text)) => return Ok(()),
+            Some(Some(format)) => format.name(),
+            None => "fingerprints",
+        };
+        return Err(Error::BadArgument(format!(
+            "{}: a folder is written of text files alone, but the inputs are {holds}: name a file",
+            path.display()
+        )));
+    }
+    let named = name::format(path);
+    let said = match (named, format) {
+        (NamedFormat::None, _) | (_, Some(None)) => return Ok(()),
+        (
+            NamedFormat::Documents(DocumentFormat::Tsv | DocumentFormat::Text) | NamedFormat::HexLines,
+            None,
+        ) => {
+            return Ok(());
+        }
+        // Of texts, the paths are written; with their clusters, a table.
+        (NamedFormat::Documents(DocumentFormat::Tsv), Some(Some(DocumentFormat::Text))) => return Ok(()),
+        (NamedFormat::Documents(named), Some(Some(format))) if named == format => return Ok(()),
+        (_, None) => "lines HEX<TAB>ID, as in .hex and .tsv files".to_owned(),
+        (_, Some(Some(DocumentFormat::Text))) => "paths of texts, as in .txt files".to_owned(),
+        (_, Some(Some(format))) => format!("{format}, as the inputs are"),
+    };
+    Err(Error::BadArgument(format!(
+        "{}: what is written there is {said}: give it a name that says so, or one without an extension",
+        path.display()
+    )))
+}

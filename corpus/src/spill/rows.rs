@@ -1,0 +1,262 @@
+//! Rows in memory or, if they are too many, in a file: the same to whoever reads them.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use simstore::Result;
+
+use super::file::{SpillFile, SpillReader, SpillWriter};
+use super::fixed::{Fixed, MAX_RECORD};
+use super::folder::Temporary;
+
+/// Rows that are taken into memory in any case.
+const LEAST_ROWS: usize = 1024;
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 16;
+
+/// Rows, to be read in order any number of times, or here and there.
+#[derive(Debug)]
+pub(crate) enum Rows<R> {
+    Memory(Vec<R>),
+    File(SpillFile, PhantomData<R>),
+}
+
+/// Takes rows in their order.
+#[derive(Debug)]
+pub(crate) struct RowsWriter<R> {
+    temporary: Arc<Temporary>,
+    /// The most rows in memory.
+    limit: usize,
+    rows: Vec<R>,
+    /// Those before the ones in memory.
+    file: Option<SpillWriter>,
+}
+
+impl<R: Fixed> RowsWriter<R> {
+    /// Takes so many bytes of memory, about; what is more goes to a file.
+    pub(crate) fn new(temporary: &Arc<Temporary>, memory: u64) -> Self {
+        let limit = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<R>();
+        RowsWriter {
+            temporary: Arc::clone(temporary),
+            limit: limit.max(LEAST_ROWS),
+            rows: Vec::new(),
+            file: None,
+        }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// Those of writing, as [`Temporary::failed`] has them.
+    pub(crate) fn push(&mut self, row: R) -> Result<()> {
+        if self.rows.len() >= self.limit {
+            self.spill()?;
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// Writes what is in memory; from then on little is.
+    ///
+    /// # Errors
+    /// As [`RowsWriter::push`].
+    pub(crate) fn spill(&mut self) -> Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => self.temporary.create("rows")?,
+        };
+        let mut bytes = [0; MAX_RECORD];
+        for row in &self.rows {
+            row.write(&mut bytes);
+            file.push(&bytes[..R::BYTES])?;
+        }
+        self.file = Some(file);
+        self.limit = LEAST_ROWS;
+        self.rows.clear();
+        self.rows.shrink_to(LEAST_ROWS);
+        Ok(())
+    }
+
+    /// How many rows are in memory.
+    pub(crate) fn in_memory(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// All rows.
+    ///
+    /// # Errors
+    /// As [`RowsWriter::push`].
+    pub(crate) fn finish(mut self) -> Result<Rows<R>> {
+        if self.file.is_some() {
+            self.spill()?;
+        }
+        match self.file {
+            Some(file) => Ok(Rows::File(file.finish()?, PhantomData)),
+            None => Ok(Rows::Memory(self.rows)),
+        }
+    }
+}
+
+impl<R: Fixed> Rows<R> {
+    /// Those that were written to a file.
+    pub(crate) fn of_file(file: SpillFile) -> Self {
+        Rows::File(file, PhantomData)
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Rows::Memory(rows) => rows.len(),
+            Rows::File(file, _) => file.bytes() as usize / R::BYTES,
+        }
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// [`Error::Io`](simstore::Error::Io) if it cannot be read.
+    pub(crate) fn get(&self, at: usize) -> Result<R> {
+        match self {
+            Rows::Memory(rows) => Ok(rows[at]),
+            Rows::File(file, _) => {
+                let mut bytes = [0; MAX_RECORD];
+                file.read_at(&mut bytes[..R::BYTES], (at * R::BYTES) as u64)?;
+                Ok(R::read(&bytes))
+            }
+        }
+    }
+
+    /// All of them in order.
+    ///
+    /// # Errors
+    /// [`Error::Io`](simstore::Error::Io) if the file cannot be opened; items are errors where it cannot be read.
+    pub(crate) fn iter(&self) -> Result<RowsIter<'_, R>> {
+        Ok(match self {
+            Rows::Memory(rows) => RowsIter::Memory(rows.iter()),
+            Rows::File(file, _) => RowsIter::File(Box::new(file.read_with(BUFFER)?)),
+        })
+    }
+
+    /// The same, one after the other as they are asked for.
+    ///
+    /// # Errors
+    /// As [`Rows::iter`].
+    pub(crate) fn cursor(&self) -> Result<Cursor<RowsIter<'_, R>, R>> {
+        Ok(Cursor::new(self.iter()?))
+    }
+
+    /// The rows, if they are in memory.
+    pub(crate) fn in_memory(&self) -> Option<&[R]> {
+        match self {
+            Rows::Memory(rows) => Some(rows),
+            Rows::File(..) => None,
+        }
+    }
+}
+
+/// Reads rows in order.
+#[derive(Debug)]
+pub(crate) enum RowsIter<'a, R> {
+    Memory(std::slice::Iter<'a, R>),
+    File(Box<SpillReader>),
+}
+
+impl<R: Fixed> Iterator for RowsIter<'_, R> {
+    type Item = Result<R>;
+
+    fn next(&mut self) -> Option<Result<R>> {
+        match self {
+            RowsIter::Memory(rows) => rows.next().copied().map(Ok),
+            RowsIter::File(file) => {
+                let mut bytes = [0; MAX_RECORD];
+                match file.fill(&mut bytes[..R::BYTES]) {
+                    Ok(true) => Some(Ok(R::read(&bytes))),
+                    Ok(false) => None,
+                    Err(error) => Some(Err(error)),
+                }
+            }
+        }
+    }
+}
+
+/// Rows of which the next one can be looked at before it is taken.
+#[derive(Debug)]
+pub(crate) struct Cursor<I, R> {
+    rows: I,
+    next: Option<R>,
+    is_read: bool,
+}
+
+impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
+    pub(crate) fn new(rows: I) -> Self {
+        Cursor { rows, next: None, is_read: false }
+    }
+
+    /// The next row, which stays the next.
+    ///
+    /// # Errors
+    /// Those of the rows.
+    pub(crate) fn peek(&mut self) -> Result<Option<R>> {
+        if !self.is_read {
+            self.next = self.rows.next().transpose()?;
+            self.is_read = true;
+        }
+        Ok(self.next)
+    }
+
+    /// The next row.
+    ///
+    /// # Errors
+    /// Those of the rows.
+    pub(crate) fn take(&mut self) -> Result<Option<R>> {
+        let next = self.peek()?;
+        self.is_read = next.is_none();
+        Ok(next)
+    }
+
+    /// The next row, if it is such.
+    ///
+    /// # Errors
+    /// Those of the rows.
+    pub(crate) fn take_if(&mut self, is_such: impl FnOnce(&R) -> bool) -> Result<Option<R>> {
+        match self.peek()? {
+            Some(row) if is_such(&row) => self.take(),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Unfinished;
+
+    #[test]
+    fn rows_are_the_same_wherever_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = Temporary::new(Some(folder.path()), &Unfinished::default(), &()).unwrap();
+        for count in [0, 1, 1024, 1025, 5000] {
+            let all: Vec<(u32, u64)> = (0..count).map(|at| (at * 7, u64::from(at) << 33)).collect();
+            for memory in [0, u64::MAX] {
+                let mut writer = RowsWriter::new(&temporary, memory);
+                all.iter().for_each(|&row| writer.push(row).unwrap());
+                let rows = writer.finish().unwrap();
+                assert_eq!(rows.in_memory().is_none(), memory == 0 && count > 1024);
+                assert_eq!(rows.len(), all.len());
+                for _ in 0..2 {
+                    let read: Vec<_> = rows.iter().unwrap().map(Result::unwrap).collect();
+                    assert!(read == all);
+                }
+                assert!(all.iter().enumerate().rev().all(|(at, row)| rows.get(at).unwrap() == *row));
+                let mut cursor = rows.cursor().unwrap();
+                for row in &all {
+                    assert_eq!(cursor.take_if(|next| next == &(1, 1)).unwrap(), None);
+                    assert_eq!(cursor.peek().unwrap(), Some(*row));
+                    assert_eq!(cursor.take().unwrap(), Some(*row));
+                }
+                assert_eq!((cursor.peek().unwrap(), cursor.take().unwrap()), (None, None));
+            }
+        }
+        assert_eq!(temporary.held(), 0);
+    }
+}
