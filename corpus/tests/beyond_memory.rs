@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use simstore::{Error, Result};
-use simstore_corpus::dedup::{self, Answer, Files, Found, Keep, Options, Source, Totals};
-use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Notice, Progress, Watch};
-use xxhash_rust::xxh3::xxh3_64;
+use simstore::Result;
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Removed, Source, Totals};
+use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Notice, Watch};
 
 use crate::{Folder, Random};
 
@@ -211,115 +209,25 @@ fn what_is_handed_over_may_be_too_much_too() {
     assert!(run(Some(LITTLE)) == run(None));
 }
 
+/// All of them are near one another, and told of.
 #[test]
-fn what_is_too_much_in_any_case_is_refused() {
-    // All of them are near one another, and so must be told of.
-    let given = (0..20_000).map(|i| (DocumentId::Number(i), 1 << (i % 60)));
-    let options = Options { distance: Some(2), memory: Some(LITTLE), ..Options::default() };
-    let refused = dedup::find(Source::fingerprints(given), &options, Files::default(), &()).unwrap_err();
-    let Error::Refused(message) = refused else { panic!("{refused:?}") };
-    assert!(message.contains("20,000 documents are near others"), "{message}");
-    assert!(message.contains("option `memory`"), "{message}");
-}
-
-/// Stops a run when so many tables of the join have been kept.
-struct StopsAfter<'a> {
-    folder: &'a Path,
-    tables: usize,
-    told: Told,
-}
-
-impl Watch for StopsAfter<'_> {
-    fn progress(&self, _: &Progress) -> ControlFlow<()> {
-        match joined_tables(self.folder).len() < self.tables {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
-    }
-    fn notice(&self, notice: &Notice<'_>) {
-        self.told.notice(notice);
-    }
-}
-
-fn joined_tables(folder: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|path| path.to_string_lossy().ends_with(".joined.zst")).collect()
-}
-
-/// Adds a pair of fingerprints that no document has to a joined table, and seals it again.
-fn forge(table: &Path) {
-    let text = String::from_utf8(zstd::decode_all(&fs::read(table).unwrap()[..]).unwrap()).unwrap();
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let pairs = lines.len() - 2;
-    assert_eq!(lines.pop().unwrap(), format!("{{\"end\":{pairs}}}"));
-    lines.push(format!("{{\"end\":{}}}", pairs + 1));
-    let is_forest = lines[0].contains("\"forest\":true");
-    let distance = if is_forest { "" } else { ",1" };
-    lines.insert(1, format!("[\"0000000000000000\",\"0000000000000001\"{distance}]"));
-    let frame = zstd::encode_all((lines.join("\n") + "\n").as_bytes(), 1).unwrap();
-    let seal = [&[0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0], &xxh3_64(&frame).to_le_bytes()[..]].concat();
-    fs::write(table, [frame, seal].concat()).unwrap();
-}
-
-#[test]
-fn tables_that_are_joined_are_not_joined_again() {
-    for with_pairs in [false, true] {
-        let folder = Folder::new();
-        let input = folder.file("a.jsonl", documents(|_, i| Some(format!("\"d{i}\""))));
-        let resume = folder.0.path().join("parts");
-        let options = Options {
-            distance: Some(2),
-            pairs: with_pairs,
-            resume: Some(resume.clone()),
-            memory: Some(LITTLE),
-            temporary: Some(folder.0.path().to_path_buf()),
-            ..Options::default()
+fn however_many_are_near_others_it_is_done() {
+    for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {
+        let run = |memory| {
+            let given = (0..20_000).map(|i| (DocumentId::Number(i), 1 << (i % 60)));
+            let options =
+                Options { distance: Some(2), memory, cluster_by: Some(cluster_by), ..Options::default() };
+            let found =
+                found(dedup::find(Source::fingerprints(given), &options, Files::default(), &()).unwrap());
+            let mut removed = Vec::new();
+            let visit = &mut |one: &Removed<'_>| {
+                removed.push((one.document, one.duplicate_of, one.distance));
+                Ok(())
+            };
+            found.visit_removed(visit).unwrap();
+            assert_eq!(found.totals().duplicates, 19_999);
+            removed
         };
-        let inputs =
-            || Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap().skip_bad(true);
-        let run = |watch: &dyn Watch| dedup::find(inputs().into(), &options, Files::default(), watch);
-        let clusters = |answer: Answer| -> Vec<String> {
-            found(answer).clusters().map(|cluster| format!("{:?}", cluster.unwrap())).collect()
-        };
-        let was_there = |told: &Told, count: usize| {
-            let expected = format!("of 3 tables of the join, {count} had been joined before");
-            let told = told.0.lock().unwrap();
-            assert!(told.contains(&expected), "{told:?}");
-        };
-        fs::create_dir(&resume).unwrap();
-        let stops = StopsAfter { folder: &resume, tables: 2, told: Told::default() };
-        assert!(matches!(run(&stops), Err(Error::Cancelled)));
-        assert_eq!(joined_tables(&resume).len(), 2);
-        let told = Told::default();
-        let expected = clusters(run(&told).unwrap());
-        was_there(&told, 2);
-        assert!(expected.len() > 10);
-        // One is damaged, another is gone.
-        let tables = joined_tables(&resume);
-        assert_eq!(tables.len(), 3);
-        let mut bytes = fs::read(&tables[0]).unwrap();
-        bytes[20] ^= 1;
-        fs::write(&tables[0], bytes).unwrap();
-        fs::remove_file(&tables[1]).unwrap();
-        let told = Told::default();
-        assert!(clusters(run(&told).unwrap()) == expected);
-        was_there(&told, 1);
-        // What is in them is taken: of other fingerprints they are others.
-        let told = Told::default();
-        assert!(clusters(run(&told).unwrap()) == expected);
-        was_there(&told, 3);
-        // Of a sealed one that speaks of a fingerprint that no document has, nothing is taken either.
-        let table = &tables[0];
-        forge(table);
-        let told = Told::default();
-        assert!(clusters(run(&told).unwrap()) == expected);
-        was_there(&told, 2);
-        let warned = told.0.lock().unwrap().iter().any(|said| {
-            said.contains(&table.display().to_string())
-                && said.contains(": line 2: no document has the fingerprint")
-        });
-        assert!(warned, "{:?}", told.0.lock().unwrap());
-        let without = Options { memory: None, resume: None, ..options.clone() };
-        assert!(clusters(dedup::find(inputs().into(), &without, Files::default(), &()).unwrap()) == expected);
+        assert!(run(Some(LITTLE)) == run(None));
     }
 }

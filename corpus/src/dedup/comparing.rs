@@ -89,7 +89,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let cluster_by = self.options.cluster_by(self.question);
         let wanted = Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs };
         let search = Search { wanted, sketches, sets: &sets, out: &out, count: sets.len(), room, watch };
-        let Searched { leaders, pairs, nearest, compared, boilerplate } =
+        let Searched { leaders, pairs, nearest, compared, boilerplate, .. } =
             search.run(is_dropped, |documents| self.features(given, documents))?;
         let equal = of_similarity(1.0);
         let clustering = Clustering {

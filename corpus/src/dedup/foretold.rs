@@ -1,7 +1,7 @@
 //! What the search of a sample foretells of the search of all: how many candidates there will be, and how long they take.
 //!
-//! Documents of one template that are just less similar than was asked for are all candidates of one another, and none is a
-//! duplicate: their number grows with the square of the number of documents. So does that of the candidates in a sample.
+//! Documents of one template that are just less similar than was asked for are a crowd: each meets all others, and none is a
+//! duplicate. They are looked for by their rare shingles, so that few of them are compared.
 
 use simstore::Result;
 use simstore_text::{Profile, Sketched};
@@ -11,7 +11,7 @@ use super::model::SketchRow;
 use super::options::Options;
 use super::question::Question;
 use super::room::Room;
-use super::stages::similar::{Search, Wanted};
+use super::stages::similar::{Search, Searched, Wanted};
 use super::stages::{FeaturesWriter, Marks, distinct};
 use crate::output::Unfinished;
 use crate::spill::{Budget, RowsWriter, Temporary};
@@ -26,6 +26,9 @@ const PLACES: usize = 64;
 
 /// What it takes to compare two texts by their shingles, in seconds on one core.
 const COMPARED: f64 = 2e-6;
+/// The same for what is needed of a member of a crowd, and to look at the sketches of two.
+const ASKED: f64 = 60e-6;
+const LOOKED_AT: f64 = 6e-9;
 
 /// What is foretold of a search.
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,13 +140,16 @@ fn search(
     let out = Marks::new(sets.len());
     let (sketches, sets) = (&sketches, &sets);
     let search = Search { wanted, sketches, sets, out: &out, count: documents as usize, room, watch };
-    let (compared, unlike) = search.run(false, |_| Ok(features))?.compared;
+    let Searched { compared: (compared, unlike), crowds: (members, looked_at), .. } =
+        search.run(false, |_| Ok(features))?;
     let times = (documents / sampled.max(1) as f64).max(1.0);
     let of_pairs = |pairs: u64| pairs as f64 * times * times;
-    // Pairs that are not similar come of crowds, and so do similar ones if all are wanted. Else a document that is similar to a
-    // kept one is compared with no more.
+    // A document that is similar to a kept one is compared with no more, and one of a crowd with few; unless all pairs are wanted.
+    let is_linear = members > 0 && !wanted.wants_all();
+    let of_documents = |pairs: u64| if is_linear { pairs as f64 * times } else { of_pairs(pairs) };
     let similar = compared - unlike;
     let similar = if wanted.wants_all() { of_pairs(similar) } else { similar as f64 * times };
-    let candidates = of_pairs(unlike) + similar;
-    Ok(Foretold { sampled: sampled as u64, candidates, seconds: candidates * COMPARED })
+    let candidates = of_documents(unlike) + similar;
+    let seconds = candidates * COMPARED + members as f64 * times * ASKED + of_pairs(looked_at) * LOOKED_AT;
+    Ok(Foretold { sampled: sampled as u64, candidates, seconds })
 }

@@ -7,7 +7,7 @@
 //! as everything is, then by longer ones, and compared by the features.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use simstore::Result;
@@ -42,6 +42,8 @@ pub(in super::super) struct Crowds<'a> {
     most: u32,
     /// Bytes of memory for those that are looked for.
     memory: u64,
+    /// Pairs whose sketches were looked at.
+    looked_at: AtomicU64,
 }
 
 /// How often features come, about: those of one hash are counted together.
@@ -144,7 +146,20 @@ impl<'a> Crowds<'a> {
         let bits = (64 * LONG) as f64;
         let differing = (1.0 - rule.least) / 2.0;
         let most = bits * differing + DEVIATIONS * (bits * differing * (1.0 - differing)).sqrt();
-        Ok(Crowds { compared, sketches, rule, counts, most: most.ceil() as u32, memory: room.share() })
+        Ok(Crowds {
+            compared,
+            sketches,
+            rule,
+            counts,
+            most: most.ceil() as u32,
+            memory: room.share(),
+            looked_at: AtomicU64::new(0),
+        })
+    }
+
+    /// How many pairs had their sketches looked at.
+    pub(in super::super) fn looked_at(&self) -> u64 {
+        self.looked_at.load(Ordering::Relaxed)
     }
 
     /// What is needed of a set to look for others.
@@ -257,7 +272,9 @@ impl Index<'_> {
         // Rounded down: a similarity of 32 bits may be a little more than it was.
         let least_similarity = (f64::from(similarity(least)) - 1e-6).max(self.crowds.rule.least);
         self.bring_together(asked, least_similarity, space);
-        let Crowds { compared, .. } = self.crowds;
+        let Crowds { compared, looked_at, .. } = self.crowds;
+        let brought = space.seen.iter().map(|bits| u64::from(bits.count_ones())).sum();
+        looked_at.fetch_add(brought, Ordering::Relaxed);
         for (word, bits) in space.seen.iter_mut().enumerate() {
             let mut bits = std::mem::take(bits);
             while bits != 0 {

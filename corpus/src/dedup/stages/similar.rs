@@ -67,6 +67,8 @@ pub(in super::super) struct Searched {
     pub(in super::super) nearest: Rows<Near>,
     /// Pairs of sets that were compared by their features, and those of them that were not similar enough.
     pub(in super::super) compared: (u64, u64),
+    /// Of crowds: their members, and pairs of these whose sketches were looked at.
+    pub(in super::super) crowds: (u64, u64),
     /// Whether duplicates share what stands in all documents, if that was looked at.
     pub(in super::super) boilerplate: Option<Boilerplate>,
 }
@@ -114,8 +116,9 @@ impl Search<'_> {
             (leaders, room.rows().finish()?, nearest)
         };
         let counts = compared.counts();
+        let crowds = (crowded.count() as u64, crowds.as_ref().map_or(0, Crowds::looked_at));
         let boilerplate = boilerplate::boilerplate(&sample, &leaders.led, &compared, sketches)?;
-        Ok(Searched { leaders, pairs, nearest, compared: counts, boilerplate })
+        Ok(Searched { leaders, pairs, nearest, compared: counts, crowds, boilerplate })
     }
 
     fn candidates(&self, rule: Rule) -> Result<Found> {
