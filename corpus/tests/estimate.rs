@@ -72,11 +72,11 @@ impl Watch for Counted {
     }
 }
 
+/// Each is a candidate of all others, and few are compared: so it is foretold.
 #[test]
-fn crowds_just_below_the_threshold_are_foretold() {
+fn crowds_just_below_the_threshold_take_little() {
     let folder = Folder::new();
     const DOCUMENTS: usize = 5000;
-    let all_pairs = (DOCUMENTS * DOCUMENTS / 2) as f64;
     for (name, crowd) in [("parked", parked as fn(usize) -> String), ("short", short), ("changed", changed)] {
         let lines = crowd(DOCUMENTS);
         // Evenly spread documents, or the first ones of what cannot be read from the middle.
@@ -85,9 +85,8 @@ fn crowds_just_below_the_threshold_are_foretold() {
         for (name, bytes) in [(format!("{name}.jsonl"), lines.into_bytes())].into_iter().chain(zipped) {
             let path = folder.file(&name, bytes);
             let search = foretold(&path);
-            let share = search.candidates / all_pairs;
-            assert!((0.2..5.0).contains(&share), "{name}: {search:?}");
-            assert!(search.seconds > 1.0 && search.sampled == 1024, "{name}: {search:?}");
+            assert!(search.candidates < 200.0 * DOCUMENTS as f64, "{name}: {search:?}");
+            assert!((0.1..10.0).contains(&search.seconds) && search.sampled == 1024, "{name}: {search:?}");
         }
     }
     // A document of many is in few candidates where there are no crowds, or where crowds are alike.
@@ -109,14 +108,11 @@ fn what_is_foretold_is_done_and_shown() {
         let found =
             dedup::find(inputs(&path).into(), &Options::default(), Files::default(), &counted).unwrap();
         let Answer::Found(found) = found else { panic!("nothing is added") };
-        let of = |what| {
-            let counts = counted.0.lock().unwrap();
-            counts.iter().filter(|(step, _)| *step == what).map(|&(_, count)| count).max().unwrap_or_default()
-        };
-        let shown = of("candidates").max(of("texts compared")) as f64;
-        for done in [shown, found.compared().0.unwrap().max(of("candidates")) as f64] {
-            assert!((0.3..3.0).contains(&(foretold / done)), "{name}: {foretold} foretold, {done} done");
-        }
-        assert!(foretold > 50_000.0, "{name}: {foretold}");
+        let counts = counted.0.lock().unwrap();
+        let shown = counts.iter().filter(|(step, _)| *step == "candidates").map(|&(_, count)| count).max();
+        // Until it is known to be one, a crowd gives some candidates for each of its members.
+        assert!(shown.is_some_and(|shown| (600..=600 * 130).contains(&shown)), "{name}: {shown:?} shown");
+        let done = found.compared().0.unwrap() as f64;
+        assert!((0.3..3.0).contains(&(foretold / done)), "{name}: {foretold} foretold, {done} done");
     }
 }

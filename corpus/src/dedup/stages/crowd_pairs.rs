@@ -10,7 +10,7 @@ use super::stars::Leaders;
 use crate::watch::Step;
 
 /// Sets that are looked at together.
-const SETS: usize = 512;
+const SETS: usize = 64;
 
 /// Visits the similar pairs of members of crowds, the worse set first.
 pub(in super::super) fn visit_pairs(

@@ -108,12 +108,13 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let sets_of = self.sets_of(&sets, &told)?;
         let compared = features.as_ref().zip(self.verify);
         let compared = compared.map(|(features, least)| Compared::new(&sets, features, least));
-        let pairs = match &compared {
+        let (pairs, counts) = match &compared {
             Some(compared) => {
                 let candidates = self.candidates(&near, &sets_of)?;
-                compared.similar_pairs(&candidates, &Marks::new(sets.len()), room, &step)?
+                let pairs = compared.similar_pairs(&candidates, &Marks::new(sets.len()), room, &step)?;
+                (pairs, Some(pairs_of_documents(candidates.iter()?, &sets)?))
             }
-            None => self.pairs_of_sets(&near, &sets_of)?,
+            None => (self.pairs_of_sets(&near, &sets_of)?, None),
         };
         let edges = self.edges(&near, &sets_of, &pairs)?;
         let (stored, out) = self.stored(&near, &sets, &sets_of, &edges, &step)?;
@@ -123,7 +124,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             true => nearest::of_all_documents(&nearest, &sets, equal, room)?,
             false => nearest::of_documents(&nearest, &sets, room)?,
         };
-        let counts = compared.map(|compared| compared.counts());
+        let counts = counts.map(|counts| self.counts(counts, &pairs, &sets)).transpose()?;
         let documents = Some(&told.documents);
         let clustering = Clustering {
             sets: &sets,
@@ -144,6 +145,17 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             compared: counts,
             boilerplate: None,
         })
+    }
+
+    /// How many pairs of documents were compared, and how many of them were not similar: documents of equal texts are.
+    fn counts(&self, candidates: u64, similar: &Rows<Near>, sets: &Sets) -> Result<(u64, u64)> {
+        let mut equal = 0;
+        for set in (0..sets.len() as u32).filter(|&set| sets.is_several(set)) {
+            let count = sets.documents(set)?.len() as u64;
+            equal += count * (count - 1) / 2;
+        }
+        let similar = similar.iter()?.map(|pair| pair.map(|(a, b, _)| (a, b)));
+        Ok((candidates + equal, candidates - pairs_of_documents(similar, sets)?))
     }
 
     fn told(&self, near: &NearValues<F>, step: &Step<'_>) -> Result<Told> {
@@ -388,4 +400,14 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let nearest = nearest.nearer_than_leaders(&leaders, room)?;
         Ok((leaders, nearest))
     }
+}
+
+/// How many pairs of documents are pairs of these sets.
+fn pairs_of_documents(pairs: impl Iterator<Item = Result<Candidate>>, sets: &Sets) -> Result<u64> {
+    let mut count = 0;
+    for pair in pairs {
+        let (a, b) = pair?;
+        count += sets.documents(a)?.len() as u64 * sets.documents(b)?.len() as u64;
+    }
+    Ok(count)
 }

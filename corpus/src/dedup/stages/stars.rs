@@ -17,8 +17,9 @@ use super::marks::Marks;
 use crate::spill::{Cursor, Rows, RowsIter, RowsWriter};
 use crate::watch::Step;
 
-/// Sets that are looked at together, and the most candidates of these.
+/// Sets that are looked at together, of these the most of crowds, which are compared all with all, and the most candidates.
 const SETS: usize = 512;
+const OF_CROWDS: usize = 64;
 const CANDIDATES: usize = 1 << 16;
 
 /// What stands for what.
@@ -91,10 +92,11 @@ impl Queue<'_> {
 
     /// So many as are looked at together.
     fn some(&mut self) -> Result<Vec<Open>> {
-        let (mut some, mut candidates) = (Vec::new(), 0);
-        while some.len() < SETS && candidates < CANDIDATES {
+        let (mut some, mut of_crowds, mut candidates) = (Vec::new(), 0, 0);
+        while some.len() < SETS && of_crowds < OF_CROWDS && candidates < CANDIDATES {
             let Some(open) = self.next()? else { break };
             candidates += open.better.len();
+            of_crowds += usize::from(open.is_crowded);
             some.push(open);
         }
         Ok(some)
