@@ -139,6 +139,22 @@ pub(super) fn is_crowd<F: Fingerprint>(values: &[F], tables: &[Prefix<F>]) -> bo
     together * 2 >= SAMPLE
 }
 
+/// Whether an eighth of the pairs of some fingerprints are near, of a sample, so that each has twice as many near ones as are `enough`.
+pub(super) fn is_dense<F: Fingerprint>(values: &[F], distance: u32, enough: usize) -> bool {
+    /// Pairs that are looked at.
+    const SAMPLE: usize = 256;
+    if values.len() <= FEW || values.len() < 2 * enough {
+        return false;
+    }
+    let near = |i: &usize| {
+        let one = i * values.len() / SAMPLE;
+        let other = (one + 1 + i * 37 % SAMPLE * (values.len() - 1) / SAMPLE) % values.len();
+        one != other && values[one].distance(values[other]) <= distance
+    };
+    let near = (0..SAMPLE).filter(near).count();
+    near * 8 >= SAMPLE && near.saturating_mul(values.len()) >= SAMPLE.saturating_mul(2 * enough)
+}
+
 impl<F: Fingerprint> Prefix<F> {
     fn widened(&self) -> Prefix<u128> {
         Prefix { mask: self.mask.to_u128(), flips: self.flips }

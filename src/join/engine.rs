@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::Crowds;
 use super::compare::{any_near_pair, visit_near};
-use super::design::{Designs, FEW, Prefix, is_crowd};
+use super::design::{Designs, FEW, Prefix, is_crowd, is_dense};
 use super::naming::Naming;
 use crate::fingerprint::Fingerprint;
 use crate::radix::{Digit, Partition, first_bits, ranges, room};
@@ -92,6 +92,13 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         }
         let taken = if set.reserve.is_empty() { 0 } else { self.least_reserve(set, differing) };
         let (mask, reserve) = set.reserve.split_at(taken);
+        if let Some(crowds) =
+            self.crowds.filter(|crowds| is_dense(set.values, self.designs.distance(), crowds.enough))
+        {
+            (crowds.visitor)(set.values);
+            self.ask();
+            return;
+        }
         let bits = differing & mask.iter().fold(set.bits, |bits, &mask| bits | mask);
         let set = &Set {
             bits,
@@ -262,11 +269,13 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
         let Work { names, pairs, .. } = work;
         names.clear();
         let enough = self.crowds.map_or(usize::MAX, |crowds| values.len().saturating_mul(crowds.enough));
-        let mut found = 0;
+        let mut near = 0;
         for (i, &a) in values.iter().enumerate() {
-            let (others, before) = (&values[i + 1..], pairs.len());
+            let others = &values[i + 1..];
             visit_near(a, others, self.designs.distance(), |j| {
                 let b = others[j];
+                // Those too that an earlier table has brought together.
+                near += 1;
                 let Some(distance) = agree(a ^ b, conditions) else { return };
                 if names.is_empty() {
                     names.resize(values.len(), None);
@@ -274,8 +283,7 @@ impl<F: Fingerprint, N: Naming<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> 
                 let mut name = |at: usize| *names[at].get_or_insert_with(|| self.naming.name(values[at]));
                 pairs.push(self.naming.pair(name(i), name(i + 1 + j), distance));
             });
-            found += pairs.len() - before;
-            if let Some(crowds) = self.crowds.filter(|_| found > enough) {
+            if let Some(crowds) = self.crowds.filter(|_| near > enough) {
                 (crowds.visitor)(values);
                 return;
             }

@@ -7,6 +7,7 @@
 //! by their features.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
@@ -21,8 +22,9 @@ use super::marks::Marks;
 use crate::spill::{Rows, Sorter, SpillFile, SpillWriter};
 use crate::watch::Step;
 
-/// A group is a crowd that gives so many pairs for each of its members.
+/// A group is a crowd that gives so many pairs for each of its members; and so is a set that is in so many in all.
 const CROWD: usize = 64;
+const MOST_PAIRS: u8 = u8::MAX;
 /// Files that are written at the same time.
 const MOST_PARTS: u64 = 512;
 /// Bytes of memory for a row that is joined: itself, its sketch and where that starts, and what the join takes; and room for parts
@@ -101,7 +103,8 @@ pub(in super::super) struct Found {
 impl Joining<'_> {
     pub(in super::super) fn find(&self) -> Result<Found> {
         let (pairs, crowded) = (Mutex::new(self.room.sorter()), Marks::new(self.sets.len()));
-        let found = Collected { pairs, crowded, failed: Mutex::new(None) };
+        let counts = (0..self.sets.len()).map(|_| AtomicU8::new(0)).collect();
+        let found = Collected { pairs, crowded, counts, failed: Mutex::new(None) };
         match (self.sketches.in_memory(), self.sets.all_best().in_memory()) {
             (Some(rows), Some(best)) => {
                 let sets = (0..best.len() as u32).filter(|&set| !self.out.has(set)).collect::<Vec<_>>();
@@ -264,11 +267,22 @@ impl Block<'_> {
 struct Collected {
     pairs: Mutex<Sorter<Candidate>>,
     crowded: Marks,
+    /// In how many pairs each set is.
+    counts: Vec<AtomicU8>,
     /// Why it was stopped.
     failed: Mutex<Option<Error>>,
 }
 
 impl Collected {
+    /// Counts one more pair of a set: of those of two sets that are in too many, none is taken any more.
+    fn count(&self, set: u32) {
+        let count = &self.counts[set as usize];
+        match count.load(Ordering::Relaxed) {
+            MOST_PAIRS => self.crowded.set(set),
+            before => count.store(before + 1, Ordering::Relaxed),
+        }
+    }
+
     fn failed(&self) -> Option<Error> {
         lock(&self.failed).take()
     }
@@ -300,6 +314,8 @@ impl Pairing<'_> {
                 let (a, b) = (self.block.set(one), self.block.set(other));
                 let is_left_out = || crowded.has(a) && crowded.has(b);
                 if rule.is_new(self.block.row(one), self.block.row(other), self.sketch) && !is_left_out() {
+                    self.found.count(a);
+                    self.found.count(b);
                     pairs.push((a.max(b), a.min(b)));
                 }
             }
