@@ -20,6 +20,7 @@ mod parquet;
 mod reasons;
 mod similar;
 mod similar_beyond_memory;
+mod stages;
 mod stores;
 mod support;
 mod tables;

@@ -5,6 +5,7 @@ use simstore_text::{Profile, StoredTexts};
 
 use super::against::Against;
 use super::documents::{Corpus, Keep, Listing, Ranks, check_unchanged};
+use super::kept::Keeping;
 use super::model::{SketchRow, of_similarity};
 use super::options::Options;
 use super::outcome::{NearDocuments, Outcome};
@@ -38,6 +39,8 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
     pub(super) stores: &'a [Against<F>],
     /// What their texts are compared by, if they are stores of similar documents.
     pub(super) texts: Vec<StoredTexts>,
+    /// Where what stages have found is kept.
+    pub(super) keeping: Option<Keeping<'a>>,
     pub(super) room: &'a Room,
     pub(super) watch: &'a dyn Watch,
 }
@@ -63,6 +66,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
             keep: &self.options.keep,
             pairs: self.pairs,
             stores: self.stores.iter().map(Against::snapshot).collect(),
+            keeping: self.keeping,
             room: self.room,
             watch: self.watch,
         };
@@ -88,7 +92,16 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let out = self.out(&stored, &sets)?;
         let cluster_by = self.options.cluster_by(self.question);
         let wanted = Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs };
-        let search = Search { wanted, sketches, sets: &sets, out: &out, count: sets.len(), room, watch };
+        let search = Search {
+            wanted,
+            sketches,
+            sets: &sets,
+            out: &out,
+            count: sets.len(),
+            keeping: self.keeping,
+            room,
+            watch,
+        };
         let Searched { leaders, pairs, nearest, compared, boilerplate, .. } =
             search.run(is_dropped, |documents| self.features(given, documents))?;
         let equal = of_similarity(1.0);

@@ -139,7 +139,8 @@ fn search(
     drop(step);
     let out = Marks::new(sets.len());
     let (sketches, sets) = (&sketches, &sets);
-    let search = Search { wanted, sketches, sets, out: &out, count: documents as usize, room, watch };
+    let search =
+        Search { wanted, sketches, sets, out: &out, count: documents as usize, keeping: None, room, watch };
     let Searched { compared: (compared, unlike), crowds: (members, looked_at), .. } =
         search.run(false, |_| Ok(features))?;
     let times = (documents / sampled.max(1) as f64).max(1.0);

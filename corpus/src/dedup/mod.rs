@@ -47,6 +47,7 @@ mod files;
 mod foretold;
 mod found;
 mod into_similar;
+mod kept;
 mod model;
 mod options;
 mod outcome;

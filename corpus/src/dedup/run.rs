@@ -11,6 +11,7 @@ use super::comparing::Comparing;
 use super::documents::{Corpus, Keep, Listing, check_unchanged};
 use super::files::Files;
 use super::into_similar::{IntoSimilar, TextsInOrder};
+use super::kept::Keeping;
 use super::model::SketchRow;
 use super::options::Options;
 use super::outcome::Outcome;
@@ -195,6 +196,11 @@ pub(super) fn find<F: Fingerprint>(
         profile_of_texts: profile_of_texts.as_ref(),
         stores: &against,
         texts: stored_texts,
+        keeping: options.resume.as_deref().map(|folder| Keeping {
+            folder,
+            unfinished: &outputs.files().unfinished,
+            watch,
+        }),
         room: &room,
         watch,
     };

@@ -59,8 +59,12 @@ impl SealedWriter {
 
     /// Adds a line.
     pub(super) fn push(&mut self, line: &[u8]) -> Result<()> {
-        let written = self.frame.write_all(line).and_then(|()| self.frame.write_all(b"\n"));
-        written.map_err(Error::io(&self.path, "write"))
+        self.push_bytes(line).and_then(|()| self.push_bytes(b"\n"))
+    }
+
+    /// Adds bytes, which are no lines.
+    pub(super) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.frame.write_all(bytes).map_err(Error::io(&self.path, "write"))
     }
 
     /// Gives the file its name.
@@ -97,6 +101,18 @@ impl SealedLines {
             }
             _ => Err("the end is missing".to_owned()),
         }
+    }
+}
+
+impl SealedLines {
+    /// The next bytes; a reason if there are not so many.
+    pub(super) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), String> {
+        self.reader.read_exact(bytes).map_err(|error| format!("cannot read: {error}"))
+    }
+
+    /// Whether there is nothing more.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        matches!(self.reader.fill_buf(), Ok([]))
     }
 }
 

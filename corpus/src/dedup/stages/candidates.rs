@@ -1,13 +1,14 @@
 //! Sets that sketches bring together: some sketches are joined, each by itself, and what comes together is looked at by all of them.
 //!
-//! In memory all sets are joined at once. Beyond it their rows are sent to the parts of one table after the other, in files, and a part
-//! is joined at a time. Each pair is found once: by the first sketch that brings it together, in the first table of that.
+//! In memory all sketches are at hand, and each pair is found once: by the first sketch that brings it together. Beyond it one sketch
+//! is joined after the other and, if that is too much too, sent to the parts of one table after the other, in files, of which one is joined
+//! at a time. What comes together is looked at by all sketches when all have been joined.
 //!
 //! Of a *crowd*, in which each set is near many others, no pairs are made. Its members are marked: they are looked for among one another
 //! by their features.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
@@ -19,17 +20,17 @@ use super::super::model::{Candidate, SketchRow};
 use super::super::room::Room;
 use super::distinct::Sets;
 use super::marks::Marks;
-use crate::spill::{Rows, Sorter, SpillFile, SpillWriter};
+use crate::spill::{Record, Rows, Sorter, SpillWriter};
 use crate::watch::Step;
 
 /// A group is a crowd that gives so many pairs for each of its members; and so is a set that is in so many in all.
 const CROWD: usize = 64;
-const MOST_PAIRS: u8 = u8::MAX;
+const MOST_PAIRS: u16 = 1024;
 /// Files that are written at the same time.
 const MOST_PARTS: u64 = 512;
-/// Bytes of memory for a row that is joined: itself, its sketch and where that starts, and what the join takes; and room for parts
-/// that are larger than others.
-const BYTES_OF_A_ROW: u64 = 192;
+/// Bytes of memory for a sketch that is joined: itself and its set, in order, where those of the set start, and what the join takes;
+/// and room for parts that are larger than others.
+const BYTES_OF_ONE: u64 = 64;
 /// Bytes that are read at once of a part, and written.
 const BUFFER: u64 = 1 << 18;
 const SMALL_BUFFER: u64 = 1 << 12;
@@ -103,49 +104,109 @@ pub(in super::super) struct Found {
 impl Joining<'_> {
     pub(in super::super) fn find(&self) -> Result<Found> {
         let (pairs, crowded) = (Mutex::new(self.room.sorter()), Marks::new(self.sets.len()));
-        let counts = (0..self.sets.len()).map(|_| AtomicU8::new(0)).collect();
+        let counts = (0..self.sets.len()).map(|_| AtomicU16::new(0)).collect();
         let found = Collected { pairs, crowded, counts, failed: Mutex::new(None) };
-        match (self.sketches.in_memory(), self.sets.all_best().in_memory()) {
+        let is_in_memory = match (self.sketches.in_memory(), self.sets.all_best().in_memory()) {
             (Some(rows), Some(best)) => {
                 let sets = (0..best.len() as u32).filter(|&set| !self.out.has(set)).collect::<Vec<_>>();
                 for sketch in 0..self.rule.search.joined {
-                    self.join(&Block { rows, best: Some(best), sets: &sets }, None, sketch, &found)?;
+                    self.join(
+                        &Block { sets: &sets, words: Words::All { rows, best } },
+                        None,
+                        sketch,
+                        &found,
+                    )?;
                 }
+                true
             }
-            _ => self.find_on_disk(&found)?,
-        }
+            _ => {
+                self.find_on_disk(&found)?;
+                false
+            }
+        };
         let Collected { pairs, crowded, .. } = found;
         let candidates = pairs.into_inner().unwrap_or_else(PoisonError::into_inner).rows()?;
+        let candidates = if is_in_memory { candidates } else { self.looked_at(&candidates, &crowded)? };
         Ok(Found { candidates, crowded })
     }
 
     fn find_on_disk(&self, found: &Collected) -> Result<()> {
         let numbers = self.sets_by_best()?;
         let memory = self.room.budget.bytes / 2;
-        let parts = parts_for(numbers.len() as u64 * BYTES_OF_A_ROW, memory, self.room)?;
+        let parts = parts_for(numbers.len() as u64 * BYTES_OF_ONE, memory, self.room)?;
         let parts = Parts::<u64>::with_parts(self.rule.search.distance, parts as usize)?;
-        let most = (memory / size_of::<SketchRow>() as u64).max(1 << 12);
+        let most = (memory / size_of::<(u32, u64)>() as u64).max(1 << 12);
         for sketch in 0..self.rule.search.joined {
             for table in 0..parts.tables() {
-                let mut files = create_parts(self.room, parts.parts())?;
-                self.visit(&numbers, |row| push(row, &mut files[parts.part(table, row.words[sketch])]))?;
-                let files: Vec<SpillFile> =
-                    files.into_iter().map(SpillWriter::finish).collect::<Result<_>>()?;
-                for file in files {
-                    let rows = Rows::<SketchRow>::of_file(file);
+                let part = Some((&parts, table)).filter(|(parts, _)| parts.parts() > 1);
+                for rows in self.parts(&numbers, part, sketch)? {
                     if rows.len() as u64 > most {
                         // So many have much in common: they are looked for as a crowd is.
-                        rows.iter()?.try_for_each(|row| Ok::<_, Error>(found.crowded.set(row?.number)))?;
+                        rows.iter()?.try_for_each(|row| Ok::<_, Error>(found.crowded.set(row?.0)))?;
                         continue;
                     }
-                    let rows: Vec<SketchRow> = rows.iter()?.collect::<Result<_>>()?;
-                    let sets: Vec<u32> = (0..rows.len() as u32).collect();
-                    let block = Block { rows: &rows, best: None, sets: &sets };
-                    self.join(&block, Some((&parts, table)), sketch, found)?;
+                    let (mut sets, mut words) =
+                        (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+                    for row in rows.iter()? {
+                        let (set, word) = row?;
+                        sets.push(set);
+                        words.push(word);
+                    }
+                    drop(rows);
+                    self.join(&Block { sets: &sets, words: Words::One(&words) }, part, sketch, found)?;
+                }
+                if part.is_none() {
+                    break;
                 }
             }
         }
         Ok(())
+    }
+
+    /// A sketch of all sets, with their numbers: those of each part of a table, or all.
+    fn parts(
+        &self,
+        numbers: &Rows<(u32, u32)>,
+        part: Option<(&Parts<u64>, usize)>,
+        sketch: usize,
+    ) -> Result<Vec<Rows<(u32, u64)>>> {
+        let Some((parts, table)) = part else {
+            let mut all = Vec::with_capacity(numbers.len());
+            self.visit(numbers, |set, row| {
+                all.push((set, row.words[sketch]));
+                Ok(())
+            })?;
+            return Ok(vec![Rows::Memory(all)]);
+        };
+        let mut files = create_parts(self.room, parts.parts())?;
+        self.visit(numbers, |set, row| {
+            let word = row.words[sketch];
+            (set, word).push_to(&mut files[parts.part(table, word)])
+        })?;
+        files.into_iter().map(|file| Ok(Rows::of_file(file.finish()?))).collect()
+    }
+
+    /// Looks at candidates by all sketches.
+    fn looked_at(&self, pairs: &Rows<Candidate>, crowded: &Marks) -> Result<Rows<Candidate>> {
+        let (mut candidates, mut last) = (self.room.rows(), None);
+        let row = |set: u32| self.sketches.get(self.sets.best(set)? as usize);
+        for (at, pair) in pairs.iter()?.enumerate() {
+            let pair @ (a, b) = pair?;
+            if at % (1 << 12) == 0 {
+                self.step.add(0)?;
+            }
+            // Several sketches may have brought them together.
+            if last.replace(pair) == Some(pair) || crowded.has(a) && crowded.has(b) {
+                continue;
+            }
+            let (one, other) = (row(a)?, row(b)?);
+            if self.rule.holds(&one.words, &other.words)
+                && may_be_similar(one.features, other.features, self.rule.least)
+            {
+                candidates.push(pair)?;
+            }
+        }
+        candidates.finish()
     }
 
     /// The best document of each set that is not left out, and the set, by document.
@@ -163,7 +224,7 @@ impl Joining<'_> {
     fn visit(
         &self,
         numbers: &Rows<(u32, u32)>,
-        mut visitor: impl FnMut(&SketchRow) -> Result<()>,
+        mut visitor: impl FnMut(u32, &SketchRow) -> Result<()>,
     ) -> Result<()> {
         let mut numbers = numbers.cursor()?;
         for (at, row) in self.sketches.iter()?.enumerate() {
@@ -172,7 +233,7 @@ impl Joining<'_> {
             }
             let row = row?;
             if let Some((_, set)) = numbers.take_if(|&(best, _)| best == row.number)? {
-                visitor(&SketchRow { number: set, ..row })?;
+                visitor(set, &row)?;
             }
         }
         Ok(())
@@ -188,7 +249,7 @@ impl Joining<'_> {
     ) -> Result<()> {
         self.step.add(0)?;
         let mut ordered: Vec<(u64, u32)> =
-            block.sets.par_iter().map(|&at| (block.row(at).words[sketch], at)).collect();
+            (0..block.sets.len() as u32).into_par_iter().map(|at| (block.word(at, sketch), at)).collect();
         ordered.par_sort_unstable();
         let (mut values, mut starts) = (Vec::new(), Vec::new());
         for (at, &(value, _)) in ordered.iter().enumerate() {
@@ -240,26 +301,39 @@ impl Joining<'_> {
     }
 }
 
-/// Some sets, and where their rows are.
+/// Some sets, and their sketches.
 struct Block<'a> {
-    rows: &'a [SketchRow],
-    /// The document of each set whose row that is; else rows are of the sets themselves.
-    best: Option<&'a [u32]>,
     sets: &'a [u32],
+    words: Words<'a>,
+}
+
+enum Words<'a> {
+    /// All sketches of all documents, and the best document of each set.
+    All { rows: &'a [SketchRow], best: &'a [u32] },
+    /// The sketch that is joined, of each of the sets.
+    One(&'a [u64]),
 }
 
 impl Block<'_> {
     #[inline]
-    fn row(&self, at: u32) -> &SketchRow {
-        match self.best {
-            Some(best) => &self.rows[best[at as usize] as usize],
-            None => &self.rows[at as usize],
+    fn word(&self, at: u32, sketch: usize) -> u64 {
+        match self.words {
+            Words::All { rows, best } => rows[best[self.sets[at as usize] as usize] as usize].words[sketch],
+            Words::One(words) => words[at as usize],
         }
+    }
+
+    /// Whether two sets are to be compared, as far as that can be told.
+    #[inline]
+    fn is_new(&self, one: u32, other: u32, sketch: usize, rule: &Rule) -> bool {
+        let Words::All { rows, best } = self.words else { return true };
+        let row = |at: u32| &rows[best[self.sets[at as usize] as usize] as usize];
+        rule.is_new(row(one), row(other), sketch)
     }
 
     #[inline]
     fn set(&self, at: u32) -> u32 {
-        if self.best.is_some() { at } else { self.rows[at as usize].number }
+        self.sets[at as usize]
     }
 }
 
@@ -268,7 +342,7 @@ struct Collected {
     pairs: Mutex<Sorter<Candidate>>,
     crowded: Marks,
     /// In how many pairs each set is.
-    counts: Vec<AtomicU8>,
+    counts: Vec<AtomicU16>,
     /// Why it was stopped.
     failed: Mutex<Option<Error>>,
 }
@@ -299,6 +373,8 @@ struct Pairing<'a> {
 impl Pairing<'_> {
     fn mark(&self, some: &[(u64, u32)]) {
         some.iter().for_each(|&(_, at)| self.found.crowded.set(self.block.set(at)));
+        // Whether to go on is asked anyway.
+        let _ = self.joining.step.add(some.len() as u64);
     }
 
     /// Pairs sets of one sketch with one another, or with those of another sketch.
@@ -313,7 +389,7 @@ impl Pairing<'_> {
             for &(_, other) in others.unwrap_or(&some[at + 1..]) {
                 let (a, b) = (self.block.set(one), self.block.set(other));
                 let is_left_out = || crowded.has(a) && crowded.has(b);
-                if rule.is_new(self.block.row(one), self.block.row(other), self.sketch) && !is_left_out() {
+                if self.block.is_new(one, other, self.sketch, rule) && !is_left_out() {
                     self.found.count(a);
                     self.found.count(b);
                     pairs.push((a.max(b), a.min(b)));
@@ -341,10 +417,6 @@ impl Pairing<'_> {
 /// A thread that has panicked while it held a lock ends the run anyway.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn push(row: &SketchRow, file: &mut SpillWriter) -> Result<()> {
-    crate::spill::Record::push_to(row, file)
 }
 
 /// How many parts there have to be, so that each takes at most so much memory, of the whole.

@@ -26,7 +26,7 @@ const LONG: usize = 4 * SKETCHES;
 /// Two similar sets differ in more bits of it with a probability below one in a million: so many standard deviations.
 const DEVIATIONS: f64 = 5.0;
 /// Bytes of memory for a set that is looked for: its sketches, and what its features take in lists.
-const BYTES_OF_A_MEMBER: u64 = 8 * (LONG + SKETCHES) as u64 + 16;
+const BYTES_OF_A_MEMBER: u64 = 8 * (LONG + SKETCHES) as u64 + 32;
 const BYTES_OF_AN_ENTRY: u64 = 32;
 /// Sets whose features are counted together.
 const COUNTED: usize = 1024;
@@ -182,6 +182,7 @@ impl<'a> Crowds<'a> {
             sets: Vec::new(),
             words: Vec::new(),
             long: Vec::new(),
+            features: Vec::new(),
             sizes: BTreeSet::new(),
             lists: HashMap::new(),
             bytes: 0,
@@ -216,6 +217,7 @@ pub(in super::super) struct Index<'a> {
     sets: Vec<u32>,
     words: Vec<[u64; SKETCHES]>,
     long: Vec<[u64; LONG]>,
+    features: Vec<Box<[u64]>>,
     /// How many features they have.
     sizes: BTreeSet<u32>,
     /// Who has a feature among its first, by a hash of that and the number of its features: the place of the set, and of the feature.
@@ -241,6 +243,7 @@ impl Index<'_> {
         self.sets.push(asked.set);
         self.words.push(asked.words);
         self.long.push(asked.long);
+        self.features.push(asked.features.as_slice().into());
         self.sizes.insert(size);
         // The smallest set that can be similar asks for the most.
         let smallest = (f64::from(size) * self.crowds.rule.least - 1e-6).ceil().max(1.0) as u32;
@@ -248,7 +251,7 @@ impl Index<'_> {
         for (place, &feature) in (0..first).zip(&asked.ordered) {
             self.lists.entry(list_of(feature, size)).or_default().push((at, place));
         }
-        self.bytes += BYTES_OF_A_MEMBER + u64::from(first) * BYTES_OF_AN_ENTRY;
+        self.bytes += BYTES_OF_A_MEMBER + u64::from(first) * BYTES_OF_AN_ENTRY + 8 * u64::from(size);
     }
 
     /// Whether it takes all the memory that it may.
@@ -268,7 +271,7 @@ impl Index<'_> {
         least: Nearness,
         space: &mut Space,
         mut visitor: impl FnMut(u32, Nearness) -> bool,
-    ) -> Result<()> {
+    ) {
         // Rounded down: a similarity of 32 bits may be a little more than it was.
         let least_similarity = (f64::from(similarity(least)) - 1e-6).max(self.crowds.rule.least);
         self.bring_together(asked, least_similarity, space);
@@ -286,17 +289,15 @@ impl Index<'_> {
                 {
                     continue;
                 }
-                let features = compared.features(self.sets[at])?;
-                if let Some(nearness) = compared.similarity_of(&asked.features, &features)
+                if let Some(nearness) = compared.similarity_of(&asked.features, &self.features[at])
                     && nearness >= least
                     && !visitor(self.sets[at], nearness)
                 {
                     space.seen.iter_mut().for_each(|bits| *bits = 0);
-                    return Ok(());
+                    return;
                 }
             }
         }
-        Ok(())
     }
 
     /// Marks the sets that have features in common with one where similar ones have them.

@@ -103,7 +103,7 @@ fn ask(
         index.visit_similar(&asked, least, space, |other, nearness| {
             found.push((set, other, nearness));
             true
-        })?;
+        });
         Ok((asked, found))
     };
     let found: Vec<(Asked, Vec<Near>)> =

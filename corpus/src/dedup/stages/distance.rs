@@ -4,6 +4,7 @@ use simstore::{Fingerprint, Result, Snapshot};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::super::documents::{Corpus, Keep, Ranks};
+use super::super::kept::Keeping;
 use super::super::model::{Candidate, Measure, Near, NearStored, Nearness, Stored, of_similarity};
 use super::super::options::ClusterBy;
 use super::super::outcome::{NearDocuments, Outcome};
@@ -33,6 +34,8 @@ pub(in super::super) struct NearSearch<'a, F: Fingerprint> {
     /// Whether all pairs are to be known.
     pub(in super::super) pairs: bool,
     pub(in super::super) stores: Vec<Option<&'a Snapshot<F>>>,
+    /// Where what stages have found is kept.
+    pub(in super::super) keeping: Option<Keeping<'a>>,
     pub(in super::super) room: &'a Room,
     pub(in super::super) watch: &'a dyn Watch,
 }
@@ -90,7 +93,12 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let step = Step::new(watch, "pairs found");
         let looked_for =
             LookedFor { corpus, distance, with_pairs, stores: self.stores.clone(), room, step: &step };
-        let near = looked_for.find()?;
+        // What is in stores may be something else in the next run.
+        let keeping = self.keeping.filter(|_| self.stores.is_empty());
+        let near = match keeping {
+            Some(keeping) => looked_for.kept(&keeping)?,
+            None => looked_for.find()?,
+        };
         drop(step);
         let step = Step::new(watch, "documents numbered");
         let told = self.told(&near, &step)?;

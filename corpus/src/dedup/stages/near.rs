@@ -8,8 +8,10 @@ use rayon::prelude::*;
 use simstore::batch::{BatchMatch, BatchMethod};
 use simstore::join::{self, Components, Pair};
 use simstore::{Fingerprint, Result, Snapshot};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::super::documents::Corpus;
+use super::super::kept::{Keeping, KeptReader, Stage, Unsound, check_of};
 use super::super::model::{Stored, Value};
 use super::super::room::Room;
 use crate::spill::{Rows, Sorter};
@@ -54,6 +56,63 @@ impl<F: Fingerprint> LookedFor<'_, F> {
     pub(in super::super) fn find(&self) -> Result<NearValues<F>> {
         self.step.add(0)?;
         if self.corpus.spilled().is_some() { self.find_on_disk() } else { self.find_in_memory() }
+    }
+
+    /// The same, kept for a run that carries on, or by an earlier run.
+    pub(in super::super) fn kept(&self, keeping: &Keeping<'_>) -> Result<NearValues<F>> {
+        let mut hash = Xxh3::new();
+        self.corpus.visit_fingerprints(|_, some| {
+            self.step.add(0)?;
+            check_of(&mut hash, some.iter().map(|&value| Ok(Value(value))))
+        })?;
+        let asked = format!("bits {} distance {} pairs {}", F::BITS, self.distance, self.with_pairs);
+        let stage = Stage::new("near", asked, hash.digest());
+        if let Some(near) = keeping.read(&stage, |kept| self.read(kept))? {
+            return Ok(near);
+        }
+        let near = self.find()?;
+        keeping.write(&stage, |kept| {
+            kept.all(&near.values)?;
+            kept.all(&near.pairs)?;
+            kept.rows(near.edges.len(), near.edges.iter()?)?;
+            kept.rows(1, [Ok(near.distinct as u64)].into_iter())
+        })?;
+        Ok(near)
+    }
+
+    fn read(&self, kept: &mut KeptReader) -> Result<NearValues<F>, Unsound> {
+        let values = kept.rows(self.room, |_| true)?;
+        self.check(&values)?;
+        let is_pair = |a: u32, b: u32| a != b && (a.max(b) as usize) < values.len();
+        let pairs =
+            kept.rows(self.room, |&(a, b, distance)| is_pair(a, b) && a < b && distance <= self.distance)?;
+        let mut edges = self.room.rows();
+        kept.visit(|(a, b): (u32, u32)| match is_pair(a, b) {
+            true => Ok(edges.push((a, b))?),
+            false => Err(Unsound::Reason("rows that cannot be".to_owned())),
+        })?;
+        let mut distinct = 0;
+        kept.visit(|count: u64| {
+            distinct = count as usize;
+            Ok(())
+        })?;
+        let (edges, stored) = (edges.finish()?, self.room.rows().finish()?);
+        Ok(NearValues { values, pairs, edges, stored, distinct })
+    }
+
+    /// Fails if no document has one of the fingerprints.
+    fn check(&self, values: &Rows<Value<F>>) -> Result<(), Unsound> {
+        let mut is_there: BitVec = BitVec::repeat(false, values.len());
+        for row in documents_of(values, self.corpus, self.room, self.step)?.iter()? {
+            is_there.set(row?.1 as usize, true);
+        }
+        match is_there.first_zero() {
+            Some(place) => {
+                let missing = values.get(place)?.0.to_hex();
+                Err(Unsound::Reason(format!("no document has the fingerprint {missing}")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn find_in_memory(&self) -> Result<NearValues<F>> {

@@ -4,9 +4,13 @@
 //! themselves. So what is reported is similar, and how much is found follows from a formula
 //! ([`SketchSearch::recall`](simstore_text::SketchSearch::recall)).
 
+use bitvec::vec::BitVec;
 use simstore::Result;
+use simstore_text::SketchSearch;
+use xxhash_rust::xxh3::Xxh3;
 
-use super::super::model::{Near, SketchRow};
+use super::super::kept::{Keeping, KeptReader, KeptWriter, Stage, Unsound, check_of};
+use super::super::model::{Led, Near, SketchRow};
 use super::super::options::ClusterBy;
 use super::super::room::Room;
 use super::boilerplate::{self, Boilerplate};
@@ -54,6 +58,8 @@ pub(in super::super) struct Search<'a> {
     pub(in super::super) out: &'a Marks,
     /// How many sets the search is made for.
     pub(in super::super) count: usize,
+    /// Where what stages have found is kept.
+    pub(in super::super) keeping: Option<Keeping<'a>>,
     pub(in super::super) room: &'a Room,
     pub(in super::super) watch: &'a dyn Watch,
 }
@@ -73,6 +79,19 @@ pub(in super::super) struct Searched {
     pub(in super::super) boilerplate: Option<Boilerplate>,
 }
 
+impl Searched {
+    fn write(&self, kept: &mut KeptWriter) -> Result<()> {
+        kept.all(&self.leaders.led)?;
+        kept.all(&self.pairs)?;
+        kept.all(&self.nearest)?;
+        let mut numbers = vec![self.compared.0, self.compared.1, self.crowds.0, self.crowds.1];
+        if let Some(Boilerplate { looked_at, mostly }) = self.boilerplate {
+            numbers.extend([looked_at as u64, mostly as u64]);
+        }
+        kept.rows(numbers.len(), numbers.into_iter().map(Ok))
+    }
+}
+
 impl Search<'_> {
     /// Searches. `read` reads the features of some documents, which ascend.
     pub(in super::super) fn run(
@@ -83,7 +102,16 @@ impl Search<'_> {
         let &Search { wanted, sketches, sets, room, watch, .. } = self;
         let search = choice::choose(wanted.least, wanted.recall, self.count)?.search;
         let rule = Rule { search, least: wanted.least };
-        let Found { candidates, crowded } = self.candidates(rule)?;
+        let stages = self.stages(&rule, is_dropped)?;
+        if let Some((keeping, [_, last])) = &stages
+            && let Some(searched) = keeping.read(last, |kept| self.read(kept))?
+        {
+            return Ok(searched);
+        }
+        let Found { candidates, crowded } = match &stages {
+            Some((keeping, [first, _])) => self.kept_candidates(rule, keeping, first)?,
+            None => self.candidates(rule)?,
+        };
         let is_any = candidates.len() > 0 || crowded.count() > 0;
         let sample = if is_any { boilerplate::sample(sets, sketches)? } else { Vec::new() };
         let features = self.features(&candidates, &crowded, &sample, read)?;
@@ -118,7 +146,77 @@ impl Search<'_> {
         let counts = compared.counts();
         let crowds = (crowded.count() as u64, crowds.as_ref().map_or(0, Crowds::looked_at));
         let boilerplate = boilerplate::boilerplate(&sample, &leaders.led, &compared, sketches)?;
-        Ok(Searched { leaders, pairs, nearest, compared: counts, crowds, boilerplate })
+        let searched = Searched { leaders, pairs, nearest, compared: counts, crowds, boilerplate };
+        if let Some((keeping, [_, last])) = &stages {
+            keeping.write(last, |kept| searched.write(kept))?;
+        }
+        Ok(searched)
+    }
+
+    /// The stages that are kept: which sets are candidates, and what was found of them.
+    fn stages(&self, rule: &Rule, is_dropped: bool) -> Result<Option<(Keeping<'_>, [Stage; 2])>> {
+        let Some(keeping) = self.keeping else { return Ok(None) };
+        let mut hash = Xxh3::new();
+        check_of(&mut hash, self.sketches.iter()?)?;
+        check_of(&mut hash, self.sets.all_best().iter()?)?;
+        check_of(&mut hash, self.out.marked().map(Ok))?;
+        let all = self.wanted.wants_all();
+        let SketchSearch { joined, distance, total } = rule.search;
+        let joins =
+            format!("similar {} all {all} joined {joined} distance {distance} total {total}", rule.least);
+        let stars = format!("{joins} {:?} dropped {is_dropped}", self.wanted.cluster_by);
+        let check = hash.digest();
+        let stages = [Stage::new("candidates", joins, check), Stage::new("leaders", stars, check)];
+        Ok(Some((keeping, stages)))
+    }
+
+    fn kept_candidates(&self, rule: Rule, keeping: &Keeping<'_>, stage: &Stage) -> Result<Found> {
+        let sets = self.sets.len();
+        let kept = keeping.read(stage, |kept| {
+            let candidates = kept.rows(self.room, |&(a, b)| b < a && (a as usize) < sets)?;
+            let crowded = Marks::new(sets);
+            for set in kept.rows::<u32>(self.room, |&set| (set as usize) < sets)?.iter()? {
+                crowded.set(set?);
+            }
+            Ok(Found { candidates, crowded })
+        })?;
+        if let Some(found) = kept {
+            return Ok(found);
+        }
+        let found = self.candidates(rule)?;
+        keeping.write(stage, |kept| {
+            kept.all(&found.candidates)?;
+            kept.rows(found.crowded.count(), found.crowded.marked().map(Ok))
+        })?;
+        Ok(found)
+    }
+
+    /// What was found by an earlier run.
+    fn read(&self, kept: &mut KeptReader) -> Result<Searched, Unsound> {
+        let sets = self.sets.len();
+        let is_pair = |&(a, b, _): &Near| a != b && (a.max(b) as usize) < sets;
+        let is_ordered = |pair: &Near| is_pair(pair) && pair.1 < pair.0;
+        let led = kept.rows::<Led>(self.room, is_ordered)?;
+        let mut is_led = BitVec::repeat(false, sets);
+        for row in led.iter()? {
+            is_led.set(row?.0 as usize, true);
+        }
+        let pairs = kept.rows(self.room, is_ordered)?;
+        let nearest = kept.rows(self.room, is_pair)?;
+        let mut numbers = Vec::new();
+        kept.visit(|number: u64| {
+            numbers.push(number);
+            Ok(())
+        })?;
+        let boilerplate = match numbers[..] {
+            [_, _, _, _] => None,
+            [.., looked_at, mostly] if numbers.len() == 6 => {
+                Some(Boilerplate { looked_at: looked_at as usize, mostly: mostly as usize })
+            }
+            _ => return Err(Unsound::Reason("counts that cannot be".to_owned())),
+        };
+        let (compared, crowds) = ((numbers[0], numbers[1]), (numbers[2], numbers[3]));
+        Ok(Searched { leaders: Leaders { led, is_led }, pairs, nearest, compared, crowds, boilerplate })
     }
 
     fn candidates(&self, rule: Rule) -> Result<Found> {

@@ -260,7 +260,7 @@ impl<'a> Among<'a> {
                 self.index.visit_similar(&asked, self.least(), space, |better, nearness| {
                     leader = Some((set, better, nearness));
                     false
-                })?;
+                });
             }
             Ok((set, (asked, leader)))
         };
