@@ -111,7 +111,7 @@ fn what_is_foretold_is_done_and_shown() {
         let counts = counted.0.lock().unwrap();
         let shown = counts.iter().filter(|(step, _)| *step == "candidates").map(|&(_, count)| count).max();
         // Until it is known to be one, a crowd gives some candidates for each of its members.
-        assert!(shown.is_some_and(|shown| (600..=600 * 130).contains(&shown)), "{name}: {shown:?} shown");
+        assert!(shown.is_some_and(|shown| shown <= 600 * 130), "{name}: {shown:?} shown");
         let done = found.compared().0.unwrap() as f64;
         assert!((0.3..3.0).contains(&(foretold / done)), "{name}: {foretold} foretold, {done} done");
     }

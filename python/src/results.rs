@@ -210,7 +210,7 @@ impl Marks {
                 self.labels[row as usize] = *number as i64;
                 numbers.append_value(*number as u64);
                 documents.append_value(row);
-                ids.push(member.id);
+                ids.push((&member.id).into());
                 stand.append_option(document.map(|document| rows.row(document)));
                 representatives.push(representative.into());
                 is_kept.append_value(member.is_kept);

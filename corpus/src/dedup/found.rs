@@ -1,10 +1,12 @@
 //! What was found, whatever the width of the fingerprints.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 
 use simstore::{Fingerprint, Result};
 
+use super::documents::Told;
 use super::model;
 use super::question::Question;
 use super::run::{AddedBefore, Job};
@@ -293,61 +295,88 @@ fn kept_of<F: Fingerprint>(job: &Job<F>) -> Result<impl Iterator<Item = Result<K
 /// Clusters one after the other.
 struct Clusters<'a, F: Fingerprint> {
     job: &'a Job<F>,
-    /// `None` where rows could not be read.
+    /// `None` before the first is asked for.
     members: Option<Cursor<RowsIter<'a, model::Member>, model::Member>>,
+    /// Some that follow one another.
+    read: VecDeque<Cluster<'a>>,
 }
 
 impl<'a, F: Fingerprint> Clusters<'a, F> {
     fn new(job: &'a Job<F>) -> Self {
-        Clusters { job, members: job.outcome.clusters.by_cluster.cursor().ok() }
+        Clusters { job, members: None, read: VecDeque::new() }
     }
 
-    fn read(&mut self) -> Result<Option<Cluster<'a>>> {
-        let Some(members) = &mut self.members else {
-            self.members = Some(self.job.outcome.clusters.by_cluster.cursor()?);
-            return self.read();
-        };
-        let Some(first) = members.take()? else { return Ok(None) };
-        let mut all = vec![first];
-        while let Some(member) = members.take_if(|member| member.cluster == first.cluster)? {
-            all.push(member);
+    fn next_cluster(&mut self) -> Result<Option<Cluster<'a>>> {
+        if self.read.is_empty() {
+            self.read_some()?;
         }
-        let results = self.job.results();
-        let mut documents: Vec<usize> = all.iter().map(|member| member.document as usize).collect();
-        documents.extend(first.by.get().ok());
+        Ok(self.read.pop_front())
+    }
+
+    /// Reads a cluster; if documents are on disk, as many as there is memory for.
+    fn read_some(&mut self) -> Result<()> {
+        if self.members.is_none() {
+            self.members = Some(self.job.outcome.clusters.by_cluster.cursor()?);
+        }
+        let Some(members) = &mut self.members else { return Ok(()) };
+        let most = if self.job.corpus.spilled().is_some() { self.job.corpus.most_told() / 2 } else { 1 };
+        let mut all: Vec<model::Member> = Vec::new();
+        while let Some(first) = members.take_if(|_| all.len() < most)? {
+            all.push(first);
+            while let Some(member) = members.take_if(|member| member.cluster == first.cluster)? {
+                all.push(member);
+            }
+        }
+        let mut documents: Vec<usize> = all
+            .iter()
+            .flat_map(|member| [Some(member.document as usize), member.by.get().ok()])
+            .flatten()
+            .collect();
         documents.sort_unstable();
         documents.dedup();
         let told = self.job.corpus.told(documents, &())?;
-        let representative = results.named(&told, first.by)?;
-        let member = |member: &model::Member| {
-            let document = member.document as usize;
-            let How { distance, similarity, .. } = results.how_near(&told, member)?;
-            Ok(Member {
-                document,
-                id: told.id(document).into(),
-                place: results.place(&told, document),
-                fingerprint: told.fingerprint(document).to_hex(),
-                distance,
-                similarity,
-                is_kept: member.is_representative() && !results.is_dropped,
-            })
-        };
-        Ok(Some(Cluster {
-            number: first.cluster as usize,
-            representative: representative.id,
-            document: representative.document,
-            place: representative.place,
-            is_stored: first.is_stored(),
-            store: representative.store.and_then(|store| self.job.store(store)),
-            members: all.iter().map(member).collect::<Result<_>>()?,
-        }))
+        for members in all.chunk_by(|a, b| a.cluster == b.cluster) {
+            self.read.push_back(cluster_of(self.job, members, &told)?);
+        }
+        Ok(())
     }
+}
+
+fn cluster_of<'a, F: Fingerprint>(
+    job: &'a Job<F>,
+    members: &[model::Member],
+    told: &Told<'_, F>,
+) -> Result<Cluster<'a>> {
+    let (results, first) = (job.results(), members[0]);
+    let representative = results.named(told, first.by)?;
+    let member = |member: &model::Member| {
+        let document = member.document as usize;
+        let How { distance, similarity, .. } = results.how_near(told, member)?;
+        Ok(Member {
+            document,
+            id: told.id(document).into(),
+            place: results.place(told, document),
+            fingerprint: told.fingerprint(document).to_hex(),
+            distance,
+            similarity,
+            is_kept: member.is_representative() && !results.is_dropped,
+        })
+    };
+    Ok(Cluster {
+        number: first.cluster as usize,
+        representative: representative.id,
+        document: representative.document,
+        place: representative.place,
+        is_stored: first.is_stored(),
+        store: representative.store.and_then(|store| job.store(store)),
+        members: members.iter().map(member).collect::<Result<_>>()?,
+    })
 }
 
 impl<'a, F: Fingerprint> Iterator for Clusters<'a, F> {
     type Item = Result<Cluster<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
+        self.next_cluster().transpose()
     }
 }
