@@ -24,7 +24,8 @@ fn corpus(folder: &Folder) {
 
 fn parts(folder: &Folder, name: &str) -> Vec<String> {
     let entries = folder.path(name).read_dir().unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(".part.zst")).collect()
 }
 
 #[test]
