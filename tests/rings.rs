@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::layers::{root, sources};
 
-/// Folders whose rings are still to be broken.
-const RINGS_STILL: [&str; 1] = ["corpus/src/dedup"];
-
 /// The packages that have no rings.
 const WITHOUT_RINGS: [&str; 2] = ["corpus/src", "python/src"];
 
@@ -155,11 +152,7 @@ fn rings(sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn no_files_use_one_another_in_a_ring() {
     for src in WITHOUT_RINGS {
-        let is_whole =
-            |name: &str| !RINGS_STILL.iter().any(|still| format!("{src}/{name}").starts_with(still));
-        let mut sources = sources(&root().join(src));
-        sources.retain(|(name, _)| is_whole(name));
-        let rings = rings(&sources);
+        let rings = rings(&sources(&root().join(src)));
         assert!(rings.is_empty(), "{src}: {rings:#?}");
     }
 }

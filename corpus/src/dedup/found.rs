@@ -28,7 +28,7 @@ pub enum Answer {
 /// nothing is left of it.
 pub struct Found {
     pub(super) job: AnyJob,
-    pub(super) totals: Totals,
+    pub(super) totals: Box<Totals>,
 }
 
 pub(super) enum AnyJob {
@@ -174,7 +174,7 @@ impl Found {
 
     /// The numbers of the whole.
     pub fn totals(&self) -> Totals {
-        self.totals.clone()
+        (*self.totals).clone()
     }
 
     /// How many pairs of texts have been compared, and how many of them were not alike; `None` if texts are not compared.

@@ -20,15 +20,15 @@ const LONGEST: usize = 96;
 
 /// The folder of a run that can be carried on.
 #[derive(Clone, Copy)]
-pub(super) struct Keeping<'a> {
-    pub(super) folder: &'a Path,
-    pub(super) unfinished: &'a Unfinished,
-    pub(super) watch: &'a dyn Watch,
+pub(crate) struct Keeping<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) unfinished: &'a Unfinished,
+    pub(crate) watch: &'a dyn Watch,
 }
 
 /// Which stage it is, of what: another one has another name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     /// Version of the format.
     stage: u32,
     /// What the stage is called.
@@ -40,7 +40,7 @@ pub(super) struct Stage {
 }
 
 /// A checksum of rows.
-pub(super) fn check_of<R: Fixed>(hash: &mut Xxh3, rows: impl Iterator<Item = Result<R>>) -> Result<()> {
+pub(crate) fn check_of<R: Fixed>(hash: &mut Xxh3, rows: impl Iterator<Item = Result<R>>) -> Result<()> {
     let mut bytes = [0; LONGEST];
     for row in rows {
         row?.write(&mut bytes);
@@ -50,7 +50,7 @@ pub(super) fn check_of<R: Fixed>(hash: &mut Xxh3, rows: impl Iterator<Item = Res
 }
 
 impl Stage {
-    pub(super) fn new(name: &str, question: String, check: u64) -> Stage {
+    pub(crate) fn new(name: &str, question: String, check: u64) -> Stage {
         Stage { stage: VERSION, name: name.to_owned(), question, check: format!("{check:016x}") }
     }
 }
@@ -61,7 +61,7 @@ impl Keeping<'_> {
     }
 
     /// Keeps what a stage has found, by what writes it.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         stage: &Stage,
         write: impl FnOnce(&mut KeptWriter) -> Result<()>,
@@ -74,7 +74,7 @@ impl Keeping<'_> {
     }
 
     /// What a stage has found, if it is there and sound: it is told if it is not.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         stage: &Stage,
         read: impl FnOnce(&mut KeptReader) -> Result<T, Unsound>,
@@ -107,7 +107,7 @@ impl Keeping<'_> {
 }
 
 /// Why nothing is taken of a file.
-pub(super) enum Unsound {
+pub(crate) enum Unsound {
     /// It is damaged, or holds what cannot be.
     Reason(String),
     /// It, or what was read of it, could not be put on disk.
@@ -121,11 +121,11 @@ impl From<Error> for Unsound {
 }
 
 /// Takes rows.
-pub(super) struct KeptWriter(SealedWriter);
+pub(crate) struct KeptWriter(SealedWriter);
 
 impl KeptWriter {
     /// How many rows there are, and these.
-    pub(super) fn rows<R: Fixed>(
+    pub(crate) fn rows<R: Fixed>(
         &mut self,
         count: usize,
         rows: impl Iterator<Item = Result<R>>,
@@ -140,13 +140,13 @@ impl KeptWriter {
     }
 
     /// All of some rows.
-    pub(super) fn all<R: Fixed>(&mut self, rows: &Rows<R>) -> Result<()> {
+    pub(crate) fn all<R: Fixed>(&mut self, rows: &Rows<R>) -> Result<()> {
         self.rows(rows.len(), rows.iter()?)
     }
 }
 
 /// Gives rows back.
-pub(super) struct KeptReader {
+pub(crate) struct KeptReader {
     lines: SealedLines,
 }
 
@@ -162,7 +162,7 @@ impl KeptReader {
     }
 
     /// Rows that are as they have to be: each one by itself, and ascending, none twice.
-    pub(super) fn rows<R: Fixed>(
+    pub(crate) fn rows<R: Fixed>(
         &mut self,
         room: &Room,
         is_sound: impl Fn(&R) -> bool,
@@ -179,7 +179,7 @@ impl KeptReader {
     }
 
     /// Visits rows.
-    pub(super) fn visit<R: Fixed>(
+    pub(crate) fn visit<R: Fixed>(
         &mut self,
         mut visitor: impl FnMut(R) -> Result<(), Unsound>,
     ) -> Result<(), Unsound> {

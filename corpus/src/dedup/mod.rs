@@ -40,6 +40,7 @@ use crate::spill::Budget;
 use crate::{Counts, InputKind, Inputs, Watch};
 
 mod against;
+mod asking;
 mod comparing;
 mod documents;
 mod estimate;
@@ -97,7 +98,7 @@ pub fn find(source: Source<'_>, options: &Options, files: Files, watch: &dyn Wat
             .map(|job| Ok((Totals::of(&job)?, AnyJob::Narrow(Box::new(job))))),
     };
     match found {
-        Ok(found) => found.map(|(totals, job)| Answer::Found(Found { job, totals })),
+        Ok(found) => found.map(|(totals, job)| Answer::Found(Found { job, totals: Box::new(totals) })),
         Err(added) => Ok(Answer::AddedBefore(added)),
     }
 }

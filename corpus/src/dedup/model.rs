@@ -9,38 +9,38 @@ use simstore_text::{SKETCHES, Sketched};
 use crate::spill::Fixed;
 
 /// Two sets that may be near each other: the worse one, and the better one.
-pub(super) type Candidate = (u32, u32);
+pub(crate) type Candidate = (u32, u32);
 
 /// Two sets that are near each other, the worse one first, and how near they are.
-pub(super) type Near = (u32, u32, Nearness);
+pub(crate) type Near = (u32, u32, Nearness);
 
 /// A set that another one stands for, that one, and how near they are.
-pub(super) type Led = (u32, u32, Nearness);
+pub(crate) type Led = (u32, u32, Nearness);
 
 /// How near two are, as it is compared: the similarity of texts from 0 to 1, whose bits are in the order of their values; or the
 /// distance of fingerprints in bits.
-pub(super) type Nearness = u32;
+pub(crate) type Nearness = u32;
 
 /// A similarity as nearness.
-pub(super) fn of_similarity(similarity: f64) -> Nearness {
+pub(crate) fn of_similarity(similarity: f64) -> Nearness {
     // What is 0 or more has bits in its order.
     (similarity as f32).to_bits()
 }
 
 /// The similarity of a nearness.
-pub(super) fn similarity(nearness: Nearness) -> f32 {
+pub(crate) fn similarity(nearness: Nearness) -> f32 {
     f32::from_bits(nearness)
 }
 
 /// What is known of a document, or of a set, by its sketches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SketchRow {
+pub(crate) struct SketchRow {
     /// Of the document or set.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     /// Number of features; 0 without text.
-    pub(super) features: u32,
-    pub(super) sum: u64,
-    pub(super) words: [u64; SKETCHES],
+    pub(crate) features: u32,
+    pub(crate) sum: u64,
+    pub(crate) words: [u64; SKETCHES],
 }
 
 impl SketchRow {
@@ -48,7 +48,7 @@ impl SketchRow {
     ///
     /// # Errors
     /// [`Error::Refused`] if it is one of too many.
-    pub(super) fn new(document: usize, sketched: Option<&Sketched>) -> Result<SketchRow> {
+    pub(crate) fn new(document: usize, sketched: Option<&Sketched>) -> Result<SketchRow> {
         let number = u32::try_from(document).ok().filter(|&number| number < u32::MAX).ok_or_else(|| {
             Error::Refused(
                 "by similarity, at most 4,294,967,295 documents can be compared: option `distance` compares fingerprints"
@@ -63,12 +63,12 @@ impl SketchRow {
         })
     }
 
-    pub(super) fn sketched(&self) -> Sketched {
+    pub(crate) fn sketched(&self) -> Sketched {
         Sketched { sketches: self.words, features: self.features, sum: self.sum }
     }
 
     /// What tells the set of features from others.
-    pub(super) fn digest(&self) -> (u64, u64) {
+    pub(crate) fn digest(&self) -> (u64, u64) {
         let digest = simstore_text::digest(self.features, self.sum, &self.words);
         ((digest >> 64) as u64, digest as u64)
     }
@@ -102,48 +102,48 @@ impl Fixed for SketchRow {
 
 /// What stands for a document of a cluster: a document, or something stored, by its number among all that was found in stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct By(u64);
+pub(crate) struct By(u64);
 
 /// Tells the two apart.
 const STORED: u64 = 1 << 63;
 
 impl By {
-    pub(super) fn document(document: u64) -> By {
+    pub(crate) fn document(document: u64) -> By {
         By(document)
     }
 
-    pub(super) fn stored(number: u64) -> By {
+    pub(crate) fn stored(number: u64) -> By {
         By(number | STORED)
     }
 
     /// The document; or else the number of something stored.
-    pub(super) fn get(self) -> Result<usize, u64> {
+    pub(crate) fn get(self) -> Result<usize, u64> {
         if self.0 & STORED == 0 { Ok(self.0 as usize) } else { Err(self.0 & !STORED) }
     }
 }
 
 /// How near a document is to what stands for it, and the standard error of that, as a nearness; 0 if it is exact.
-pub(super) type Measure = (Nearness, Nearness);
+pub(crate) type Measure = (Nearness, Nearness);
 
 /// A document of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Member {
+pub(crate) struct Member {
     /// The number of the cluster, from 1, in order of the first documents.
-    pub(super) cluster: u32,
-    pub(super) document: u64,
+    pub(crate) cluster: u32,
+    pub(crate) document: u64,
     /// What stands for the cluster.
-    pub(super) by: By,
-    pub(super) measure: Measure,
+    pub(crate) by: By,
+    pub(crate) measure: Measure,
 }
 
 impl Member {
     /// Whether it stands for the cluster itself.
-    pub(super) fn is_representative(&self) -> bool {
+    pub(crate) fn is_representative(&self) -> bool {
         self.by == By(self.document)
     }
 
     /// Whether something stored stands for the cluster.
-    pub(super) fn is_stored(&self) -> bool {
+    pub(crate) fn is_stored(&self) -> bool {
         self.by.get().is_err()
     }
 }
@@ -163,7 +163,7 @@ impl Fixed for Member {
 
 /// A fingerprint in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Value<F>(pub(super) F);
+pub(crate) struct Value<F>(pub(crate) F);
 
 impl<F: Fingerprint> Fixed for Value<F> {
     const BYTES: usize = F::BYTES;
@@ -179,12 +179,12 @@ impl<F: Fingerprint> Fixed for Value<F> {
 
 /// Something in one of the stores that documents are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Stored<F> {
+pub(crate) struct Stored<F> {
     /// Which of the stores.
-    pub(super) store: u32,
-    pub(super) id: Option<u64>,
+    pub(crate) store: u32,
+    pub(crate) id: Option<u64>,
     /// What it is, where fingerprints are compared.
-    pub(super) fingerprint: F,
+    pub(crate) fingerprint: F,
 }
 
 impl<F: Fingerprint> Fixed for Stored<F> {
@@ -203,4 +203,4 @@ impl<F: Fingerprint> Fixed for Stored<F> {
 
 /// Something stored that is near a document: the document and the place among what is near it, the nearest first; what it is; and how
 /// near.
-pub(super) type NearStored<F> = ((u32, u32), Stored<F>, Measure);
+pub(crate) type NearStored<F> = ((u32, u32), Stored<F>, Measure);

@@ -9,40 +9,40 @@ use crate::spill::Rows;
 
 /// What was found.
 #[derive(Debug)]
-pub(super) struct Outcome<F> {
-    pub(super) clusters: Clusters,
-    pub(super) stored: FoundStored<F>,
-    pub(super) near: NearDocuments,
+pub(crate) struct Outcome<F> {
+    pub(crate) clusters: Clusters,
+    pub(crate) stored: FoundStored<F>,
+    pub(crate) near: NearDocuments,
     /// What documents are duplicates of, where that is not what stands for their cluster; by document.
-    pub(super) nearest: Rows<Nearest>,
+    pub(crate) nearest: Rows<Nearest>,
     /// Number of different fingerprints, or of different sets of features.
-    pub(super) distinct: usize,
+    pub(crate) distinct: usize,
     /// How many pairs of texts were compared, and how many of them were not alike, where texts are compared.
-    pub(super) compared: Option<(u64, u64)>,
-    pub(super) boilerplate: Option<Boilerplate>,
+    pub(crate) compared: Option<(u64, u64)>,
+    pub(crate) boilerplate: Option<Boilerplate>,
 }
 
 /// Which documents are near which.
 #[derive(Debug)]
-pub(super) struct NearDocuments {
-    pub(super) sets: Sets,
+pub(crate) struct NearDocuments {
+    pub(crate) sets: Sets,
     /// Near sets, if they were asked for.
-    pub(super) pairs: Rows<Near>,
+    pub(crate) pairs: Rows<Near>,
     /// The numbers of the documents in the corpus, if these are not all.
-    pub(super) documents: Option<Rows<u64>>,
+    pub(crate) documents: Option<Rows<u64>>,
     /// How near equal documents are.
-    pub(super) equal: Nearness,
+    pub(crate) equal: Nearness,
 }
 
 impl NearDocuments {
     /// The number in the corpus.
-    pub(super) fn document(&self, number: u32) -> Result<u64> {
+    pub(crate) fn document(&self, number: u32) -> Result<u64> {
         self.documents.as_ref().map_or(Ok(number.into()), |documents| documents.get(number as usize))
     }
 
     /// All pairs of near documents `a` < `b` with their nearness, in order of `a`, then of `b`. There are only those of equal ones if
     /// pairs were not asked for.
-    pub(super) fn pairs(&self, room: &Room) -> Result<impl Iterator<Item = Result<Near>> + use<>> {
+    pub(crate) fn pairs(&self, room: &Room) -> Result<impl Iterator<Item = Result<Near>> + use<>> {
         let mut all = room.sorter::<Near>();
         for pair in self.pairs.iter()? {
             let (a, b, nearness) = pair?;

@@ -9,24 +9,24 @@ const SHARES: u64 = 8;
 
 /// What a run may use of memory and of the disk.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
-    pub(super) budget: Budget,
-    pub(super) temporary: Arc<Temporary>,
+pub(crate) struct Room {
+    pub(crate) budget: Budget,
+    pub(crate) temporary: Arc<Temporary>,
 }
 
 impl Room {
     /// Bytes of memory for one of several things that are in it at the same time.
-    pub(super) fn share(&self) -> u64 {
+    pub(crate) fn share(&self) -> u64 {
         self.budget.bytes / SHARES
     }
 
     /// Sorts rows.
-    pub(super) fn sorter<R: Fixed>(&self) -> Sorter<R> {
+    pub(crate) fn sorter<R: Fixed>(&self) -> Sorter<R> {
         Sorter::new(&self.temporary, self.share())
     }
 
     /// Takes rows in their order.
-    pub(super) fn rows<R: Fixed>(&self) -> RowsWriter<R> {
+    pub(crate) fn rows<R: Fixed>(&self) -> RowsWriter<R> {
         RowsWriter::new(&self.temporary, self.share())
     }
 }

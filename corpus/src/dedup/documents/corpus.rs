@@ -28,9 +28,9 @@ const LARGE_STRETCH: u64 = 32 << 20;
 /// All that was read, in order of input. In memory it takes the bytes of a fingerprint for each document, and what the ids need:
 /// nothing where they are positions. On disk it takes that there.
 #[derive(Debug)]
-pub(in super::super) struct Corpus<F> {
+pub(crate) struct Corpus<F> {
     /// All, or those that are not on disk yet.
-    pub(in super::super) stretch: Stretch<F>,
+    pub(crate) stretch: Stretch<F>,
     place: Place<F>,
     /// Documents without text.
     empty: usize,
@@ -56,15 +56,15 @@ enum Place<F> {
 
 /// A corpus on disk.
 #[derive(Debug)]
-pub(in super::super) struct Spilled<F> {
-    pub(in super::super) on_disk: OnDisk<F>,
+pub(crate) struct Spilled<F> {
+    pub(crate) on_disk: OnDisk<F>,
     /// What may be used of memory and of the disk.
-    pub(in super::super) room: Room,
+    pub(crate) room: Room,
 }
 
 /// Some documents in memory, to be asked for in any order.
 #[derive(Debug)]
-pub(in super::super) struct Told<'a, F> {
+pub(crate) struct Told<'a, F> {
     /// Ascending, if these are not all.
     documents: Option<Vec<usize>>,
     stretch: Held<'a, F>,
@@ -72,11 +72,7 @@ pub(in super::super) struct Told<'a, F> {
 
 impl<F: Fingerprint> Corpus<F> {
     /// A corpus of nothing yet. Documents that are read again, or known again, need checksums.
-    pub(in super::super) fn new(
-        keep: &Keep,
-        with_checksums: bool,
-        sketches: Option<RowsWriter<SketchRow>>,
-    ) -> Self {
+    pub(crate) fn new(keep: &Keep, with_checksums: bool, sketches: Option<RowsWriter<SketchRow>>) -> Self {
         Corpus {
             stretch: Stretch::new(Values::new(keep), with_checksums),
             place: Place::Memory,
@@ -90,7 +86,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Adds a document.
-    pub(in super::super) fn push(&mut self, item: &Item<F>) -> Result<()> {
+    pub(crate) fn push(&mut self, item: &Item<F>) -> Result<()> {
         if let Some(sketches) = &mut self.sketches {
             sketches
                 .push(SketchRow::new(self.stretch.len() + self.place.len(), item.sketched.as_deref())?)?;
@@ -102,20 +98,14 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Adds fingerprints of a file, whose ids count up from the position of the first.
-    pub(in super::super) fn push_block(
-        &mut self,
-        fingerprints: &[F],
-        position: u64,
-        path: &Arc<Path>,
-        line: u64,
-    ) {
+    pub(crate) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
         self.stretch.push_block(fingerprints, position, path, line);
     }
 
     /// The memory that it takes to compare all that is in memory, and to hold what it is called. A fingerprint stands in the corpus,
     /// among the sorted ones and in the space of the join; with its place among the clusters, that is three and a half times its
     /// size.
-    pub(in super::super) fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         let fingerprints = self.stretch.len() as u64 * F::BYTES as u64;
         // With sketches, fingerprints are only kept.
         let fingerprints = if self.sketches.is_some() { fingerprints } else { fingerprints * 7 / 2 };
@@ -125,7 +115,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Puts documents on disk if to compare all in memory would take more than the budget.
-    pub(in super::super) fn keep_within(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
+    pub(crate) fn keep_within(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
         let budget = room.budget;
         let most = (budget.bytes / SHARE_OF_A_STRETCH).clamp(SMALL_STRETCH, LARGE_STRETCH);
         let is_too_much = self.memory() > budget.bytes;
@@ -177,7 +167,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// To be called when all have been added.
-    pub(in super::super) fn finish(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
+    pub(crate) fn finish(&mut self, room: &Room, watch: &dyn Watch) -> Result<()> {
         self.keep_within(room, watch)?;
         self.see_ids();
         if let Place::Spilling(mut spilling) = std::mem::replace(&mut self.place, Place::Memory) {
@@ -191,7 +181,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// The corpus on disk, if it is there.
-    pub(in super::super) fn spilled(&self) -> Option<&Spilled<F>> {
+    pub(crate) fn spilled(&self) -> Option<&Spilled<F>> {
         match &self.place {
             Place::Disk(spilled) => Some(spilled),
             Place::Memory | Place::Spilling(_) => None,
@@ -199,12 +189,12 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// The sketches of all documents in order, once, if there are any.
-    pub(in super::super) fn take_sketches(&mut self) -> Result<Option<Rows<SketchRow>>> {
+    pub(crate) fn take_sketches(&mut self) -> Result<Option<Rows<SketchRow>>> {
         self.sketches.take().map(RowsWriter::finish).transpose()
     }
 
     /// Some documents, which ascend, in memory.
-    pub(in super::super) fn told(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<Told<'_, F>> {
+    pub(crate) fn told(&self, documents: Vec<usize>, watch: &dyn Watch) -> Result<Told<'_, F>> {
         let Some(Spilled { on_disk, .. }) = self.spilled() else {
             return Ok(Told { documents: None, stretch: Held::Lent(&self.stretch) });
         };
@@ -226,53 +216,50 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// How many documents may be told at a time.
-    pub(in super::super) fn most_told(&self) -> usize {
+    pub(crate) fn most_told(&self) -> usize {
         let Some(Spilled { on_disk, room }) = self.spilled() else { return usize::MAX };
         let of_each = BYTES_OF_ONE_TOLD + on_disk.bytes_of_others() / (on_disk.len() as u64).max(1);
         usize::try_from(room.share() / of_each).unwrap_or(usize::MAX).max(LEAST_TOLD)
     }
 
     /// Number of documents.
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.stretch.len() + self.place.len()
     }
 
     /// Number of documents without text.
-    pub(in super::super) fn empty(&self) -> usize {
+    pub(crate) fn empty(&self) -> usize {
         self.empty
     }
 
     /// How many documents have no value of the field that decides which is kept.
-    pub(in super::super) fn missing(&self) -> usize {
+    pub(crate) fn missing(&self) -> usize {
         self.missing
     }
 
     /// How many documents have an id that another has.
-    pub(in super::super) fn same_id(&self) -> usize {
+    pub(crate) fn same_id(&self) -> usize {
         self.same_id
     }
 
     /// Whether each id is the document's position: so none repeats.
-    pub(in super::super) fn are_positions(&self) -> bool {
+    pub(crate) fn are_positions(&self) -> bool {
         self.are_positions
     }
 
     /// Says how many documents have an id that another has.
-    pub(in super::super) fn set_same_id(&mut self, documents: usize) {
+    pub(crate) fn set_same_id(&mut self, documents: usize) {
         self.same_id = documents;
     }
 
     /// Whether all ids are numbers.
-    pub(in super::super) fn are_numbers(&self) -> bool {
+    pub(crate) fn are_numbers(&self) -> bool {
         self.are_numbers
     }
 
     /// Visits the fingerprints of all documents that have one, in order, some that follow one another at a time, each time with the
     /// number of the first document.
-    pub(in super::super) fn visit_fingerprints(
-        &self,
-        visitor: impl FnMut(usize, &[F]) -> Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn visit_fingerprints(&self, visitor: impl FnMut(usize, &[F]) -> Result<()>) -> Result<()> {
         match self.spilled() {
             Some(spilled) => spilled.on_disk.visit_fingerprints(visitor),
             None => visit_between(&self.stretch.fingerprints, &self.stretch.empty, visitor),
@@ -301,17 +288,17 @@ impl<F: Fingerprint> Told<'_, F> {
     }
 
     /// The fingerprint; zero for a document without text.
-    pub(in super::super) fn fingerprint(&self, document: usize) -> F {
+    pub(crate) fn fingerprint(&self, document: usize) -> F {
         self.stretch.fingerprints[self.at(document)]
     }
 
     /// What a document is called.
-    pub(in super::super) fn id(&self, document: usize) -> IdRef<'_> {
+    pub(crate) fn id(&self, document: usize) -> IdRef<'_> {
         self.stretch.id(self.at(document))
     }
 
     /// Where a document stands: `FILE:LINE`.
-    pub(in super::super) fn place(&self, document: usize) -> String {
+    pub(crate) fn place(&self, document: usize) -> String {
         self.stretch.place(self.at(document))
     }
 }

@@ -16,7 +16,7 @@ const READ: usize = 1 << 14;
 /// Documents that are being put on disk, some that follow one another at a time: fingerprints in one file, which is read by itself,
 /// the numbers of documents without text in another, and all else in a third.
 #[derive(Debug)]
-pub(in super::super) struct Spilling<F> {
+pub(crate) struct Spilling<F> {
     fingerprints: SpillWriter,
     empty: SpillWriter,
     others: SpillWriter,
@@ -34,7 +34,7 @@ struct Written<F> {
 
 /// Documents on disk, to be read in order, any number of times.
 #[derive(Debug)]
-pub(in super::super) struct OnDisk<F> {
+pub(crate) struct OnDisk<F> {
     fingerprints: SpillFile,
     empty: SpillFile,
     others: SpillFile,
@@ -42,7 +42,7 @@ pub(in super::super) struct OnDisk<F> {
 }
 
 impl<F: Fingerprint> Spilling<F> {
-    pub(in super::super) fn new(temporary: &Arc<Temporary>) -> Result<Self> {
+    pub(crate) fn new(temporary: &Arc<Temporary>) -> Result<Self> {
         Ok(Spilling {
             fingerprints: temporary.create("fingerprints")?,
             empty: temporary.create("empty")?,
@@ -52,7 +52,7 @@ impl<F: Fingerprint> Spilling<F> {
     }
 
     /// Puts documents behind those before.
-    pub(in super::super) fn push(&mut self, stretch: &Stretch<F>) -> Result<()> {
+    pub(crate) fn push(&mut self, stretch: &Stretch<F>) -> Result<()> {
         let mut bytes = vec![0; READ * F::BYTES];
         for some in stretch.fingerprints.chunks(READ) {
             for (fingerprint, bytes) in some.iter().zip(bytes.chunks_exact_mut(F::BYTES)) {
@@ -74,7 +74,7 @@ impl<F: Fingerprint> Spilling<F> {
         Ok(())
     }
 
-    pub(in super::super) fn finish(self) -> Result<OnDisk<F>> {
+    pub(crate) fn finish(self) -> Result<OnDisk<F>> {
         Ok(OnDisk {
             fingerprints: self.fingerprints.finish()?,
             empty: self.empty.finish()?,
@@ -84,26 +84,24 @@ impl<F: Fingerprint> Spilling<F> {
     }
 
     /// Number of documents.
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.written.documents
     }
 }
 
 impl<F: Fingerprint> OnDisk<F> {
     /// Number of documents.
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.written.documents
     }
 
     /// Bytes of the files of ids and what else is known of documents, without their fingerprints.
-    pub(in super::super) fn bytes_of_others(&self) -> u64 {
+    pub(crate) fn bytes_of_others(&self) -> u64 {
         self.others.bytes()
     }
 
     /// All documents, some that follow one another at a time, each time with the number of the first.
-    pub(in super::super) fn stretches(
-        &self,
-    ) -> Result<impl Iterator<Item = Result<(usize, Stretch<F>)>> + use<'_, F>> {
+    pub(crate) fn stretches(&self) -> Result<impl Iterator<Item = Result<(usize, Stretch<F>)>> + use<'_, F>> {
         let mut readers = [self.fingerprints.read()?, self.empty.read()?, self.others.read()?];
         let mut first = 0;
         Ok(self.written.stretches.iter().map(move |&(documents, empty)| {
@@ -114,7 +112,7 @@ impl<F: Fingerprint> OnDisk<F> {
     }
 
     /// All fingerprints in order, some at a time, each time with the number of the first. Documents without text come in between.
-    pub(in super::super) fn visit_fingerprints(
+    pub(crate) fn visit_fingerprints(
         &self,
         mut visitor: impl FnMut(usize, &[F]) -> Result<()>,
     ) -> Result<()> {
@@ -149,7 +147,7 @@ impl<F: Fingerprint> OnDisk<F> {
 }
 
 /// Visits what lies between those that are left out, which ascend, each time with the place of the first.
-pub(in super::super) fn visit_between<F>(
+pub(crate) fn visit_between<F>(
     all: &[F],
     left_out: &[usize],
     mut visitor: impl FnMut(usize, &[F]) -> Result<()>,

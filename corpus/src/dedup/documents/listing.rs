@@ -9,7 +9,7 @@ use crate::{DocumentFormat, Inputs};
 
 /// The files of documents, in order.
 #[derive(Debug)]
-pub(in super::super) struct Listing {
+pub(crate) struct Listing {
     files: Vec<Listed>,
 }
 
@@ -41,7 +41,7 @@ impl State {
 }
 
 impl Listing {
-    pub(in super::super) fn read(inputs: &Inputs) -> Result<Listing> {
+    pub(crate) fn read(inputs: &Inputs) -> Result<Listing> {
         let mut files = Vec::new();
         for file in inputs.files() {
             match file {
@@ -58,19 +58,19 @@ impl Listing {
         Ok(Listing { files })
     }
 
-    pub(in super::super) fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| &*file.path)
     }
 
     /// The format of all files, if they have one; what is in archives is not known before they are read.
-    pub(in super::super) fn format(&self) -> Option<DocumentFormat> {
+    pub(crate) fn format(&self) -> Option<DocumentFormat> {
         let first = self.files.first()?.format;
         let is_known = first != DocumentFormat::Archive;
         (is_known && self.files.iter().all(|file| file.format == first)).then_some(first)
     }
 
     /// Two files of different formats.
-    pub(in super::super) fn mixed(&self) -> Option<[(&Path, DocumentFormat); 2]> {
+    pub(crate) fn mixed(&self) -> Option<[(&Path, DocumentFormat); 2]> {
         let mut known = self.files.iter().filter(|file| file.format != DocumentFormat::Archive);
         let first = known.next()?;
         let other = known.find(|file| file.format != first.format)?;
@@ -78,7 +78,7 @@ impl Listing {
     }
 
     /// Fails if the files are not those that were listed.
-    pub(in super::super) fn check_unchanged(&self, inputs: &Inputs) -> Result<()> {
+    pub(crate) fn check_unchanged(&self, inputs: &Inputs) -> Result<()> {
         let now = Listing::read(inputs)?;
         let pairs = self.files.iter().zip(&now.files);
         let is_there = |path: &PathBuf| now.files.iter().any(|file| file.path == *path);
@@ -95,7 +95,7 @@ impl Listing {
 }
 
 /// The error of a run whose inputs changed under it.
-pub(in super::super) fn changed(place: &str) -> Error {
+pub(crate) fn changed(place: &str) -> Error {
     Error::Refused(format!(
         "{place}: changed, came or went while the inputs were read: nothing was written; run this again when they do not \
          change"
@@ -103,7 +103,7 @@ pub(in super::super) fn changed(place: &str) -> Error {
 }
 
 /// Fails if what is read twice is not what it was.
-pub(in super::super) fn check_unchanged(listing: Option<&Listing>, inputs: Option<&Inputs>) -> Result<()> {
+pub(crate) fn check_unchanged(listing: Option<&Listing>, inputs: Option<&Inputs>) -> Result<()> {
     match (listing, inputs) {
         (Some(listing), Some(inputs)) => listing.check_unchanged(inputs),
         _ => Ok(()),

@@ -14,7 +14,7 @@ use crate::{DocumentId, IdRef};
 
 /// Ids, positions and places of documents, in order of input: of all, of some that follow one another, or of any.
 #[derive(Debug, Default)]
-pub(in super::super) struct Names {
+pub(crate) struct Names {
     count: usize,
     ids: Ids,
     /// Where malformed records were skipped, positions do not follow one another.
@@ -60,32 +60,32 @@ impl Runs {
 
 /// Texts, one after the other.
 #[derive(Debug, Default)]
-pub(in super::super) struct Strings {
+pub(crate) struct Strings {
     text: String,
     ends: Vec<usize>,
 }
 
 impl Strings {
-    pub(in super::super) fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
         self.text.push_str(text);
         self.ends.push(self.text.len());
     }
 
-    pub(in super::super) fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         (self.text.len() + self.ends.len() * size_of::<usize>()) as u64
     }
 
-    pub(in super::super) fn get(&self, at: usize) -> &str {
+    pub(crate) fn get(&self, at: usize) -> &str {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.text[start..self.ends[at]]
     }
 
-    pub(in super::super) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+    pub(crate) fn write(&self, file: &mut SpillWriter) -> Result<()> {
         file.push_text(&self.text)?;
         file.push_records(self.ends.iter().map(|&end| end as u64))
     }
 
-    pub(in super::super) fn read(file: &mut SpillReader, count: usize) -> Result<Strings> {
+    pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Strings> {
         let text = file.text()?;
         let ends: Vec<usize> = file.records::<u64>()?.into_iter().map(|end| end as usize).collect();
         let is_sound = ends.is_sorted() && ends.iter().all(|&end| text.is_char_boundary(end));
@@ -100,13 +100,7 @@ const TEXTS: u64 = 2;
 
 impl Names {
     /// Adds documents at these positions, with ids that count up from `first`, on the lines from `line` on of a file.
-    pub(in super::super) fn push(
-        &mut self,
-        positions: Range<u64>,
-        first: &DocumentId,
-        path: &Arc<Path>,
-        line: u64,
-    ) {
+    pub(crate) fn push(&mut self, positions: Range<u64>, first: &DocumentId, path: &Arc<Path>, line: u64) {
         let more = positions.end - positions.start;
         if matches!(self.ids, Ids::Positions) && *first != DocumentId::Number(positions.start) {
             self.widen();
@@ -141,7 +135,7 @@ impl Names {
     }
 
     /// Adds a document of others.
-    pub(in super::super) fn push_of(&mut self, other: &Names, at: usize) {
+    pub(crate) fn push_of(&mut self, other: &Names, at: usize) {
         let position = other.position(at);
         self.push(position..position + 1, &other.id(at).into(), other.file(at), other.lines.get(at));
     }
@@ -161,7 +155,7 @@ impl Names {
         }
     }
 
-    pub(in super::super) fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         let ids = match &self.ids {
             Ids::Positions => 0,
             Ids::Numbers(numbers) => (numbers.len() * size_of::<u64>()) as u64,
@@ -172,7 +166,7 @@ impl Names {
     }
 
     /// A document's position in the input: malformed records have one too.
-    pub(in super::super) fn position(&self, document: usize) -> u64 {
+    pub(crate) fn position(&self, document: usize) -> u64 {
         self.positions.get(document)
     }
 
@@ -182,13 +176,13 @@ impl Names {
     }
 
     /// Where a document stands: `FILE:LINE`.
-    pub(in super::super) fn place(&self, document: usize) -> String {
+    pub(crate) fn place(&self, document: usize) -> String {
         place(self.file(document), self.lines.get(document))
     }
 
     /// What a document is called, as bytes: where that is the name of its file, these are those of the name, also if they are no
     /// Unicode.
-    pub(in super::super) fn id_bytes(&self, document: usize) -> Cow<'_, [u8]> {
+    pub(crate) fn id_bytes(&self, document: usize) -> Cow<'_, [u8]> {
         let path = self.file(document);
         match self.id(document) {
             IdRef::Name(name) if path_text(path) == name => path.as_os_str().as_encoded_bytes().into(),
@@ -197,7 +191,7 @@ impl Names {
         }
     }
 
-    pub(in super::super) fn id(&self, document: usize) -> IdRef<'_> {
+    pub(crate) fn id(&self, document: usize) -> IdRef<'_> {
         match &self.ids {
             Ids::Positions => IdRef::Number(self.position(document)),
             Ids::Numbers(numbers) => IdRef::Number(numbers[document]),
@@ -212,12 +206,12 @@ impl Names {
     }
 
     /// Whether each id is the document's position: so none repeats.
-    pub(in super::super) fn are_positions(&self) -> bool {
+    pub(crate) fn are_positions(&self) -> bool {
         matches!(self.ids, Ids::Positions)
     }
 
     /// Whether all ids are numbers.
-    pub(in super::super) fn are_numbers(&self) -> bool {
+    pub(crate) fn are_numbers(&self) -> bool {
         match &self.ids {
             Ids::Positions | Ids::Numbers(_) => true,
             Ids::Texts(_, is_number) => is_number.all(),
@@ -225,7 +219,7 @@ impl Names {
     }
 
     /// Writes all, to be read by [`Names::read`].
-    pub(in super::super) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+    pub(crate) fn write(&self, file: &mut SpillWriter) -> Result<()> {
         let kind = match self.ids {
             Ids::Positions => POSITIONS,
             Ids::Numbers(_) => NUMBERS,
@@ -247,7 +241,7 @@ impl Names {
     }
 
     /// Reads those of so many documents.
-    pub(in super::super) fn read(file: &mut SpillReader, count: usize) -> Result<Names> {
+    pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Names> {
         let ids = match file.records::<u64>()?[..] {
             [POSITIONS] => Ids::Positions,
             [NUMBERS] => Ids::Numbers(file.records()?),

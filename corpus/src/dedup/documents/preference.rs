@@ -46,7 +46,7 @@ impl Keep {
     }
 
     /// Whether the rule compares numbers alone.
-    pub(in super::super) fn takes_numbers(&self) -> bool {
+    pub(crate) fn takes_numbers(&self) -> bool {
         matches!(self, Keep::Largest(_) | Keep::Smallest(_))
     }
 }
@@ -90,7 +90,7 @@ impl FromStr for Keep {
 
 /// What the rule looks at, of documents.
 #[derive(Debug)]
-pub(in super::super) enum Values {
+pub(crate) enum Values {
     None,
     /// Bytes of the text.
     Lengths(Vec<u64>),
@@ -107,7 +107,7 @@ const MOMENTS: u64 = 2;
 const NUMBERS: u64 = 3;
 
 impl Values {
-    pub(in super::super) fn new(keep: &Keep) -> Values {
+    pub(crate) fn new(keep: &Keep) -> Values {
         match keep {
             Keep::First | Keep::SmallestId | Keep::None => Values::None,
             Keep::Longest => Values::Lengths(Vec::new()),
@@ -117,7 +117,7 @@ impl Values {
     }
 
     /// None yet, of the same kind.
-    pub(in super::super) fn like(&self) -> Values {
+    pub(crate) fn like(&self) -> Values {
         match self {
             Values::None => Values::None,
             Values::Lengths(_) => Values::Lengths(Vec::new()),
@@ -126,7 +126,7 @@ impl Values {
         }
     }
 
-    pub(in super::super) fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         match self {
             Values::None => 0,
             Values::Lengths(lengths) => (lengths.len() * size_of::<u64>()) as u64,
@@ -135,7 +135,7 @@ impl Values {
     }
 
     /// Whether a document with this in the field has no value.
-    pub(in super::super) fn lacks(&self, field: Option<&str>) -> bool {
+    pub(crate) fn lacks(&self, field: Option<&str>) -> bool {
         let field = field.unwrap_or_default();
         match self {
             Values::None | Values::Lengths(_) => false,
@@ -145,7 +145,7 @@ impl Values {
     }
 
     /// Adds those of a document.
-    pub(in super::super) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
+    pub(crate) fn push(&mut self, text_bytes: u64, field: Option<&str>) {
         let field = field.filter(|_| !self.lacks(field)).unwrap_or_default();
         match self {
             Values::None => {}
@@ -155,7 +155,7 @@ impl Values {
     }
 
     /// Adds that of one of other documents, which are of the same kind.
-    pub(in super::super) fn push_of(&mut self, other: &Values, at: usize) {
+    pub(crate) fn push_of(&mut self, other: &Values, at: usize) {
         match other {
             Values::None => {}
             Values::Lengths(lengths) => self.push(lengths[at], None),
@@ -164,7 +164,7 @@ impl Values {
     }
 
     /// Writes all, to be read by [`Values::read`].
-    pub(in super::super) fn write(&self, file: &mut SpillWriter) -> Result<()> {
+    pub(crate) fn write(&self, file: &mut SpillWriter) -> Result<()> {
         match self {
             Values::None => file.push_records([NONE].into_iter()),
             Values::Lengths(lengths) => {
@@ -183,7 +183,7 @@ impl Values {
     }
 
     /// Reads those of so many documents.
-    pub(in super::super) fn read(file: &mut SpillReader, count: usize) -> Result<Values> {
+    pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Values> {
         match file.records::<u64>()?[..] {
             [NONE] => Ok(Values::None),
             [LENGTHS] => match file.records()? {

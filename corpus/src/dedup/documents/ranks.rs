@@ -12,7 +12,7 @@ use crate::watch::Step;
 
 /// The places of some documents in the order of preference, by the numbers of the documents: these ascend with those of the corpus.
 #[derive(Debug)]
-pub(in super::super) enum Ranks {
+pub(crate) enum Ranks {
     /// They are preferred in order of input.
     Input,
     Ordered(Rows<u32>),
@@ -20,7 +20,7 @@ pub(in super::super) enum Ranks {
 
 impl Ranks {
     /// Of all documents of a corpus, or of some that ascend.
-    pub(in super::super) fn new<F: Fingerprint>(
+    pub(crate) fn new<F: Fingerprint>(
         corpus: &Corpus<F>,
         keep: &Keep,
         some: Option<&Rows<u64>>,
@@ -78,7 +78,7 @@ impl Ranks {
 
 impl Ranks {
     /// The places, of documents that are asked for in order.
-    pub(in super::super) fn in_order(&self) -> Result<RanksInOrder<'_>> {
+    pub(crate) fn in_order(&self) -> Result<RanksInOrder<'_>> {
         Ok(match self {
             Ranks::Input => RanksInOrder::Input,
             Ranks::Ordered(ranks) => RanksInOrder::Ordered { ranks: ranks.cursor()?, next: 0 },
@@ -86,20 +86,20 @@ impl Ranks {
     }
 
     /// Whether documents are preferred in order of input.
-    pub(in super::super) fn are_of_input(&self) -> bool {
+    pub(crate) fn are_of_input(&self) -> bool {
         matches!(self, Ranks::Input)
     }
 }
 
 /// The places of documents that are asked for in order.
-pub(in super::super) enum RanksInOrder<'a> {
+pub(crate) enum RanksInOrder<'a> {
     Input,
     Ordered { ranks: Cursor<RowsIter<'a, u32>, u32>, next: u32 },
 }
 
 impl RanksInOrder<'_> {
     /// That of a document, which comes after those that were asked for.
-    pub(in super::super) fn of(&mut self, document: u32) -> Result<u32> {
+    pub(crate) fn of(&mut self, document: u32) -> Result<u32> {
         let RanksInOrder::Ordered { ranks, next } = self else { return Ok(document) };
         while *next < document {
             ranks.take()?;

@@ -16,7 +16,7 @@ use crate::{IdRef, Watch};
 const BATCH: usize = 1 << 16;
 
 /// Counts them, in so many bytes of memory; what is more goes to disk.
-pub(in super::super) fn count<F: Fingerprint>(
+pub(crate) fn count<F: Fingerprint>(
     corpus: &Corpus<F>,
     temporary: &Arc<Temporary>,
     memory: u64,

@@ -16,7 +16,7 @@ const COUNTED: usize = 64;
 
 impl<F: Fingerprint> Corpus<F> {
     /// All documents, in memory or from disk, some that follow one another at a time.
-    pub(in super::super) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_, F>>> + '_> {
+    pub(crate) fn pieces(&self) -> Box<dyn Iterator<Item = Result<Piece<'_, F>>> + '_> {
         let Some(spilled) = self.spilled() else {
             let piece = Piece { first: 0, stretch: Held::Lent(&self.stretch) };
             return Box::new(std::iter::once(Ok(piece)));
@@ -31,7 +31,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Visits all documents in order, in a step of its own.
-    pub(in super::super) fn scan(
+    pub(crate) fn scan(
         &self,
         watch: &dyn Watch,
         what: &'static str,
@@ -47,10 +47,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Visits all documents in order.
-    pub(in super::super) fn visit(
-        &self,
-        mut visitor: impl FnMut(Document<'_, F>) -> Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn visit(&self, mut visitor: impl FnMut(Document<'_, F>) -> Result<()>) -> Result<()> {
         for piece in self.pieces() {
             let piece = piece?;
             (0..piece.len()).try_for_each(|at| visitor(piece.document(at)))?;
@@ -59,7 +56,7 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// What is made of some of the documents, in order.
-    pub(in super::super) fn filter_map<T>(
+    pub(crate) fn filter_map<T>(
         &self,
         mut make: impl FnMut(Document<'_, F>) -> Result<Option<T>>,
     ) -> impl Iterator<Item = Result<T>> {
@@ -87,7 +84,7 @@ impl<F: Fingerprint> Corpus<F> {
 }
 
 /// Documents that follow one another.
-pub(in super::super) struct Piece<'a, F> {
+pub(crate) struct Piece<'a, F> {
     /// The number of the first.
     first: usize,
     stretch: Held<'a, F>,
@@ -103,55 +100,55 @@ impl<F> Deref for Piece<'_, F> {
 
 impl<F: Fingerprint> Piece<'_, F> {
     /// One of them, by its place.
-    pub(in super::super) fn document(&self, at: usize) -> Document<'_, F> {
+    pub(crate) fn document(&self, at: usize) -> Document<'_, F> {
         Document { number: self.first + at, stretch: self, at }
     }
 }
 
 /// A document, where all are visited.
-pub(in super::super) struct Document<'a, F> {
+pub(crate) struct Document<'a, F> {
     /// Which one, from 0.
-    pub(in super::super) number: usize,
-    pub(in super::super) stretch: &'a Stretch<F>,
+    pub(crate) number: usize,
+    pub(crate) stretch: &'a Stretch<F>,
     /// Its place there.
-    pub(in super::super) at: usize,
+    pub(crate) at: usize,
 }
 
 impl<'a, F: Fingerprint> Document<'a, F> {
     /// What it is called.
-    pub(in super::super) fn id(&self) -> IdRef<'a> {
+    pub(crate) fn id(&self) -> IdRef<'a> {
         self.stretch.id(self.at)
     }
 
     /// What it is called, as bytes: those of a file's name as they are.
-    pub(in super::super) fn id_bytes(&self) -> Cow<'a, [u8]> {
+    pub(crate) fn id_bytes(&self) -> Cow<'a, [u8]> {
         self.stretch.names.id_bytes(self.at)
     }
 
     /// Where it stands: `FILE:LINE`.
-    pub(in super::super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         self.stretch.place(self.at)
     }
 
     /// Its position in the input.
-    pub(in super::super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.stretch.names.position(self.at)
     }
 
     /// Its fingerprint, if it has one.
-    pub(in super::super) fn fingerprint(&self) -> Option<F> {
+    pub(crate) fn fingerprint(&self) -> Option<F> {
         self.stretch.fingerprint(self.at)
     }
 
     /// Fails unless a record that was read again is what it was made of.
-    pub(in super::super) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
+    pub(crate) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
         self.stretch.check_unchanged(self.at, record, options)
     }
 }
 
 impl<F: Fingerprint> Corpus<F> {
     /// Tells this corpus from any other.
-    pub(in super::super) fn checksum(&self) -> Result<u64> {
+    pub(crate) fn checksum(&self) -> Result<u64> {
         let mut hash = Xxh3::new();
         self.visit(|document| {
             let id = document.id().text();
@@ -168,13 +165,13 @@ impl<F: Fingerprint> Corpus<F> {
     }
 
     /// Documents that are asked for in order.
-    pub(in super::super) fn in_order(&self) -> InOrder<'_, F> {
+    pub(crate) fn in_order(&self) -> InOrder<'_, F> {
         InOrder { pieces: self.pieces(), piece: None }
     }
 }
 
 /// Documents that are asked for in order.
-pub(in super::super) struct InOrder<'a, F> {
+pub(crate) struct InOrder<'a, F> {
     pieces: Box<dyn Iterator<Item = Result<Piece<'a, F>>> + 'a>,
     piece: Option<Piece<'a, F>>,
 }
@@ -184,7 +181,7 @@ impl<F: Fingerprint> InOrder<'_, F> {
     ///
     /// # Errors
     /// Those of reading; [`Error::Bug`] if there is no such document.
-    pub(in super::super) fn get(&mut self, number: usize) -> Result<Document<'_, F>> {
+    pub(crate) fn get(&mut self, number: usize) -> Result<Document<'_, F>> {
         while self.piece.as_ref().is_none_or(|piece| piece.first + piece.len() <= number) {
             self.piece =
                 Some(self.pieces.next().ok_or_else(|| Error::Bug(format!("no document {number}")))??);

@@ -13,20 +13,20 @@ use crate::{DocumentId, DocumentOptions, IdRef, Item, Record};
 
 /// Documents, numbered from 0 by their places here: their fingerprints, what they are called, and what decides which is kept.
 #[derive(Debug)]
-pub(in super::super) struct Stretch<F> {
+pub(crate) struct Stretch<F> {
     /// Zero for a document without text.
-    pub(in super::super) fingerprints: Vec<F>,
+    pub(crate) fingerprints: Vec<F>,
     /// The documents without text, ascending.
-    pub(in super::super) empty: Vec<usize>,
-    pub(in super::super) names: Names,
+    pub(crate) empty: Vec<usize>,
+    pub(crate) names: Names,
     /// What decides which document of a cluster is kept.
-    pub(in super::super) values: Values,
+    pub(crate) values: Values,
     /// Half of the checksum of each document as it stood in its file, if that is to be known.
-    pub(in super::super) checksums: Option<Vec<u32>>,
+    pub(crate) checksums: Option<Vec<u32>>,
 }
 
 impl<F: Fingerprint> Stretch<F> {
-    pub(in super::super) fn new(values: Values, with_checksums: bool) -> Self {
+    pub(crate) fn new(values: Values, with_checksums: bool) -> Self {
         Stretch {
             fingerprints: Vec::new(),
             empty: Vec::new(),
@@ -37,12 +37,12 @@ impl<F: Fingerprint> Stretch<F> {
     }
 
     /// Of no documents yet, of which the same is kept.
-    pub(in super::super) fn like(&self) -> Self {
+    pub(crate) fn like(&self) -> Self {
         Stretch::new(self.values.like(), self.checksums.is_some())
     }
 
     /// Adds a document.
-    pub(in super::super) fn push(&mut self, item: &Item<F>) {
+    pub(crate) fn push(&mut self, item: &Item<F>) {
         self.names.push(item.position..item.position + 1, &item.id, &item.path, item.line);
         self.values.push(item.text_bytes, item.extra.as_deref());
         self.checksums.iter_mut().for_each(|all| all.push(item.checksum as u32));
@@ -53,20 +53,14 @@ impl<F: Fingerprint> Stretch<F> {
     }
 
     /// Adds fingerprints of a file, whose ids count up from the position of the first.
-    pub(in super::super) fn push_block(
-        &mut self,
-        fingerprints: &[F],
-        position: u64,
-        path: &Arc<Path>,
-        line: u64,
-    ) {
+    pub(crate) fn push_block(&mut self, fingerprints: &[F], position: u64, path: &Arc<Path>, line: u64) {
         let positions = position..position + fingerprints.len() as u64;
         self.names.push(positions, &DocumentId::Number(position), path, line);
         self.fingerprints.extend_from_slice(fingerprints);
     }
 
     /// Adds a document of others, of which the same is kept.
-    pub(in super::super) fn push_of(&mut self, other: &Stretch<F>, at: usize) {
+    pub(crate) fn push_of(&mut self, other: &Stretch<F>, at: usize) {
         self.names.push_of(&other.names, at);
         self.values.push_of(&other.values, at);
         if let (Some(all), Some(others)) = (&mut self.checksums, &other.checksums) {
@@ -79,38 +73,38 @@ impl<F: Fingerprint> Stretch<F> {
     }
 
     /// Number of documents.
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.fingerprints.len()
     }
 
     /// Bytes that they take, besides their fingerprints.
-    pub(in super::super) fn memory_of_names(&self) -> u64 {
+    pub(crate) fn memory_of_names(&self) -> u64 {
         let checksums = self.checksums.as_ref().map_or(0, |all| all.len() * size_of::<u32>()) as u64;
         let empty = (self.empty.len() * size_of::<usize>()) as u64;
         empty + checksums + self.names.memory() + self.values.memory()
     }
 
     /// Bytes that they take.
-    pub(in super::super) fn memory(&self) -> u64 {
+    pub(crate) fn memory(&self) -> u64 {
         self.memory_of_names() + self.len() as u64 * F::BYTES as u64
     }
 
     /// The fingerprint, if the document has one.
-    pub(in super::super) fn fingerprint(&self, at: usize) -> Option<F> {
+    pub(crate) fn fingerprint(&self, at: usize) -> Option<F> {
         self.empty.binary_search(&at).is_err().then(|| self.fingerprints[at])
     }
 
-    pub(in super::super) fn id(&self, at: usize) -> IdRef<'_> {
+    pub(crate) fn id(&self, at: usize) -> IdRef<'_> {
         self.names.id(at)
     }
 
     /// Where a document stands: `FILE:LINE`.
-    pub(in super::super) fn place(&self, at: usize) -> String {
+    pub(crate) fn place(&self, at: usize) -> String {
         self.names.place(at)
     }
 
     /// Fails unless a record that was read again is what a document was made of.
-    pub(in super::super) fn check_unchanged(
+    pub(crate) fn check_unchanged(
         &self,
         at: usize,
         record: &Record,
@@ -125,7 +119,7 @@ impl<F: Fingerprint> Stretch<F> {
 
 /// Documents in memory, those of another one or of its own.
 #[derive(Debug)]
-pub(in super::super) enum Held<'a, F> {
+pub(crate) enum Held<'a, F> {
     Lent(&'a Stretch<F>),
     Read(Box<Stretch<F>>),
 }

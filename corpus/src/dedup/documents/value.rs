@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A number, by its value: integers of up to 128 bits exactly, any other as the nearest float.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Number {
+pub(crate) struct Number {
     float: f64,
     /// Tells integers apart that are equal as floats.
     integer: i128,
@@ -12,7 +12,7 @@ pub(in super::super) struct Number {
 
 impl Number {
     /// The number that a text is: `inf` and `-inf` too, `true` and `false` as 1 and 0; NaN is none.
-    pub(in super::super) fn read(text: &str) -> Option<Number> {
+    pub(crate) fn read(text: &str) -> Option<Number> {
         let text = match text.trim() {
             "true" => "1",
             "false" => "0",
@@ -41,13 +41,13 @@ impl Number {
 }
 
 /// Whether a text says when: not if it is empty or NaN.
-pub(in super::super) fn says_moment(text: &str) -> bool {
+pub(crate) fn says_moment(text: &str) -> bool {
     !text.is_empty() && !text.trim().parse::<f64>().is_ok_and(f64::is_nan)
 }
 
 /// The order of two moments: none first, then numbers by value, then texts, as ISO 8601 dates of one time zone are in
 /// order.
-pub(in super::super) fn compare_moments(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_moments(a: &str, b: &str) -> Ordering {
     let rank = |text: &str, number: &Option<Number>| match number {
         _ if !says_moment(text) => 0,
         Some(_) => 1,
@@ -63,7 +63,7 @@ pub(in super::super) fn compare_moments(a: &str, b: &str) -> Ordering {
 }
 
 /// The order in which numbers are preferred, the largest or the smallest first; what is no number comes last.
-pub(in super::super) fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
+pub(crate) fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
     match (Number::read(a), Number::read(b)) {
         (Some(x), Some(y)) if is_smallest => x.compare(&y),
         (Some(x), Some(y)) => y.compare(&x),

@@ -30,13 +30,13 @@ pub struct Boilerplate {
 
 impl Boilerplate {
     /// Whether half of the duplicates are so.
-    pub(in super::super) fn is_worth_telling(self) -> bool {
+    pub(crate) fn is_worth_telling(self) -> bool {
         self.mostly > 0 && 2 * self.mostly >= self.looked_at
     }
 }
 
 /// Sets of documents to find the boilerplate by, evenly spread.
-pub(in super::super) fn sample(sets: &Sets, sketches: &Rows<SketchRow>) -> Result<Vec<u32>> {
+pub(crate) fn sample(sets: &Sets, sketches: &Rows<SketchRow>) -> Result<Vec<u32>> {
     let mut sample = Vec::new();
     for set in spread(sets.len()) {
         let set = set as u32;
@@ -59,7 +59,7 @@ fn spread(count: usize) -> impl Iterator<Item = usize> {
 
 /// Looks at some of what another set stands for, by the boilerplate of a sample whose features are there. `None` if there is too little of
 /// either.
-pub(in super::super) fn boilerplate(
+pub(crate) fn boilerplate(
     sample: &[u32],
     led: &Rows<Led>,
     compared: &Compared<'_>,

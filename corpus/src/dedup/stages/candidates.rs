@@ -39,23 +39,23 @@ const MUCH: usize = 4096;
 
 /// What two sets must be like, by their sketches, for their features to be compared.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Rule {
-    pub(in super::super) search: SketchSearch,
+pub(crate) struct Rule {
+    pub(crate) search: SketchSearch,
     /// The similarity that is asked for.
-    pub(in super::super) least: f64,
+    pub(crate) least: f64,
 }
 
 impl Rule {
     /// Whether two sets are to be compared that a sketch has brought together, and none of those before it.
     #[inline]
-    pub(in super::super) fn is_new(&self, a: &SketchRow, b: &SketchRow, sketch: usize) -> bool {
+    pub(crate) fn is_new(&self, a: &SketchRow, b: &SketchRow, sketch: usize) -> bool {
         are_brought_together(&self.search, &a.words, &b.words, sketch)
             && may_be_similar(a.features, b.features, self.least)
     }
 
     /// Whether two sets are to be compared: some sketch brings them together.
     #[inline]
-    pub(in super::super) fn holds(&self, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
+    pub(crate) fn holds(&self, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
         let distance = |at: usize| (a[at] ^ b[at]).count_ones();
         (0..SKETCHES).map(distance).sum::<u32>() <= self.search.total
             && (0..self.search.joined).any(|sketch| distance(sketch) <= self.search.distance)
@@ -64,7 +64,7 @@ impl Rule {
 
 /// Whether none of the sketches before one brings two sets together, and all are near enough.
 #[inline]
-pub(in super::super) fn are_brought_together(
+pub(crate) fn are_brought_together(
     search: &SketchSearch,
     x: &[u64; SKETCHES],
     y: &[u64; SKETCHES],
@@ -77,32 +77,32 @@ pub(in super::super) fn are_brought_together(
 
 /// Whether sets of so many features can have a similarity: what is in both is at most the smaller of them.
 #[inline]
-pub(in super::super) fn may_be_similar(a: u32, b: u32, least: f64) -> bool {
+pub(crate) fn may_be_similar(a: u32, b: u32, least: f64) -> bool {
     f64::from(a.min(b)) >= f64::from(a.max(b)) * least - 1e-9
 }
 
 /// What is joined.
-pub(in super::super) struct Joining<'a> {
+pub(crate) struct Joining<'a> {
     /// Of all documents, in order.
-    pub(in super::super) sketches: &'a Rows<SketchRow>,
-    pub(in super::super) sets: &'a Sets,
+    pub(crate) sketches: &'a Rows<SketchRow>,
+    pub(crate) sets: &'a Sets,
     /// Sets that are left out.
-    pub(in super::super) out: &'a Marks,
-    pub(in super::super) rule: Rule,
-    pub(in super::super) room: &'a Room,
-    pub(in super::super) step: &'a Step<'a>,
+    pub(crate) out: &'a Marks,
+    pub(crate) rule: Rule,
+    pub(crate) room: &'a Room,
+    pub(crate) step: &'a Step<'a>,
 }
 
 /// What was brought together.
-pub(in super::super) struct Found {
+pub(crate) struct Found {
     /// In order, each once.
-    pub(in super::super) candidates: Rows<Candidate>,
+    pub(crate) candidates: Rows<Candidate>,
     /// The members of crowds: pairs of two of them need not be among the candidates.
-    pub(in super::super) crowded: Marks,
+    pub(crate) crowded: Marks,
 }
 
 impl Joining<'_> {
-    pub(in super::super) fn find(&self) -> Result<Found> {
+    pub(crate) fn find(&self) -> Result<Found> {
         let (pairs, crowded) = (Mutex::new(self.room.sorter()), Marks::new(self.sets.len()));
         let counts = (0..self.sets.len()).map(|_| AtomicU16::new(0)).collect();
         let found = Collected { pairs, crowded, counts, failed: Mutex::new(None) };
@@ -142,7 +142,9 @@ impl Joining<'_> {
                 for rows in self.parts(&numbers, part, sketch)? {
                     if rows.len() as u64 > most {
                         // So many have much in common: they are looked for as a crowd is.
-                        rows.iter()?.try_for_each(|row| Ok::<_, Error>(found.crowded.set(row?.0)))?;
+                        for row in rows.iter()? {
+                            found.crowded.set(row?.0);
+                        }
                         continue;
                     }
                     let (mut sets, mut words) =

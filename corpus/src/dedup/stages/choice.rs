@@ -10,12 +10,12 @@ const LOOKED_AT: f64 = 20e-9;
 
 /// How sketches are searched, and what is to be expected of it.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Choice {
-    pub(in super::super) search: SketchSearch,
+pub(crate) struct Choice {
+    pub(crate) search: SketchSearch,
     /// Pairs of unrelated documents whose sketches are looked at.
-    pub(in super::super) unrelated: f64,
+    pub(crate) unrelated: f64,
     /// In seconds on one core, without reading.
-    pub(in super::super) seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 /// More than is asked for is found if that takes no more than so much longer: in seconds on one core, and in seconds a document.
@@ -28,7 +28,7 @@ const SPENT_ON_ONE: f64 = 0.25e-6;
 ///
 /// # Errors
 /// [`Error::BadArgument`] if no distance of sketches finds so many.
-pub(in super::super) fn choose(similarity: f64, recall: f64, documents: usize) -> Result<Choice> {
+pub(crate) fn choose(similarity: f64, recall: f64, documents: usize) -> Result<Choice> {
     let least = cheapest(similarity, recall, documents).ok_or_else(|| {
         let least = (1..100)
             .map(|percent| f64::from(percent) / 100.0)

@@ -12,49 +12,49 @@ use crate::spill::{Cursor, Rows};
 
 /// All clusters.
 #[derive(Debug)]
-pub(in super::super) struct Clusters {
+pub(crate) struct Clusters {
     /// By cluster, then by document.
-    pub(in super::super) by_cluster: Rows<Member>,
+    pub(crate) by_cluster: Rows<Member>,
     /// The same by document.
-    pub(in super::super) by_document: Rows<Member>,
+    pub(crate) by_document: Rows<Member>,
     /// How many there are, and for how many of them something stored stands.
-    pub(in super::super) count: usize,
-    pub(in super::super) stored: usize,
+    pub(crate) count: usize,
+    pub(crate) stored: usize,
     /// Documents in those of something stored.
-    pub(in super::super) of_stored: usize,
+    pub(crate) of_stored: usize,
 }
 
 impl Clusters {
     /// How many documents are not kept.
-    pub(in super::super) fn removed(&self, is_dropped: bool) -> usize {
+    pub(crate) fn removed(&self, is_dropped: bool) -> usize {
         let kept = if is_dropped { 0 } else { self.count - self.stored };
         self.by_cluster.len() - kept
     }
 }
 
 /// What stands for documents that are near something in a store: a number of that, and how near it is; by document.
-pub(in super::super) type OfStore = (u32, (u64, Measure));
+pub(crate) type OfStore = (u32, (u64, Measure));
 
 /// Keys of what is in stores, above those of all sets.
 const STORED: u64 = 1 << 40;
 
 /// What clusters are made of.
-pub(in super::super) struct Clustering<'a> {
-    pub(in super::super) sets: &'a Sets,
-    pub(in super::super) leaders: &'a Leaders,
+pub(crate) struct Clustering<'a> {
+    pub(crate) sets: &'a Sets,
+    pub(crate) leaders: &'a Leaders,
     /// Sets that are near something stored.
-    pub(in super::super) out: &'a Marks,
-    pub(in super::super) stored: &'a Rows<OfStore>,
+    pub(crate) out: &'a Marks,
+    pub(crate) stored: &'a Rows<OfStore>,
     /// The numbers of the documents in the corpus, if these are not all.
-    pub(in super::super) documents: Option<&'a Rows<u64>>,
+    pub(crate) documents: Option<&'a Rows<u64>>,
     /// How near equal documents are.
-    pub(in super::super) equal: Nearness,
-    pub(in super::super) room: &'a Room,
+    pub(crate) equal: Nearness,
+    pub(crate) room: &'a Room,
 }
 
 impl Clustering<'_> {
     /// Makes clusters of two documents and more, and of those of stores, in order of their first documents.
-    pub(in super::super) fn clusters(&self) -> Result<Clusters> {
+    pub(crate) fn clusters(&self) -> Result<Clusters> {
         let mut by_leader = self.room.sorter::<(u64, (u32, Measure))>();
         let mut leads: BitVec = BitVec::repeat(false, self.sets.len());
         for led in self.leaders.led.iter()? {

@@ -20,27 +20,27 @@ pub(super) const TOGETHER: usize = 256;
 const MOST_BYTES: usize = 32 << 20;
 
 /// The features of sets that are compared.
-pub(in super::super) struct Compared<'a> {
-    pub(in super::super) sets: &'a Sets,
+pub(crate) struct Compared<'a> {
+    pub(crate) sets: &'a Sets,
     /// Of the best document of each set that is compared.
-    pub(in super::super) features: &'a Features,
+    pub(crate) features: &'a Features,
     /// The similarity that is asked for.
-    pub(in super::super) least: f64,
-    pub(in super::super) compared: AtomicU64,
-    pub(in super::super) unlike: AtomicU64,
+    pub(crate) least: f64,
+    pub(crate) compared: AtomicU64,
+    pub(crate) unlike: AtomicU64,
 }
 
 impl<'a> Compared<'a> {
-    pub(in super::super) fn new(sets: &'a Sets, features: &'a Features, least: f64) -> Self {
+    pub(crate) fn new(sets: &'a Sets, features: &'a Features, least: f64) -> Self {
         Compared { sets, features, least, compared: AtomicU64::new(0), unlike: AtomicU64::new(0) }
     }
 
     /// How many pairs were compared, and how many of them were not similar enough.
-    pub(in super::super) fn counts(&self) -> (u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64) {
         (self.compared.load(Ordering::Relaxed), self.unlike.load(Ordering::Relaxed))
     }
 
-    pub(in super::super) fn features(&self, set: u32) -> Result<Vec<u64>> {
+    pub(crate) fn features(&self, set: u32) -> Result<Vec<u64>> {
         self.features.get(self.sets.best(set)?)
     }
 
@@ -106,7 +106,7 @@ impl<'a> Compared<'a> {
     }
 
     /// The pairs that are similar, of candidates but those of two sets of crowds.
-    pub(in super::super) fn similar_pairs(
+    pub(crate) fn similar_pairs(
         &self,
         candidates: &Rows<Candidate>,
         crowded: &Marks,

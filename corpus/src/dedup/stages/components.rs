@@ -12,7 +12,7 @@ use crate::spill::{Cursor, Rows};
 use crate::watch::Step;
 
 /// The first set of each set's component, for sets that are in one with a better set; in order.
-pub(in super::super) fn components(
+pub(crate) fn components(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
     sets: usize,
     room: &Room,
@@ -109,7 +109,7 @@ fn stars(
 }
 
 /// The first set of each component stands for the others, each of which has the nearness that the pair has, or that is told.
-pub(in super::super) fn leaders(
+pub(crate) fn leaders(
     firsts: &Rows<(u32, u32)>,
     pairs: &Rows<Near>,
     sets: usize,

@@ -32,11 +32,11 @@ const BYTES_OF_AN_ENTRY: u64 = 32;
 const COUNTED: usize = 1024;
 
 /// How the sets of crowds are compared.
-pub(in super::super) struct Crowds<'a> {
-    pub(in super::super) compared: &'a Compared<'a>,
+pub(crate) struct Crowds<'a> {
+    pub(crate) compared: &'a Compared<'a>,
     /// Of all documents, in order.
-    pub(in super::super) sketches: &'a Rows<SketchRow>,
-    pub(in super::super) rule: Rule,
+    pub(crate) sketches: &'a Rows<SketchRow>,
+    pub(crate) rule: Rule,
     counts: Counts,
     /// Bits in which longer sketches may differ.
     most: u32,
@@ -98,8 +98,8 @@ fn long_sketch(features: &[u64]) -> [u64; LONG] {
 }
 
 /// A set that others are looked for which are similar to it.
-pub(in super::super) struct Asked {
-    pub(in super::super) set: u32,
+pub(crate) struct Asked {
+    pub(crate) set: u32,
     words: [u64; SKETCHES],
     long: [u64; LONG],
     /// In the order of [`Counts`].
@@ -122,7 +122,7 @@ fn shared(a: u32, b: u32, least: f64) -> u32 {
 
 impl<'a> Crowds<'a> {
     /// Counts the features of the members of crowds.
-    pub(in super::super) fn new(
+    pub(crate) fn new(
         compared: &'a Compared<'a>,
         sketches: &'a Rows<SketchRow>,
         rule: Rule,
@@ -158,12 +158,12 @@ impl<'a> Crowds<'a> {
     }
 
     /// How many pairs had their sketches looked at.
-    pub(in super::super) fn looked_at(&self) -> u64 {
+    pub(crate) fn looked_at(&self) -> u64 {
         self.looked_at.load(Ordering::Relaxed)
     }
 
     /// What is needed of a set to look for others.
-    pub(in super::super) fn ask(&self, set: u32) -> Result<Asked> {
+    pub(crate) fn ask(&self, set: u32) -> Result<Asked> {
         let features = self.compared.features(set)?;
         let words = self.sketches.get(self.compared.sets.best(set)? as usize)?.words;
         Ok(Asked {
@@ -176,7 +176,7 @@ impl<'a> Crowds<'a> {
     }
 
     /// None yet.
-    pub(in super::super) fn index(&self) -> Index<'_> {
+    pub(crate) fn index(&self) -> Index<'_> {
         Index {
             crowds: self,
             sets: Vec::new(),
@@ -203,7 +203,7 @@ impl<'a> Crowds<'a> {
     }
 
     /// How similar two are that were asked for.
-    pub(in super::super) fn alike(&self, a: &Asked, b: &Asked) -> Option<Nearness> {
+    pub(crate) fn alike(&self, a: &Asked, b: &Asked) -> Option<Nearness> {
         let is_likely = may_be_similar(a.size(), b.size(), self.rule.least)
             && self.may_be_similar((&a.words, &a.long), (&b.words, &b.long));
         if is_likely { self.compared.similarity_of(&a.features, &b.features) } else { None }
@@ -211,7 +211,7 @@ impl<'a> Crowds<'a> {
 }
 
 /// Sets that are looked for.
-pub(in super::super) struct Index<'a> {
+pub(crate) struct Index<'a> {
     crowds: &'a Crowds<'a>,
     /// In the order in which they were added.
     sets: Vec<u32>,
@@ -227,7 +227,7 @@ pub(in super::super) struct Index<'a> {
 
 /// Space to look for what is similar to one.
 #[derive(Default)]
-pub(in super::super) struct Space {
+pub(crate) struct Space {
     /// A bit for each set.
     seen: Vec<u64>,
 }
@@ -238,7 +238,7 @@ fn list_of(feature: u64, size: u32) -> u64 {
 
 impl Index<'_> {
     /// Adds a set.
-    pub(in super::super) fn add(&mut self, asked: &Asked) {
+    pub(crate) fn add(&mut self, asked: &Asked) {
         let (at, size) = (self.sets.len() as u32, asked.size());
         self.sets.push(asked.set);
         self.words.push(asked.words);
@@ -255,17 +255,17 @@ impl Index<'_> {
     }
 
     /// Whether it takes all the memory that it may.
-    pub(in super::super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.bytes >= self.crowds.memory
     }
 
-    pub(in super::super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.sets.is_empty()
     }
 
     /// Visits the sets that have this similarity to one, or a greater one, in the order in which they were added. The visitor says
     /// whether to go on.
-    pub(in super::super) fn visit_similar(
+    pub(crate) fn visit_similar(
         &self,
         asked: &Asked,
         least: Nearness,

@@ -13,7 +13,7 @@ use crate::watch::Step;
 const SETS: usize = 64;
 
 /// Visits the similar pairs of members of crowds, the worse set first.
-pub(in super::super) fn visit_pairs(
+pub(crate) fn visit_pairs(
     crowds: &Crowds<'_>,
     crowded: &Marks,
     step: &Step<'_>,
@@ -51,7 +51,7 @@ pub(in super::super) fn visit_pairs(
 }
 
 /// Visits pairs of members of crowds of which another set stands for the one, and none for the other, which is as similar to it.
-pub(in super::super) fn visit_nearest(
+pub(crate) fn visit_nearest(
     crowds: &Crowds<'_>,
     crowded: &Marks,
     leaders: &Leaders,

@@ -24,21 +24,24 @@ use crate::spill::{Cursor, Rows};
 use crate::watch::Step;
 
 /// A search for near fingerprints.
-pub(in super::super) struct NearSearch<'a, F: Fingerprint> {
-    pub(in super::super) corpus: &'a Corpus<F>,
-    pub(in super::super) distance: u32,
+pub(crate) struct NearSearch<'a, F: Fingerprint> {
+    pub(crate) corpus: &'a Corpus<F>,
+    pub(crate) distance: u32,
     /// The least similarity of texts, where these are compared.
-    pub(in super::super) verify: Option<f64>,
-    pub(in super::super) cluster_by: ClusterBy,
-    pub(in super::super) keep: &'a Keep,
+    pub(crate) verify: Option<f64>,
+    pub(crate) cluster_by: ClusterBy,
+    pub(crate) keep: &'a Keep,
     /// Whether all pairs are to be known.
-    pub(in super::super) pairs: bool,
-    pub(in super::super) stores: Vec<Option<&'a Snapshot<F>>>,
+    pub(crate) pairs: bool,
+    pub(crate) stores: Vec<Option<&'a Snapshot<F>>>,
     /// Where what stages have found is kept.
-    pub(in super::super) keeping: Option<Keeping<'a>>,
-    pub(in super::super) room: &'a Room,
-    pub(in super::super) watch: &'a dyn Watch,
+    pub(crate) keeping: Option<Keeping<'a>>,
+    pub(crate) room: &'a Room,
+    pub(crate) watch: &'a dyn Watch,
 }
+
+/// A set, the distance of something in a store, and what that is.
+type NearSet<F> = (u32, (u32, Stored<F>));
 
 /// The documents of near fingerprints, numbered in order of input.
 struct Told {
@@ -82,7 +85,7 @@ impl SetsOf {
 
 impl<F: Fingerprint> NearSearch<'_, F> {
     /// Searches. `read` reads the features of some documents, which ascend.
-    pub(in super::super) fn run(
+    pub(crate) fn run(
         &self,
         read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
     ) -> Result<Outcome<F>> {
@@ -275,7 +278,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             return Ok((FoundStored::none(room)?, out));
         }
         // Of each set what is near it, each thing once, the nearest first.
-        let mut of_sets = room.sorter::<(u32, (u32, Stored<F>))>();
+        let mut of_sets = room.sorter::<NearSet<F>>();
         for row in near.stored.iter()? {
             let (place, how) = row?;
             of_sets.push((sets_of.only(place)?, how))?;
@@ -283,7 +286,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let of_sets = of_sets.rows()?;
         // The set that stands for a component, or each set itself.
         let firsts = components::components(edges.iter()?, sets.len(), room, step)?;
-        let mut of_firsts = room.sorter::<(u32, (u32, Stored<F>))>();
+        let mut of_firsts = room.sorter::<NearSet<F>>();
         let mut first = firsts.cursor()?;
         for row in of_sets.iter()? {
             let (set, how) = row?;
@@ -302,20 +305,20 @@ impl<F: Fingerprint> NearSearch<'_, F> {
                 nearest.push((set, how))?;
             }
         }
-        self.with_documents(of_sets, nearest.finish()?, sets, &firsts, out)
+        self.with_documents(&of_sets, &nearest.finish()?, sets, &firsts, out)
     }
 
     fn with_documents(
         &self,
-        of_sets: Rows<(u32, (u32, Stored<F>))>,
-        nearest: Rows<(u32, (u32, Stored<F>))>,
+        of_sets: &Rows<NearSet<F>>,
+        nearest: &Rows<NearSet<F>>,
         sets: &Sets,
         firsts: &Rows<(u32, u32)>,
         out: Marks,
     ) -> Result<(FoundStored<F>, Marks)> {
         let room = self.room;
         // Of all sets of such components what stands for them.
-        let mut things = room.sorter::<(u32, (u32, Stored<F>))>();
+        let mut things = room.sorter::<NearSet<F>>();
         nearest.iter()?.try_for_each(|row| things.push(row?))?;
         let mut by_first = room.sorter::<(u32, u32)>();
         for row in firsts.iter()? {

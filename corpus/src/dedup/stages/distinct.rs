@@ -10,7 +10,7 @@ use crate::watch::Step;
 
 /// Sets of equal documents, the most preferred first: a set is as preferred as the best of its documents.
 #[derive(Debug)]
-pub(in super::super) struct Sets {
+pub(crate) struct Sets {
     /// The most preferred document of each set.
     best: Rows<u32>,
     /// Of each set of several documents its number and each of these, the most preferred first.
@@ -22,33 +22,33 @@ pub(in super::super) struct Sets {
 
 impl Sets {
     /// Number of sets.
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.best.len()
     }
 
     /// The most preferred document of a set.
     #[inline]
-    pub(in super::super) fn best(&self, set: u32) -> Result<u32> {
+    pub(crate) fn best(&self, set: u32) -> Result<u32> {
         self.best.get(set as usize)
     }
 
     /// The most preferred document of each set.
-    pub(in super::super) fn all_best(&self) -> &Rows<u32> {
+    pub(crate) fn all_best(&self) -> &Rows<u32> {
         &self.best
     }
 
     /// The first document of a set in order of input.
-    pub(in super::super) fn first(&self, set: u32) -> Result<u32> {
+    pub(crate) fn first(&self, set: u32) -> Result<u32> {
         self.first.as_ref().unwrap_or(&self.best).get(set as usize)
     }
 
     /// Whether a set has several documents.
-    pub(in super::super) fn is_several(&self, set: u32) -> bool {
+    pub(crate) fn is_several(&self, set: u32) -> bool {
         self.is_several[set as usize]
     }
 
     /// The documents of a set, the most preferred first.
-    pub(in super::super) fn documents(&self, set: u32) -> Result<Vec<u32>> {
+    pub(crate) fn documents(&self, set: u32) -> Result<Vec<u32>> {
         if !self.is_several(set) {
             return Ok(vec![self.best(set)?]);
         }
@@ -72,14 +72,14 @@ impl Sets {
     }
 
     /// The number of the set and each document, by document.
-    pub(in super::super) fn by_document(&self, room: &Room) -> Result<Rows<(u32, u32)>> {
+    pub(crate) fn by_document(&self, room: &Room) -> Result<Rows<(u32, u32)>> {
         let mut rows = room.sorter();
         self.visit(|set, document| rows.push((document, set)))?;
         rows.rows()
     }
 
     /// Visits all sets in order, with each of their documents, the most preferred first.
-    pub(in super::super) fn visit(&self, mut visitor: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
+    pub(crate) fn visit(&self, mut visitor: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
         let mut several = self.several.cursor()?;
         for (set, best) in (0..).zip(self.best.iter()?) {
             let best = best?;
@@ -95,7 +95,7 @@ impl Sets {
 }
 
 /// Makes sets of documents by keys that equal ones have in common. Keys come in the order of the documents.
-pub(in super::super) fn distinct<K: Fixed>(
+pub(crate) fn distinct<K: Fixed>(
     keys: impl Iterator<Item = Result<(K, u32)>>,
     ranks: &Ranks,
     room: &Room,

@@ -22,7 +22,7 @@ const FEW: usize = 64;
 
 /// The features of some documents, by their numbers: hashes, ascending, on disk.
 #[derive(Debug)]
-pub(in super::super) struct Features {
+pub(crate) struct Features {
     file: File,
     temporary: Arc<Temporary>,
     places: Places,
@@ -43,7 +43,7 @@ enum Places {
 
 /// Takes the features of documents that ascend.
 #[derive(Debug)]
-pub(in super::super) struct FeaturesWriter {
+pub(crate) struct FeaturesWriter {
     file: BufWriter<File>,
     temporary: Arc<Temporary>,
     places: Vec<(u32, u64)>,
@@ -54,7 +54,7 @@ pub(in super::super) struct FeaturesWriter {
 }
 
 impl FeaturesWriter {
-    pub(in super::super) fn new(room: &Room) -> Result<FeaturesWriter> {
+    pub(crate) fn new(room: &Room) -> Result<FeaturesWriter> {
         let temporary = Arc::clone(&room.temporary);
         let limit = usize::try_from(room.share() / 2).unwrap_or(usize::MAX) / size_of::<(u32, u64)>();
         let file = BufWriter::new(unnamed(&temporary)?);
@@ -69,7 +69,7 @@ impl FeaturesWriter {
     }
 
     /// Adds the features of a document behind those before.
-    pub(in super::super) fn push(&mut self, document: u32, features: &[u64]) -> Result<()> {
+    pub(crate) fn push(&mut self, document: u32, features: &[u64]) -> Result<()> {
         let mut bytes = Vec::with_capacity(8 * (features.len() + 1));
         bytes.extend((features.len() as u64).to_le_bytes());
         features.iter().for_each(|feature| bytes.extend(feature.to_le_bytes()));
@@ -97,7 +97,7 @@ impl FeaturesWriter {
         written.map_err(|error| self.temporary.failed(&error))
     }
 
-    pub(in super::super) fn finish(self) -> Result<Features> {
+    pub(crate) fn finish(self) -> Result<Features> {
         let FeaturesWriter { file, temporary, places, on_disk, end, .. } = self;
         let finish =
             |file: BufWriter<File>| file.into_inner().map_err(|error| temporary.failed(&error.into_error()));
@@ -115,7 +115,7 @@ fn unnamed(temporary: &Temporary) -> Result<File> {
 
 impl Features {
     /// The same for documents that are asked for by other numbers: some that ascend, each with that, from 0.
-    pub(in super::super) fn numbered(
+    pub(crate) fn numbered(
         mut self,
         wanted: impl Iterator<Item = Result<(u64, u32)>>,
         room: &Room,
@@ -134,7 +134,7 @@ impl Features {
     ///
     /// # Errors
     /// [`Error::Bug`] for one that was not wanted, and those of reading.
-    pub(in super::super) fn get(&self, document: u32) -> Result<Vec<u64>> {
+    pub(crate) fn get(&self, document: u32) -> Result<Vec<u64>> {
         let document =
             self.numbers.as_ref().map_or(Ok(document), |numbers| numbers.get(document as usize))?;
         let missing = || Error::Bug(format!("document {document} is to be compared, and was not read again"));
@@ -173,20 +173,17 @@ impl Drop for Features {
 }
 
 /// Reads documents again, to take their features.
-pub(in super::super) struct ReadAgain<'a, F> {
-    pub(in super::super) corpus: &'a Corpus<F>,
-    pub(in super::super) inputs: &'a Inputs,
-    pub(in super::super) profile: &'a Profile,
-    pub(in super::super) room: &'a Room,
-    pub(in super::super) watch: &'a dyn Watch,
+pub(crate) struct ReadAgain<'a, F> {
+    pub(crate) corpus: &'a Corpus<F>,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) profile: &'a Profile,
+    pub(crate) room: &'a Room,
+    pub(crate) watch: &'a dyn Watch,
 }
 
 impl<F: Fingerprint> ReadAgain<'_, F> {
     /// The features of some documents: they ascend, each with the number by which it is asked for.
-    pub(in super::super) fn features(
-        &self,
-        wanted: impl Iterator<Item = Result<(u64, u32)>>,
-    ) -> Result<Features> {
+    pub(crate) fn features(&self, wanted: impl Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
         let mut all = FeaturesWriter::new(self.room)?;
         let mut wanted = wanted.peekable();
         if wanted.peek().is_none() {

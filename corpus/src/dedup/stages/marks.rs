@@ -4,30 +4,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Documents or sets that are marked.
 #[derive(Debug)]
-pub(in super::super) struct Marks(Vec<AtomicU64>);
+pub(crate) struct Marks(Vec<AtomicU64>);
 
 impl Marks {
     /// Of so many, none.
-    pub(in super::super) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         Marks((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
     #[inline]
-    pub(in super::super) fn set(&self, at: u32) {
+    pub(crate) fn set(&self, at: u32) {
         self.0[at as usize / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
     }
 
     #[inline]
-    pub(in super::super) fn has(&self, at: u32) -> bool {
+    pub(crate) fn has(&self, at: u32) -> bool {
         self.0[at as usize / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
     }
 
-    pub(in super::super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
     /// Those that are marked, ascending.
-    pub(in super::super) fn marked(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn marked(&self) -> impl Iterator<Item = u32> + '_ {
         let of_word = |(at, word): (usize, &AtomicU64)| {
             let word = word.load(Ordering::Relaxed);
             (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (at * 64) as u32 + bit)

@@ -21,29 +21,29 @@ use crate::watch::Step;
 pub(super) type NearValue<F> = (Value<F>, (u32, Stored<F>));
 
 /// What is looked for.
-pub(in super::super) struct LookedFor<'a, F: Fingerprint> {
-    pub(in super::super) corpus: &'a Corpus<F>,
-    pub(in super::super) distance: u32,
+pub(crate) struct LookedFor<'a, F: Fingerprint> {
+    pub(crate) corpus: &'a Corpus<F>,
+    pub(crate) distance: u32,
     /// Whether all pairs are to be known, and not only what they connect.
-    pub(in super::super) with_pairs: bool,
+    pub(crate) with_pairs: bool,
     /// The stores that are compared with, by number; `None` if there is none yet.
-    pub(in super::super) stores: Vec<Option<&'a Snapshot<F>>>,
-    pub(in super::super) room: &'a Room,
-    pub(in super::super) step: &'a Step<'a>,
+    pub(crate) stores: Vec<Option<&'a Snapshot<F>>>,
+    pub(crate) room: &'a Room,
+    pub(crate) step: &'a Step<'a>,
 }
 
 /// What was found: fingerprints are told by their places among the values.
-pub(in super::super) struct NearValues<F> {
+pub(crate) struct NearValues<F> {
     /// The fingerprints of which there is something to tell, ascending.
-    pub(in super::super) values: Rows<Value<F>>,
+    pub(crate) values: Rows<Value<F>>,
     /// Near ones, `a` < `b`, with their distance, if they are to be known; in order.
-    pub(in super::super) pairs: Rows<(u32, u32, u32)>,
+    pub(crate) pairs: Rows<(u32, u32, u32)>,
     /// What is connected, if pairs are not to be known.
-    pub(in super::super) edges: Rows<(u32, u32)>,
+    pub(crate) edges: Rows<(u32, u32)>,
     /// What is near in stores: the place, the distance, and what it is; in order.
-    pub(in super::super) stored: Rows<(u32, (u32, Stored<F>))>,
+    pub(crate) stored: Rows<(u32, (u32, Stored<F>))>,
     /// Number of distinct fingerprints.
-    pub(in super::super) distinct: usize,
+    pub(crate) distinct: usize,
 }
 
 /// A thread that has panicked while it held a lock ends the command anyway.
@@ -53,13 +53,13 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<F: Fingerprint> LookedFor<'_, F> {
     /// Compares all documents that have a fingerprint with one another, and with those of stores.
-    pub(in super::super) fn find(&self) -> Result<NearValues<F>> {
+    pub(crate) fn find(&self) -> Result<NearValues<F>> {
         self.step.add(0)?;
         if self.corpus.spilled().is_some() { self.find_on_disk() } else { self.find_in_memory() }
     }
 
     /// The same, kept for a run that carries on, or by an earlier run.
-    pub(in super::super) fn kept(&self, keeping: &Keeping<'_>) -> Result<NearValues<F>> {
+    pub(crate) fn kept(&self, keeping: &Keeping<'_>) -> Result<NearValues<F>> {
         let mut hash = Xxh3::new();
         self.corpus.visit_fingerprints(|_, some| {
             self.step.add(0)?;
@@ -262,7 +262,7 @@ impl Ranked {
 const MIN_LOOKED_UP: usize = 1 << 12;
 
 /// The documents of each of some ascending fingerprints, by document: each with the place of its fingerprint.
-pub(in super::super) fn documents_of<F: Fingerprint>(
+pub(crate) fn documents_of<F: Fingerprint>(
     values: &Rows<Value<F>>,
     corpus: &Corpus<F>,
     room: &Room,

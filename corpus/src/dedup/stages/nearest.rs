@@ -16,11 +16,11 @@ use crate::spill::{Cursor, Rows, Sorter};
 use crate::watch::Step;
 
 /// A document, another that it is nearest to, and how near they are.
-pub(in super::super) type Nearest = (u32, u32, Nearness);
+pub(crate) type Nearest = (u32, u32, Nearness);
 
 /// How sets are ordered by nearness, and by which of their documents equally near ones are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Tie {
+pub(crate) enum Tie {
     /// The most similar first, then that with the first document.
     SimilarThenFirst,
     /// The most similar first, then that with the first best document.
@@ -41,25 +41,25 @@ impl Tie {
 }
 
 /// The nearest other set of each set.
-pub(in super::super) struct NearestSets<'a> {
+pub(crate) struct NearestSets<'a> {
     sets: &'a Sets,
     tie: Tie,
     rows: Sorter<((u32, u32), (u32, u32))>,
 }
 
 impl<'a> NearestSets<'a> {
-    pub(in super::super) fn new(sets: &'a Sets, tie: Tie, room: &Room) -> Self {
+    pub(crate) fn new(sets: &'a Sets, tie: Tie, room: &Room) -> Self {
         NearestSets { sets, tie, rows: room.sorter() }
     }
 
     /// Takes another set that is near one.
-    pub(in super::super) fn push(&mut self, (set, other, nearness): Near) -> Result<()> {
+    pub(crate) fn push(&mut self, (set, other, nearness): Near) -> Result<()> {
         let key = (set, self.tie.order(nearness));
         self.rows.push((key, (self.tie.document(self.sets, other)?, other)))
     }
 
     /// For sets that another stands for and that are nearer to another: the nearest; in order.
-    pub(in super::super) fn nearer_than_leaders(self, leaders: &Leaders, room: &Room) -> Result<Rows<Near>> {
+    pub(crate) fn nearer_than_leaders(self, leaders: &Leaders, room: &Room) -> Result<Rows<Near>> {
         let NearestSets { sets, tie, rows } = self;
         let (mut nearest, mut rows) = (room.rows(), Cursor::new(rows.finish()?));
         for led in leaders.led.iter()? {
@@ -76,7 +76,7 @@ impl<'a> NearestSets<'a> {
     }
 
     /// The nearest of each set that has one, in order.
-    pub(in super::super) fn of_all(self, room: &Room) -> Result<Rows<Near>> {
+    pub(crate) fn of_all(self, room: &Room) -> Result<Rows<Near>> {
         let NearestSets { tie, rows, .. } = self;
         let mut nearest = room.rows();
         let mut last = None;
@@ -91,7 +91,7 @@ impl<'a> NearestSets<'a> {
 }
 
 /// Visits pairs of which another set stands for the one, and none for the other, with that one first: of near ones.
-pub(in super::super) fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
+pub(crate) fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
     match (leaders.is_led[a as usize], leaders.is_led[b as usize]) {
         (true, false) => Some((a, b)),
         (false, true) => Some((b, a)),
@@ -101,7 +101,7 @@ pub(in super::super) fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option
 
 /// Compares sets that another stands for with others that stand for themselves, of candidates but those of two sets of crowds, and
 /// takes those that are as similar as is asked for.
-pub(in super::super) fn compare_with_others(
+pub(crate) fn compare_with_others(
     candidates: &Rows<Candidate>,
     crowded: &Marks,
     leaders: &Leaders,
@@ -141,11 +141,7 @@ pub(in super::super) fn compare_with_others(
 }
 
 /// The same for documents, in order: each document of such a set, and the best of the other.
-pub(in super::super) fn of_documents(
-    nearest: &Rows<Near>,
-    sets: &Sets,
-    room: &Room,
-) -> Result<Rows<Nearest>> {
+pub(crate) fn of_documents(nearest: &Rows<Near>, sets: &Sets, room: &Room) -> Result<Rows<Nearest>> {
     let mut rows = room.sorter();
     let mut nearest = nearest.cursor()?;
     sets.visit(|set, document| {
@@ -161,7 +157,7 @@ pub(in super::super) fn of_documents(
 }
 
 /// The same if none is kept: of each document the nearest other one, which is one of the same set, if there is one.
-pub(in super::super) fn of_all_documents(
+pub(crate) fn of_all_documents(
     nearest: &Rows<Near>,
     sets: &Sets,
     equal: Nearness,
@@ -197,7 +193,7 @@ pub(in super::super) fn of_all_documents(
 }
 
 /// Takes all pairs of near sets in both directions.
-pub(in super::super) fn push_both(nearest: &mut NearestSets<'_>, pairs: &Rows<Near>) -> Result<()> {
+pub(crate) fn push_both(nearest: &mut NearestSets<'_>, pairs: &Rows<Near>) -> Result<()> {
     for pair in pairs.iter()? {
         let (a, b, nearness) = pair?;
         nearest.push((a, b, nearness))?;

@@ -31,52 +31,52 @@ use crate::watch::Step;
 
 /// What is to be found.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Wanted {
+pub(crate) struct Wanted {
     /// The least similarity.
-    pub(in super::super) least: f64,
+    pub(crate) least: f64,
     /// The least probability that two documents of that similarity are found.
-    pub(in super::super) recall: f64,
-    pub(in super::super) cluster_by: ClusterBy,
+    pub(crate) recall: f64,
+    pub(crate) cluster_by: ClusterBy,
     /// Whether all pairs are to be known.
-    pub(in super::super) pairs: bool,
+    pub(crate) pairs: bool,
 }
 
 impl Wanted {
     /// Whether all pairs are looked for, and not only what stands for each.
-    pub(in super::super) fn wants_all(&self) -> bool {
+    pub(crate) fn wants_all(&self) -> bool {
         self.pairs || self.cluster_by == ClusterBy::Components
     }
 }
 
 /// A search for similar sets.
-pub(in super::super) struct Search<'a> {
-    pub(in super::super) wanted: Wanted,
+pub(crate) struct Search<'a> {
+    pub(crate) wanted: Wanted,
     /// Of all documents, in order.
-    pub(in super::super) sketches: &'a Rows<SketchRow>,
-    pub(in super::super) sets: &'a Sets,
+    pub(crate) sketches: &'a Rows<SketchRow>,
+    pub(crate) sets: &'a Sets,
     /// Sets that are in pairs, but neither stand for others, nor others for them.
-    pub(in super::super) out: &'a Marks,
+    pub(crate) out: &'a Marks,
     /// How many sets the search is made for.
-    pub(in super::super) count: usize,
+    pub(crate) count: usize,
     /// Where what stages have found is kept.
-    pub(in super::super) keeping: Option<Keeping<'a>>,
-    pub(in super::super) room: &'a Room,
-    pub(in super::super) watch: &'a dyn Watch,
+    pub(crate) keeping: Option<Keeping<'a>>,
+    pub(crate) room: &'a Room,
+    pub(crate) watch: &'a dyn Watch,
 }
 
 /// What it has found.
-pub(in super::super) struct Searched {
-    pub(in super::super) leaders: Leaders,
+pub(crate) struct Searched {
+    pub(crate) leaders: Leaders,
     /// All similar pairs, if they were looked for.
-    pub(in super::super) pairs: Rows<Near>,
+    pub(crate) pairs: Rows<Near>,
     /// For sets that are more similar to another kept set than to what stands for them: that; or if none is kept, the most similar.
-    pub(in super::super) nearest: Rows<Near>,
+    pub(crate) nearest: Rows<Near>,
     /// Pairs of sets that were compared by their features, and those of them that were not similar enough.
-    pub(in super::super) compared: (u64, u64),
+    pub(crate) compared: (u64, u64),
     /// Of crowds: their members, and pairs of these whose sketches were looked at.
-    pub(in super::super) crowds: (u64, u64),
+    pub(crate) crowds: (u64, u64),
     /// Whether duplicates share what stands in all documents, if that was looked at.
-    pub(in super::super) boilerplate: Option<Boilerplate>,
+    pub(crate) boilerplate: Option<Boilerplate>,
 }
 
 impl Searched {
@@ -94,7 +94,7 @@ impl Searched {
 
 impl Search<'_> {
     /// Searches. `read` reads the features of some documents, which ascend.
-    pub(in super::super) fn run(
+    pub(crate) fn run(
         &self,
         is_dropped: bool,
         read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,

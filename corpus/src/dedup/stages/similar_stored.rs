@@ -14,13 +14,13 @@ use crate::watch::Step;
 const PIECE: usize = 1 << 12;
 
 /// A store of similar documents, and what its texts are compared by.
-pub(in super::super) type SimilarStore<'a, F> = (&'a Snapshot<F>, &'a StoredTexts);
+pub(crate) type SimilarStore<'a, F> = (&'a Snapshot<F>, &'a StoredTexts);
 
 /// A document, a store, and the id there of what may be similar to it.
-pub(in super::super) type Likely = (u32, (u32, u64));
+pub(crate) type Likely = (u32, (u32, u64));
 
 /// The documents that may be similar to something in stores: each pair once, in order.
-pub(in super::super) fn look_up<F: Fingerprint>(
+pub(crate) fn look_up<F: Fingerprint>(
     sketches: &Rows<SketchRow>,
     stores: &[SimilarStore<'_, F>],
     room: &Room,
@@ -42,7 +42,7 @@ pub(in super::super) fn look_up<F: Fingerprint>(
 }
 
 /// The numbers of the rows that may be similar to something in a store, with the ids of that: each pair once, in order.
-pub(in super::super) fn looked_up<F: Fingerprint>(
+pub(crate) fn looked_up<F: Fingerprint>(
     rows: &[SketchRow],
     store: &Snapshot<F>,
     settings: &SimilarSettings,
@@ -66,19 +66,19 @@ pub(in super::super) fn looked_up<F: Fingerprint>(
 }
 
 /// How documents are compared with what may be similar to them.
-pub(in super::super) struct ComparedStores<'a, F: Fingerprint> {
-    pub(in super::super) stores: &'a [SimilarStore<'a, F>],
+pub(crate) struct ComparedStores<'a, F: Fingerprint> {
+    pub(crate) stores: &'a [SimilarStore<'a, F>],
     /// The numbers of these stores among all.
-    pub(in super::super) numbers: &'a [u32],
-    pub(in super::super) least: f64,
+    pub(crate) numbers: &'a [u32],
+    pub(crate) least: f64,
     /// Whether all that is similar is to be known, and not only the most similar.
-    pub(in super::super) with_all: bool,
-    pub(in super::super) room: &'a Room,
+    pub(crate) with_all: bool,
+    pub(crate) room: &'a Room,
 }
 
 impl<F: Fingerprint> ComparedStores<'_, F> {
     /// Compares documents, whose features are there if a store keeps texts.
-    pub(in super::super) fn compare(
+    pub(crate) fn compare(
         &self,
         likely: &Rows<Likely>,
         sketches: &Rows<SketchRow>,
@@ -115,7 +115,7 @@ impl<F: Fingerprint> ComparedStores<'_, F> {
 
 /// Of the stored documents with some ids in each store, those that are similar to a text, each with the number of its store, the most
 /// similar first. The features of the text are asked for where stored texts decide.
-pub(in super::super) fn similar_stored<F: Fingerprint>(
+pub(crate) fn similar_stored<F: Fingerprint>(
     stores: &[SimilarStore<'_, F>],
     ids: &[Vec<u64>],
     sketched: &Sketched,
@@ -133,9 +133,7 @@ pub(in super::super) fn similar_stored<F: Fingerprint>(
 }
 
 /// The documents of what may be similar, each once.
-pub(in super::super) fn documents(
-    likely: &Rows<Likely>,
-) -> Result<impl Iterator<Item = Result<(u64, u32)>> + '_> {
+pub(crate) fn documents(likely: &Rows<Likely>) -> Result<impl Iterator<Item = Result<(u64, u32)>> + '_> {
     let mut likely: Cursor<_, Likely> = likely.cursor()?;
     Ok(std::iter::from_fn(move || {
         let next = likely.take().transpose()?;

@@ -25,15 +25,15 @@ const BATCH: usize = 1024;
 const ALONE: usize = 1 << 12;
 
 /// What was read.
-pub(in super::super) struct Read<F> {
-    pub(in super::super) corpus: Corpus<F>,
-    pub(in super::super) counts: Counts,
+pub(crate) struct Read<F> {
+    pub(crate) corpus: Corpus<F>,
+    pub(crate) counts: Counts,
     /// Files, for they can be read again.
-    pub(in super::super) inputs: Option<Inputs>,
+    pub(crate) inputs: Option<Inputs>,
     /// The features of all documents, if these were handed over and texts are compared.
-    pub(in super::super) features: Option<Features>,
+    pub(crate) features: Option<Features>,
     /// The texts of all of them, if these are to be stored.
-    pub(in super::super) texts: Option<SpillFile>,
+    pub(crate) texts: Option<SpillFile>,
 }
 
 /// What is put aside of documents that are handed over, and cannot be read again.
@@ -43,27 +43,23 @@ struct Aside<'a> {
 }
 
 /// How what is handed over becomes a corpus.
-pub(in super::super) struct Reading<'a> {
-    pub(in super::super) options: &'a Options,
-    pub(in super::super) profile: &'a Profile,
+pub(crate) struct Reading<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) profile: &'a Profile,
     /// Makes the sketches of documents that are compared by similarity.
-    pub(in super::super) sketcher: Option<&'a Sketcher>,
+    pub(crate) sketcher: Option<&'a Sketcher>,
     /// The profile of the features by which texts are compared, if they are.
-    pub(in super::super) profile_of_texts: Option<&'a Profile>,
+    pub(crate) profile_of_texts: Option<&'a Profile>,
     /// Whether the texts of documents that are handed over are put aside.
-    pub(in super::super) keeps_texts: bool,
-    pub(in super::super) unfinished: &'a Unfinished,
-    pub(in super::super) room: &'a Room,
-    pub(in super::super) watch: &'a dyn Watch,
+    pub(crate) keeps_texts: bool,
+    pub(crate) unfinished: &'a Unfinished,
+    pub(crate) room: &'a Room,
+    pub(crate) watch: &'a dyn Watch,
 }
 
 impl Reading<'_> {
     /// Reads all.
-    pub(in super::super) fn read<F: Fingerprint>(
-        &self,
-        source: Source<'_>,
-        mut corpus: Corpus<F>,
-    ) -> Result<Read<F>> {
+    pub(crate) fn read<F: Fingerprint>(&self, source: Source<'_>, mut corpus: Corpus<F>) -> Result<Read<F>> {
         let push = |corpus: &mut Corpus<F>, item: &Item<F>| {
             corpus.push(item)?;
             if corpus.len().is_multiple_of(MEMORY_CHECKED) {

@@ -24,15 +24,15 @@ const CANDIDATES: usize = 1 << 16;
 
 /// What stands for what.
 #[derive(Debug)]
-pub(in super::super) struct Leaders {
+pub(crate) struct Leaders {
     /// The sets that another stands for, in order.
-    pub(in super::super) led: Rows<Led>,
+    pub(crate) led: Rows<Led>,
     /// A bit for each set, whether another stands for it.
-    pub(in super::super) is_led: BitVec,
+    pub(crate) is_led: BitVec,
 }
 
 /// The sets that another stands for, by all pairs of near ones but those that are left out.
-pub(in super::super) fn stars_of(
+pub(crate) fn stars_of(
     pairs: impl Iterator<Item = Result<Near>>,
     sets: usize,
     room: &Room,
@@ -53,7 +53,7 @@ pub(in super::super) fn stars_of(
 }
 
 /// The same of pairs in memory.
-pub(in super::super) fn pairs_of_stars<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32, S)> {
+pub(crate) fn pairs_of_stars<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32, S)> {
     let mut is_led = HashSet::new();
     let is_new = |&&(worse, better, _): &&(u32, u32, S)| !is_led.contains(&better) && is_led.insert(worse);
     pairs.iter().filter(is_new).copied().collect()
@@ -114,7 +114,7 @@ struct Stars<'a> {
 
 /// Goes through the sets from the most preferred on: each stands for itself, unless one that does is similar enough. Of several, it is
 /// the most preferred.
-pub(in super::super) fn stars(
+pub(crate) fn stars(
     candidates: &Rows<Candidate>,
     crowded: &Marks,
     crowds: Option<&Crowds<'_>>,
@@ -202,13 +202,16 @@ impl Stars<'_> {
     }
 }
 
+/// A set that was asked for, and what stands for it by the index.
+type Answered = (Asked, Option<Led>);
+
 /// The sets of crowds among one another, some at a time.
 struct Among<'a> {
     crowds: &'a Crowds<'a>,
     /// Those that stand for themselves.
     index: Index<'a>,
     /// What was found of the sets that are asked for now, by set.
-    asked: BTreeMap<u32, (Asked, Option<Led>)>,
+    asked: BTreeMap<u32, Answered>,
     /// Of these, those that stand for themselves.
     standing: Vec<u32>,
     /// What stands for sets by an index that was full, in order.
@@ -252,7 +255,7 @@ impl<'a> Among<'a> {
     }
 
     /// The first set of the index that is similar to each of some.
-    fn found(&self, sets: Vec<u32>) -> Result<Vec<(u32, (Asked, Option<Led>))>> {
+    fn found(&self, sets: Vec<u32>) -> Result<Vec<(u32, Answered)>> {
         let find = |space: &mut Space, set: u32| {
             let asked = self.crowds.ask(set)?;
             let mut leader = None;
