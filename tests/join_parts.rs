@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use simstore::fs::{Disk, Fs};
-use simstore::join::{Forest, JoinOnDisk, NearPair, Parts, clusters, self_join};
+use simstore::join::{Crowds, Forest, JoinOnDisk, NearPair, Parts, clusters, self_join};
 use simstore::{Error, Fingerprint};
 
 use crate::support::disk::SimulatedDisk;
@@ -142,41 +142,43 @@ proptest! {
         check::<u128>(values, distance, 1 << parts);
     }
 
+    /// What is near is visited as a pair, or is of one crowd that is told.
     #[test]
-    fn two_sets_are_joined_as_by_the_plain_loop(
-        new in prop::collection::btree_set((0_u64..300, 0_u32..64), 0..150),
-        old in prop::collection::btree_set((0_u64..300, 0_u32..64), 0..150),
-        distance in 0_u32..=6,
-        parts in 0_u32..=6,
+    fn parts_tell_of_crowds(
+        bits in any::<u64>(),
+        other in any::<u64>(),
+        count in 0_usize..2000,
+        distance in 0_u32..=8,
+        parts in 0_u32..=5,
+        enough in 1_usize..40,
     ) {
-        let fingerprints = |set: BTreeSet<(u64, u32)>| -> Vec<u64> {
-            let set: BTreeSet<u64> = set.iter().map(|&(value, bit)| value << 20 ^ 1 << bit).collect();
-            set.into_iter().collect()
-        };
-        let (new, old) = (fingerprints(new), fingerprints(old));
-        let mut expected = Vec::new();
-        for &a in &new {
-            let near = old.iter().filter(|&&b| Fingerprint::distance(a, b) <= distance);
-            expected.extend(near.map(|&b| NearPair { a, b, distance: Fingerprint::distance(a, b) }));
-        }
-        expected.sort_unstable();
+        let mut state = bits;
+        let values: BTreeSet<u64> = (0..count).map(|_| random(&mut state) & bits & other).collect();
+        let values: Vec<u64> = values.into_iter().collect();
         let parts = Parts::<u64>::with_parts(distance, 1 << parts).unwrap();
-        let found = Mutex::new(Vec::new());
+        let (found, crowds) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let tell = |some: &[u64]| crowds.lock().unwrap().push(some.iter().copied().collect::<BTreeSet<u64>>());
         for table in 0..parts.tables() {
-            let (new, old) = (routed(&parts, table, &new), routed(&parts, table, &old));
-            for (part, new) in &new {
-                let old = old.get(part).map_or(&[][..], Vec::as_slice);
+            for part in routed(&parts, table, &values).values() {
+                let crowds = Crowds { enough, visitor: &tell };
                 parts
-                    .join_two(table, new, old, |pairs| {
+                    .join_but_crowds(table, part, crowds, |pairs| {
                         found.lock().unwrap().extend_from_slice(pairs);
                         ControlFlow::Continue(())
                     })
                     .unwrap();
             }
         }
-        let mut found = found.into_inner().unwrap();
+        let mut found: Vec<(u64, u64)> =
+            found.into_inner().unwrap().iter().map(|pair: &NearPair<u64>| (pair.a, pair.b)).collect();
         found.sort_unstable();
-        prop_assert_eq!(found, expected);
+        prop_assert!(found.windows(2).all(|pairs| pairs[0] < pairs[1]));
+        let crowds = crowds.into_inner().unwrap();
+        for pair in self_join(&values, distance).unwrap() {
+            let (a, b) = (values[pair.a], values[pair.b]);
+            let is_told = crowds.iter().any(|crowd| crowd.contains(&a) && crowd.contains(&b));
+            prop_assert!(is_told || found.binary_search(&(a, b)).is_ok());
+        }
     }
 }
 
@@ -252,7 +254,6 @@ fn parts_are_chosen_by_memory() {
     }
     assert_eq!(Parts::<u128>::with_parts(3, 5).unwrap().parts(), 8);
     assert!(some.join(4, &[], |_| ControlFlow::Continue(())).is_err());
-    assert!(some.join_two(0, &[2, 1], &[], |_| ControlFlow::Continue(())).is_err());
     assert!(matches!(some.join(0, &[1, 2], |_| ControlFlow::Break(())), Err(Error::Cancelled)));
 }
 

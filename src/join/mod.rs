@@ -75,7 +75,7 @@ pub struct Pair {
 pub struct NearPair<F> {
     /// The one.
     pub a: F,
-    /// The other: the greater one, unless they are of [two sets](Parts::join_two).
+    /// The other, which is greater.
     pub b: F,
     /// Their distance, in bits.
     pub distance: u32,

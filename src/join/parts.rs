@@ -17,7 +17,7 @@ use crate::progress::{ProgressCallback, Steps};
 use crate::radix::{self, Digit};
 use crate::threads;
 
-/// A join of one set in parts, or of two: on disk, one after the other, or on several machines.
+/// A join of one set in parts: on disk, one after the other, or on several machines.
 ///
 /// # Method
 ///
@@ -309,49 +309,6 @@ impl<F: Fingerprint> Parts<F> {
 
     pub(super) fn designs(&self) -> &Designs<F> {
         &self.designs
-    }
-
-    /// Visits the pairs of a part that count in its table and are of two sets: `a` is one of `new`, and `b` one of `old`. What
-    /// is in both is a pair at distance 0, in the first table. Both are ascending, each fingerprint once.
-    ///
-    /// Takes the time and the memory of a join of both, and memory for those of `old` that are not `new`. To compare a few with
-    /// very many that are in a store, [`batch_visit`](crate::Snapshot::batch_visit) is faster.
-    ///
-    /// # Errors
-    /// [`Error::OutOfOrder`] if one of the sets is not ascending, and as [`Parts::join`].
-    pub fn join_two(
-        &self,
-        table: usize,
-        new: &[F],
-        old: &[F],
-        visitor: impl Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync,
-    ) -> Result<()> {
-        super::check_order(new)?;
-        super::check_order(old)?;
-        let mut all = new.to_vec();
-        let mut equal = Vec::new();
-        let mut at = 0;
-        for &one in old {
-            at += new[at..].partition_point(|&other| other < one);
-            match new.get(at) {
-                Some(&other) if other == one => equal.push(NearPair { a: one, b: one, distance: 0 }),
-                _ => all.push(one),
-            }
-        }
-        if table == 0 && !equal.is_empty() && visitor(&equal).is_break() {
-            return Err(Error::Cancelled);
-        }
-        let is_new = |fingerprint| new.binary_search(&fingerprint).is_ok();
-        let is_old = |fingerprint| old.binary_search(&fingerprint).is_ok();
-        self.join(table, &all, |pairs| {
-            let of_two = pairs.iter().flat_map(|&NearPair { a, b, distance }| {
-                [(a, b), (b, a)]
-                    .into_iter()
-                    .filter(|&(a, b)| is_new(a) && is_old(b))
-                    .map(move |(a, b)| NearPair { a, b, distance })
-            });
-            visitor(&of_two.collect::<Vec<_>>())
-        })
     }
 }
 

@@ -10,7 +10,7 @@ use super::documents::Told;
 use super::model;
 use super::question::Question;
 use super::run::{AddedBefore, Job};
-use super::tables::{How, Near, Other, Reason};
+use super::told::{How, Near, Other, Reason};
 use super::totals::Totals;
 use crate::spill::{Cursor, RowsIter};
 use crate::{Counts, DocumentId, IdRef, InputKind, Watch};

@@ -3,7 +3,7 @@
 use simstore::{Error, Result};
 use simstore_text::{Profile, SKETCHES, SketchSearch, Sketcher, jaccard};
 
-use super::stages::candidates::{are_brought_together, may_be_similar};
+use super::stages::rule::{are_brought_together, may_be_similar};
 use super::stages::{choice, pairs_of_stars};
 
 /// The pieces that [`find`](super::find) makes its search by similarity of: whoever puts them together on several machines

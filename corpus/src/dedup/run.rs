@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Fingerprint, Result, Store};
-use simstore_text::{Profile, SimilarSettings, StoredTexts, did_you_mean};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use simstore_text::{Profile, SimilarSettings, Sketcher, StoredTexts, did_you_mean};
 
-use super::against::{self, Against, Run};
+use super::against::{self, Against};
 use super::comparing::Comparing;
 use super::documents::{Corpus, Keep, Listing, check_unchanged};
 use super::files::Files;
 use super::into_similar::{IntoSimilar, TextsInOrder};
 use super::kept::Keeping;
+use super::last_run::{LastRun, run_of};
 use super::model::SketchRow;
 use super::options::Options;
 use super::outcome::Outcome;
@@ -24,7 +24,7 @@ use super::tables::Results;
 use super::written::Documents;
 use crate::formats::fields::listed;
 use crate::numbers::count_of;
-use crate::output::{Complete, SetAside, place_of};
+use crate::output::{Complete, SetAside};
 use crate::spill::{Budget, Rows, RowsWriter, SpillFile, Temporary};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
@@ -76,6 +76,39 @@ struct ToSimilar {
     texts: Option<SpillFile>,
 }
 
+/// How texts become fingerprints, or sketches, and what they are compared by.
+struct Profiles {
+    sketcher: Option<Sketcher>,
+    profile: Profile,
+    of_texts: Option<Profile>,
+}
+
+impl Profiles {
+    fn new(
+        options: &Options,
+        kind: InputKind,
+        question: Question,
+        stored: Option<&str>,
+        is_similar: bool,
+    ) -> Result<Profiles> {
+        let sketcher = match stored {
+            Some(stored) if is_similar => options.sketcher_like(question, stored)?,
+            _ => options.sketcher(question)?,
+        };
+        let profile = match (kind, &sketcher) {
+            (_, Some(sketcher)) => sketcher.profile().clone(),
+            (InputKind::Documents, None) => options.profile_with(stored)?,
+            (InputKind::Fingerprints, None) => Profile::default(),
+        };
+        let of_texts = match (&sketcher, options.verify_text) {
+            (Some(sketcher), _) => Some(sketcher.profile().clone()),
+            (None, Some(_)) => Some(options.profile_of_texts()?),
+            (None, None) => None,
+        };
+        Ok(Profiles { sketcher, profile, of_texts })
+    }
+}
+
 /// Reads all, and finds what is near what. Nothing can be seen of it yet.
 pub(super) fn find<F: Fingerprint>(
     source: Source<'_>,
@@ -103,14 +136,7 @@ pub(super) fn find<F: Fingerprint>(
         // Whatever is asked, texts of another profile cannot be compared with what is stored.
         options.profile_with(stored)?;
     }
-    // What a run has left is finished, whatever is asked now.
-    let added_to = against.first().filter(|_| options.add);
-    let last_run = added_to.map_or(Ok(None), Against::last_run)?;
-    let finished = match (added_to, &last_run) {
-        (Some(against), Some(run)) => against.finish(run)?,
-        _ => Vec::new(),
-    };
-    finished.iter().for_each(|path| watch.notice(&Notice::Published(path)));
+    let last = LastRun::finished(against.first().filter(|_| options.add), watch)?;
     let asked = options.ask(kind, &against, &settings)?;
     let question = asked.told(watch);
     let listing = source.listing()?;
@@ -133,21 +159,8 @@ pub(super) fn find<F: Fingerprint>(
         // What is read twice has to be there twice.
         inputs.put_aside_in(temporary.parent()).map_err(|error| temporary.explain(error))?;
     }
-    let sketcher = match stored {
-        Some(stored) if !settings.is_empty() => options.sketcher_like(question, stored)?,
-        _ => options.sketcher(question)?,
-    };
-    let profile = match (kind, &sketcher) {
-        (_, Some(sketcher)) => sketcher.profile().clone(),
-        (InputKind::Documents, None) => options.profile_with(stored)?,
-        (InputKind::Fingerprints, None) => Profile::default(),
-    };
-    let profile_of_texts = match (compares_texts, &sketcher) {
-        (false, _) => None,
-        (true, Some(sketcher)) => Some(sketcher.profile().clone()),
-        (true, None) => Some(options.profile_of_texts()?),
-    };
-
+    let Profiles { sketcher, profile, of_texts: profile_of_texts } =
+        Profiles::new(options, kind, question, stored, !settings.is_empty())?;
     // As long as documents are in memory, so are their sketches.
     let sketches = sketcher.as_ref().map(|_| RowsWriter::new(temporary, u64::MAX));
     let corpus = Corpus::new(&options.keep, with_checksums, sketches);
@@ -167,17 +180,8 @@ pub(super) fn find<F: Fingerprint>(
         check_field(field, options.keep.takes_numbers(), &corpus, inputs.as_ref(), watch)?;
     }
     let run = run_of(options, &corpus, question, &profile)?;
-    if let Some(last) =
-        last_run.filter(|last| last.run == run && !options.again && !outputs.files().is_empty())
-    {
-        check_outputs_of(&last, outputs.files())?;
-        return Ok(Err(AddedBefore { counts, added: last.added }));
-    }
-    if let Some(path) = outputs.files().all().find(|path| finished.contains(&place_of(path))) {
-        return Err(Error::Refused(format!(
-            "{}: holds what another run has found, which was interrupted: move it away, then run this again",
-            path.display()
-        )));
+    if let Some(added) = last.has_added(&run, options, outputs.files())? {
+        return Ok(Err(AddedBefore { counts, added }));
     }
     let inputs = inputs.filter(|_| kind == InputKind::Documents);
     let listing = listing.filter(|_| twice);
@@ -426,44 +430,4 @@ fn check_field<F: Fingerprint>(
     };
     let wanted = if takes_numbers { "number in a " } else { "" };
     Err(Error::Refused(format!("option `keep`: no document has a {wanted}field `{field}`{there}")))
-}
-
-/// Tells a run from those on other documents, or with other options. Stores keep it: what is written here stays as it is.
-fn run_of<F: Fingerprint>(
-    options: &Options,
-    corpus: &Corpus<F>,
-    question: Question,
-    profile: &Profile,
-) -> Result<String> {
-    if !options.add {
-        return Ok(String::new());
-    }
-    let near = match question {
-        Question::Distance(distance) => distance.to_string(),
-        Question::Similarity(least) => format!("similar {least} {}", options.recall()),
-    };
-    let mut how =
-        format!("{} {near} {:?} {:?} {profile}", F::BITS, options.cluster_by(question), options.keep);
-    // What is in other stores decides too.
-    for store in options.against.iter().skip(1) {
-        how += &format!(" {}", place_of(store).display());
-    }
-    Ok(format!("{:016x}", xxh3_64_with_seed(how.as_bytes(), corpus.checksum()?)))
-}
-
-/// Fails unless the outputs that are asked for are there, from a run that was the same.
-fn check_outputs_of(last: &Run, files: &Files) -> Result<()> {
-    let mut missing = None;
-    for path in files.all() {
-        let is_there = last.has_written(path) && path.try_exists().map_err(Error::io(path, "look for"))?;
-        missing = missing.or((!is_there).then_some(path));
-    }
-    match missing {
-        Some(path) => Err(Error::Refused(format!(
-            "the same run has added these documents to the store before, and cannot list again which were new: {} is missing. \
-             Option `again` compares with the store as it is now",
-            if path.as_os_str() == "-" { "standard output".into() } else { path.to_string_lossy() }
-        ))),
-        None => Ok(()),
-    }
 }

@@ -7,76 +7,16 @@ use simstore::{Fingerprint, Result, Snapshot};
 
 use super::against::Against;
 use super::documents::{Corpus, Told};
-use super::model::{By, Measure, Member, Nearness, Stored, similarity};
+use super::model::{By, Member, Stored, similarity};
 use super::outcome::Outcome;
 use super::question::Question;
 use super::room::Room;
+use super::told::{How, Named, Near, Other, Reason, Why};
 use super::written::Clustered;
 use crate::output::{Complete, Output};
 use crate::rows::{Cell, Column, Kind, Rows};
 use crate::watch::{Step, each};
-use crate::{DocumentId, IdRef, Watch};
-
-/// A document and what it is near to.
-pub(super) struct Near<'a> {
-    pub(super) document: usize,
-    pub(super) other: Other<'a>,
-    pub(super) how: How,
-}
-
-/// What a document is near to.
-pub(super) enum Other<'a> {
-    /// A later document.
-    Document(usize),
-    /// Something stored, by what it is called, and which store has it.
-    Stored(IdRef<'a>, usize),
-}
-
-/// Why a document is not kept.
-pub(super) struct Reason {
-    pub(super) document: usize,
-    /// What it is a duplicate of.
-    pub(super) of: Named,
-    pub(super) how: How,
-}
-
-/// The same before it is known what documents are called.
-enum Why<F> {
-    Stored(Stored<F>, Measure),
-    Nearest(usize, Nearness),
-    Cluster(Member),
-}
-
-/// What a document, or something stored, is called.
-pub(super) struct Named {
-    pub(super) id: DocumentId,
-    /// Where it stands, in case its id does not tell which one it is.
-    pub(super) place: Option<String>,
-    /// The document; `None` for something stored.
-    pub(super) document: Option<usize>,
-    /// The store that has it.
-    pub(super) store: Option<usize>,
-}
-
-/// How near two documents are.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct How {
-    /// Of the fingerprints, in bits.
-    pub(super) distance: Option<u32>,
-    /// Of the texts, from 0 to 1.
-    pub(super) similarity: Option<f32>,
-    /// The standard error of the similarity, where that is estimated.
-    pub(super) error: Option<f32>,
-}
-
-impl How {
-    fn cells<'a>(self, with_errors: bool) -> impl Iterator<Item = Cell<'a>> {
-        let distance = self.distance.map(|distance| Cell::Count(u64::from(distance)));
-        // What is not estimated is exact.
-        let error = with_errors.then(|| Cell::Share(self.error.unwrap_or_default()));
-        distance.into_iter().chain(self.similarity.map(Cell::Share)).chain(error)
-    }
-}
+use crate::{DocumentId, Watch};
 
 /// What was found.
 pub(super) struct Results<'a, F: Fingerprint> {

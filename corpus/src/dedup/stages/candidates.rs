@@ -14,12 +14,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rayon::prelude::*;
 use simstore::join::{self, Crowds, NearPair, Pair, Parts};
 use simstore::{Error, Result};
-use simstore_text::{SKETCHES, SketchSearch};
 
 use super::super::model::{Candidate, SketchRow};
 use super::super::room::Room;
 use super::distinct::Sets;
 use super::marks::Marks;
+use super::rule::{Rule, may_be_similar};
 use crate::spill::{Record, Rows, Sorter, SpillWriter};
 use crate::watch::Step;
 
@@ -36,50 +36,6 @@ const BUFFER: u64 = 1 << 18;
 const SMALL_BUFFER: u64 = 1 << 12;
 /// Pairs that are handed over together.
 const MUCH: usize = 4096;
-
-/// What two sets must be like, by their sketches, for their features to be compared.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rule {
-    pub(crate) search: SketchSearch,
-    /// The similarity that is asked for.
-    pub(crate) least: f64,
-}
-
-impl Rule {
-    /// Whether two sets are to be compared that a sketch has brought together, and none of those before it.
-    #[inline]
-    pub(crate) fn is_new(&self, a: &SketchRow, b: &SketchRow, sketch: usize) -> bool {
-        are_brought_together(&self.search, &a.words, &b.words, sketch)
-            && may_be_similar(a.features, b.features, self.least)
-    }
-
-    /// Whether two sets are to be compared: some sketch brings them together.
-    #[inline]
-    pub(crate) fn holds(&self, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
-        let distance = |at: usize| (a[at] ^ b[at]).count_ones();
-        (0..SKETCHES).map(distance).sum::<u32>() <= self.search.total
-            && (0..self.search.joined).any(|sketch| distance(sketch) <= self.search.distance)
-    }
-}
-
-/// Whether none of the sketches before one brings two sets together, and all are near enough.
-#[inline]
-pub(crate) fn are_brought_together(
-    search: &SketchSearch,
-    x: &[u64; SKETCHES],
-    y: &[u64; SKETCHES],
-    sketch: usize,
-) -> bool {
-    let distance = |at: usize| (x[at] ^ y[at]).count_ones();
-    (0..sketch).all(|earlier| distance(earlier) > search.distance)
-        && (0..SKETCHES).map(distance).sum::<u32>() <= search.total
-}
-
-/// Whether sets of so many features can have a similarity: what is in both is at most the smaller of them.
-#[inline]
-pub(crate) fn may_be_similar(a: u32, b: u32, least: f64) -> bool {
-    f64::from(a.min(b)) >= f64::from(a.max(b)) * least - 1e-9
-}
 
 /// What is joined.
 pub(crate) struct Joining<'a> {

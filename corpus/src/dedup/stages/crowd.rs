@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use simstore::Result;
+use simstore::processor::{Work, dispatch};
 use simstore_text::{SKETCHES, Sketched};
 
 use super::super::model::{Nearness, SketchRow, similarity};
 use super::super::room::Room;
-use super::candidates::{Rule, may_be_similar};
 use super::compare::Compared;
 use super::marks::Marks;
+use super::rule::{Rule, may_be_similar};
 use crate::spill::Rows;
 use crate::watch::Step;
 
@@ -114,6 +115,12 @@ impl Asked {
     }
 }
 
+/// In how many bits two sketches differ.
+#[inline(always)]
+fn differing<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u32 {
+    (0..N).map(|at| (a[at] ^ b[at]).count_ones()).sum()
+}
+
 /// The least number of features that sets of so many share, if they have this similarity.
 fn shared(a: u32, b: u32, least: f64) -> u32 {
     // What floats leave over must not make it one too many.
@@ -190,13 +197,12 @@ impl<'a> Crowds<'a> {
     }
 
     /// Whether two are to be compared by their features.
+    #[inline(always)]
     fn may_be_similar(
         &self,
         a: (&[u64; SKETCHES], &[u64; LONG]),
         b: (&[u64; SKETCHES], &[u64; LONG]),
     ) -> bool {
-        let differing =
-            |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
         differing(a.0, b.0) <= self.rule.search.total
             && differing(a.1, b.1) <= self.most
             && self.rule.holds(a.0, b.0)
@@ -207,6 +213,30 @@ impl<'a> Crowds<'a> {
         let is_likely = may_be_similar(a.size(), b.size(), self.rule.least)
             && self.may_be_similar((&a.words, &a.long), (&b.words, &b.long));
         if is_likely { self.compared.similarity_of(&a.features, &b.features) } else { None }
+    }
+}
+
+/// Which of some sets are to be compared with one, of those whose bits are set.
+struct Likely<'a> {
+    crowds: &'a Crowds<'a>,
+    one: (&'a [u64; SKETCHES], &'a [u64; LONG]),
+    others: (&'a [[u64; SKETCHES]], &'a [[u64; LONG]]),
+    bits: u64,
+}
+
+impl Work for Likely<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let Likely { crowds, one, others, mut bits } = self;
+        let mut likely = 0;
+        while bits != 0 {
+            let at = bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            likely |= u64::from(crowds.may_be_similar(one, (&others.0[at], &others.1[at]))) << at;
+        }
+        likely
     }
 }
 
@@ -279,14 +309,18 @@ impl Index<'_> {
         let brought = space.seen.iter().map(|bits| u64::from(bits.count_ones())).sum();
         looked_at.fetch_add(brought, Ordering::Relaxed);
         for (word, bits) in space.seen.iter_mut().enumerate() {
-            let mut bits = std::mem::take(bits);
+            let bits = std::mem::take(bits);
+            if bits == 0 {
+                continue;
+            }
+            let (first, end) = (word * 64, self.sets.len().min(word * 64 + 64));
+            let others = (&self.words[first..end], &self.long[first..end]);
+            let one = (&asked.words, &asked.long);
+            let mut bits = dispatch(Likely { crowds: self.crowds, one, others, bits });
             while bits != 0 {
-                let at = word * 64 + bits.trailing_zeros() as usize;
+                let at = first + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                let other = (&self.words[at], &self.long[at]);
-                if self.sets[at] == asked.set
-                    || !self.crowds.may_be_similar((&asked.words, &asked.long), other)
-                {
+                if self.sets[at] == asked.set {
                     continue;
                 }
                 if let Some(nearness) = compared.similarity_of(&asked.features, &self.features[at])

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::super::documents::{Corpus, Keep, Ranks};
 use super::super::kept::Keeping;
-use super::super::model::{Candidate, Measure, Near, NearStored, Nearness, Stored, of_similarity};
+use super::super::model::{Candidate, Near, Nearness, Stored, of_similarity};
 use super::super::options::ClusterBy;
 use super::super::outcome::{NearDocuments, Outcome};
 use super::super::room::Room;
@@ -18,9 +18,8 @@ use super::marks::Marks;
 use super::near::{LookedFor, NearValues, documents_of};
 use super::nearest::{self, NearestSets, Tie};
 use super::stars::{Leaders, stars_of};
-use super::stored::{FoundStored, ThingOf};
 use crate::Watch;
-use crate::spill::{Cursor, Rows};
+use crate::spill::Rows;
 use crate::watch::Step;
 
 /// A search for near fingerprints.
@@ -40,9 +39,6 @@ pub(crate) struct NearSearch<'a, F: Fingerprint> {
     pub(crate) watch: &'a dyn Watch,
 }
 
-/// A set, the distance of something in a store, and what that is.
-type NearSet<F> = (u32, (u32, Stored<F>));
-
 /// The documents of near fingerprints, numbered in order of input.
 struct Told {
     /// Their numbers in the corpus.
@@ -52,7 +48,7 @@ struct Told {
 }
 
 /// The sets of each near fingerprint: its place, and each of them; in order.
-struct SetsOf(Rows<(u32, u32)>);
+pub(super) struct SetsOf(Rows<(u32, u32)>);
 
 impl SetsOf {
     /// The sets of a fingerprint. Without texts it has one.
@@ -78,7 +74,7 @@ impl SetsOf {
     }
 
     /// The set of a fingerprint, where texts are not compared.
-    fn only(&self, place: u32) -> Result<u32> {
+    pub(super) fn only(&self, place: u32) -> Result<u32> {
         Ok(self.0.get(place as usize)?.1)
     }
 }
@@ -261,108 +257,6 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             }
         }
         edges.finish()
-    }
-
-    /// What is near in stores, and the sets that go with it.
-    fn stored(
-        &self,
-        near: &NearValues<F>,
-        sets: &Sets,
-        sets_of: &SetsOf,
-        edges: &Rows<(u32, u32)>,
-        step: &Step<'_>,
-    ) -> Result<(FoundStored<F>, Marks)> {
-        let room = self.room;
-        let out = Marks::new(sets.len());
-        if near.stored.len() == 0 {
-            return Ok((FoundStored::none(room)?, out));
-        }
-        // Of each set what is near it, each thing once, the nearest first.
-        let mut of_sets = room.sorter::<NearSet<F>>();
-        for row in near.stored.iter()? {
-            let (place, how) = row?;
-            of_sets.push((sets_of.only(place)?, how))?;
-        }
-        let of_sets = of_sets.rows()?;
-        // The set that stands for a component, or each set itself.
-        let firsts = components::components(edges.iter()?, sets.len(), room, step)?;
-        let mut of_firsts = room.sorter::<NearSet<F>>();
-        let mut first = firsts.cursor()?;
-        for row in of_sets.iter()? {
-            let (set, how) = row?;
-            while first.take_if(|&(next, _)| next < set)?.is_some() {}
-            let of_set = first.peek()?.filter(|&(next, _)| next == set);
-            of_firsts.push((of_set.map_or(set, |(_, first)| first), how))?;
-        }
-        let mut standing = Vec::new();
-        let mut nearest = room.rows();
-        for row in of_firsts.finish()? {
-            let (set, how) = row?;
-            if standing.last() != Some(&set) {
-                standing.clear();
-                standing.push(set);
-                out.set(set);
-                nearest.push((set, how))?;
-            }
-        }
-        self.with_documents(&of_sets, &nearest.finish()?, sets, &firsts, out)
-    }
-
-    fn with_documents(
-        &self,
-        of_sets: &Rows<NearSet<F>>,
-        nearest: &Rows<NearSet<F>>,
-        sets: &Sets,
-        firsts: &Rows<(u32, u32)>,
-        out: Marks,
-    ) -> Result<(FoundStored<F>, Marks)> {
-        let room = self.room;
-        // Of all sets of such components what stands for them.
-        let mut things = room.sorter::<NearSet<F>>();
-        nearest.iter()?.try_for_each(|row| things.push(row?))?;
-        let mut by_first = room.sorter::<(u32, u32)>();
-        for row in firsts.iter()? {
-            let (set, first) = row?;
-            if out.has(first) {
-                by_first.push((first, set))?;
-            }
-        }
-        let mut rows = nearest.cursor()?;
-        for row in by_first.finish()? {
-            let (first, set) = row?;
-            while rows.take_if(|&(next, _)| next < first)?.is_some() {}
-            if let Some((_, how)) = rows.peek()? {
-                out.set(set);
-                things.push((set, how))?;
-            }
-        }
-        let mut things = Cursor::new(things.finish()?);
-        let mut standing = room.sorter::<ThingOf<F>>();
-        sets.visit(|set, document| {
-            while things.take_if(|&(next, _)| next < set)?.is_some() {}
-            match things.peek()? {
-                Some((next, (distance, stored))) if next == set => {
-                    standing.push((stored, (document, (distance, 0))))
-                }
-                _ => Ok(()),
-            }
-        })?;
-        let mut near = room.sorter::<NearStored<F>>();
-        let mut rows = of_sets.cursor()?;
-        while let Some((set, _)) = rows.peek()? {
-            let (mut place, mut last) = (0, None);
-            let documents = sets.documents(set)?;
-            while let Some((_, (distance, stored))) = rows.take_if(|&(next, _)| next == set)? {
-                // What is in several segments is found several times.
-                if last.replace(stored) == Some(stored) || place > 0 && !self.pairs {
-                    continue;
-                }
-                let measure: Measure = (distance, 0);
-                documents.iter().try_for_each(|&document| near.push(((document, place), stored, measure)))?;
-                place += 1;
-            }
-        }
-        Ok((FoundStored::new(near.rows()?, standing, false, room)?, out))
     }
 
     /// What stands for what, and what sets are nearest to.

@@ -1,7 +1,7 @@
 //! The stages of a deduplication, a file each: what they hand on are [rows of plain numbers](super::model).
 
 mod boilerplate;
-pub(super) mod candidates;
+mod candidates;
 pub(super) mod choice;
 mod clusters;
 mod compare;
@@ -14,7 +14,9 @@ mod features;
 mod marks;
 mod near;
 mod near_on_disk;
+mod near_stored;
 pub(super) mod nearest;
+pub(super) mod rule;
 pub(super) mod similar;
 pub(super) mod similar_stored;
 pub(super) mod sketch;
