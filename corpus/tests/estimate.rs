@@ -87,6 +87,7 @@ fn crowds_just_below_the_threshold_take_little() {
             let search = foretold(&path);
             assert!(search.candidates < 200.0 * DOCUMENTS as f64, "{name}: {search:?}");
             assert!((0.1..10.0).contains(&search.seconds) && search.sampled == 1024, "{name}: {search:?}");
+            assert!(search.crowded > 4000, "{name}: {search:?}");
         }
     }
     // A document of many is in few candidates where there are no crowds, or where crowds are alike.
@@ -94,6 +95,7 @@ fn crowds_just_below_the_threshold_take_little() {
         let search = foretold(&folder.file(&format!("{name}.jsonl"), crowd(DOCUMENTS)));
         assert!(search.candidates < 4.0 * DOCUMENTS as f64, "{name}: {search:?}");
         assert!(search.seconds < 5.0, "{name}: {search:?}");
+        assert_eq!(search.crowded > 0, name == "copies", "{name}: {search:?}");
     }
 }
 

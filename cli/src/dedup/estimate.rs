@@ -62,7 +62,7 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
         ))?;
     }
     match (estimate.question, &estimate.search) {
-        (_, Some(search)) => print_search(output, search, estimate.documents)?,
+        (_, Some(search)) => print_search(output, search)?,
         (Question::Distance(distance), None) => {
             let bits = count_of(distance.into(), "bit");
             output.line(format_args!("search: fingerprints within {bits} of each other, all of them"))?;
@@ -77,7 +77,7 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
     ))
 }
 
-fn print_search(output: &mut Output, search: &Search, documents: u64) -> Outcome {
+fn print_search(output: &mut Output, search: &Search) -> Outcome {
     let &Search { similar, recall, recall_of_closer, sketches, joined, distance, total, .. } = search;
     output.line(format_args!(
         "search: {joined} of {sketches} sketches joined within {distance} bits, all within {total}: finds {:.1}% of the pairs \
@@ -92,16 +92,14 @@ fn print_search(output: &mut Output, search: &Search, documents: u64) -> Outcome
         seconds(search.seconds),
         count_of(search.sampled, "document")
     ))?;
-    if search.candidates > MANY_CANDIDATES * documents as f64 {
+    if search.crowded > 0 {
         output.line(format_args!(
-            "        many documents are just less similar than {similar} to one another: each pair of them is compared"
+            "        about {} documents are in crowds, such as pages of one template: they are found by their rare shingles",
+            rough(search.crowded as f64)
         ))?;
     }
     Ok(())
 }
-
-/// Candidates of a document from which on there are crowds of them.
-const MANY_CANDIDATES: f64 = 100.0;
 
 /// A number that is known by its order of magnitude.
 fn rough(number: f64) -> String {

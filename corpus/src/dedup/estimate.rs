@@ -105,7 +105,9 @@ pub struct Search {
     pub unrelated_pairs: f64,
     /// Documents that were searched to foretell the rest.
     pub sampled: u64,
-    /// Pairs of documents whose texts are compared: of crowds that are just less similar than was asked for, nearly all.
+    /// Documents of crowds, such as pages of one template, which are all near one another: they are found by their rare shingles.
+    pub crowded: u64,
+    /// Pairs of documents whose texts are compared.
     pub candidates: f64,
     /// Seconds that all of it takes on one core, besides reading.
     pub seconds: f64,
@@ -125,6 +127,7 @@ impl Search {
             total,
             unrelated_pairs: unrelated,
             sampled: foretold.sampled,
+            crowded: foretold.crowded as u64,
             candidates: foretold.candidates,
             seconds: seconds + foretold.seconds,
         })

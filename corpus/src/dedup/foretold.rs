@@ -35,6 +35,8 @@ const LOOKED_AT: f64 = 6e-9;
 pub(super) struct Foretold {
     /// Documents that were searched.
     pub(super) sampled: u64,
+    /// Documents that are in crowds.
+    pub(super) crowded: f64,
     /// Candidates among all documents.
     pub(super) candidates: f64,
     /// What comparing them takes, in seconds on one core.
@@ -152,5 +154,6 @@ fn search(
     let similar = if wanted.wants_all() { of_pairs(similar) } else { similar as f64 * times };
     let candidates = of_documents(unlike) + similar;
     let seconds = candidates * COMPARED + members as f64 * times * ASKED + of_pairs(looked_at) * LOOKED_AT;
-    Ok(Foretold { sampled: sampled as u64, candidates, seconds })
+    let crowded = members as f64 * times;
+    Ok(Foretold { sampled: sampled as u64, crowded, candidates, seconds })
 }
