@@ -69,6 +69,11 @@ impl SpillWriter {
         })
     }
 
+    /// How many bytes have been written.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.bytes
+    }
+
     /// Adds bytes.
     ///
     /// # Errors

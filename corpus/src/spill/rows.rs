@@ -77,6 +77,11 @@ impl<R: Fixed> RowsWriter<R> {
         Ok(())
     }
 
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len() + self.file.as_ref().map_or(0, |file| file.bytes() as usize / R::BYTES)
+    }
+
     /// How many rows are in memory.
     pub(crate) fn in_memory(&self) -> usize {
         self.rows.len()

@@ -1,6 +1,6 @@
 //! The row of stages of documents whose fingerprints are compared: near fingerprints, sets, and what stands for what.
 
-use simstore::{Fingerprint, Result, Snapshot};
+use simstore::{Error, Fingerprint, Result, Snapshot};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::super::documents::{Corpus, Keep, Ranks};
@@ -158,7 +158,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
     fn counts(&self, candidates: u64, similar: &Rows<Near>, sets: &Sets) -> Result<(u64, u64)> {
         let mut equal = 0;
         for set in (0..sets.len() as u32).filter(|&set| sets.is_several(set)) {
-            let count = sets.documents(set)?.len() as u64;
+            let count = sets.size(set)?;
             equal += count * (count - 1) / 2;
         }
         let similar = similar.iter()?.map(|pair| pair.map(|(a, b, _)| (a, b)));
@@ -169,6 +169,13 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let (mut documents, mut places) = (self.room.rows(), self.room.rows());
         for row in documents_of(&near.values, self.corpus, self.room, step)?.iter()? {
             let (document, place) = row?;
+            if documents.len() == u32::MAX as usize {
+                return Err(Error::Refused(
+                    "more than 4,294,967,295 documents are near others, or equal: remove duplicates from some of the \
+                     documents first"
+                        .to_owned(),
+                ));
+            }
             documents.push(document)?;
             places.push(place)?;
         }
@@ -312,7 +319,7 @@ fn pairs_of_documents(pairs: impl Iterator<Item = Result<Candidate>>, sets: &Set
     let mut count = 0;
     for pair in pairs {
         let (a, b) = pair?;
-        count += sets.documents(a)?.len() as u64 * sets.documents(b)?.len() as u64;
+        count += sets.size(a)? * sets.size(b)?;
     }
     Ok(count)
 }

@@ -52,6 +52,22 @@ impl Sets {
         if !self.is_several(set) {
             return Ok(vec![self.best(set)?]);
         }
+        let start = self.several_before(set)?;
+        let of_set = (start..self.several.len()).map(|at| self.several.get(at));
+        let of_set = of_set.take_while(|row| row.as_ref().map_or(true, |row| row.0 == set));
+        of_set.map(|row| Ok(row?.1)).collect()
+    }
+
+    /// How many documents a set has.
+    pub(crate) fn size(&self, set: u32) -> Result<u64> {
+        if !self.is_several(set) {
+            return Ok(1);
+        }
+        Ok((self.several_before(set + 1)? - self.several_before(set)?) as u64)
+    }
+
+    /// How many documents of sets of several there are before a set.
+    fn several_before(&self, set: u32) -> Result<usize> {
         let (mut start, mut end) = (0, self.several.len());
         while start < end {
             let middle = (start + end) / 2;
@@ -61,14 +77,7 @@ impl Sets {
                 end = middle;
             }
         }
-        let mut documents = Vec::new();
-        for at in start..self.several.len() {
-            match self.several.get(at)? {
-                (next, document) if next == set => documents.push(document),
-                _ => break,
-            }
-        }
-        Ok(documents)
+        Ok(start)
     }
 
     /// The number of the set and each document, by document.

@@ -91,11 +91,22 @@ impl<F: Fingerprint> LookedFor<'_, F> {
             true => Ok(edges.push((a, b))?),
             false => Err(Unsound::Reason("rows that cannot be".to_owned())),
         })?;
-        let mut distinct = 0;
+        let mut counts = Vec::new();
         kept.visit(|count: u64| {
-            distinct = count as usize;
+            counts.push(count as usize);
             Ok(())
         })?;
+        let documents = self.corpus.len() - self.corpus.empty();
+        let distinct = match counts[..] {
+            [distinct] if (values.len()..=documents).contains(&distinct) => distinct,
+            _ => return Err(Unsound::Reason("a count that cannot be".to_owned())),
+        };
+        for pair in pairs.iter()? {
+            let (a, b, distance) = pair?;
+            if values.get(a as usize)?.0.distance(values.get(b as usize)?.0) != distance {
+                return Err(Unsound::Reason("a pair of another distance".to_owned()));
+            }
+        }
         let (edges, stored) = (edges.finish()?, self.room.rows().finish()?);
         Ok(NearValues { values, pairs, edges, stored, distinct })
     }

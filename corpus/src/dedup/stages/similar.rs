@@ -10,7 +10,7 @@ use simstore_text::SketchSearch;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::kept::{Keeping, KeptReader, KeptWriter, Stage, Unsound, check_of};
-use super::super::model::{Led, Near, SketchRow};
+use super::super::model::{Led, Near, SketchRow, similarity};
 use super::super::options::ClusterBy;
 use super::super::room::Room;
 use super::boilerplate::{self, Boilerplate};
@@ -195,12 +195,23 @@ impl Search<'_> {
     /// What was found by an earlier run.
     fn read(&self, kept: &mut KeptReader) -> Result<Searched, Unsound> {
         let sets = self.sets.len();
-        let is_pair = |&(a, b, _): &Near| a != b && (a.max(b) as usize) < sets;
+        let is_pair = |&(a, b, nearness): &Near| {
+            a != b && (a.max(b) as usize) < sets && (0.0..=1.0).contains(&similarity(nearness))
+        };
         let is_ordered = |pair: &Near| is_pair(pair) && pair.1 < pair.0;
         let led = kept.rows::<Led>(self.room, is_ordered)?;
-        let mut is_led = BitVec::repeat(false, sets);
+        let mut is_led: BitVec = BitVec::repeat(false, sets);
+        let cannot_be = || Unsound::Reason("what stands for what cannot be".to_owned());
         for row in led.iter()? {
-            is_led.set(row?.0 as usize, true);
+            if is_led.replace(row?.0 as usize, true) {
+                return Err(cannot_be());
+            }
+        }
+        for row in led.iter()? {
+            let (set, leader, _) = row?;
+            if is_led[leader as usize] || self.out.has(set) || self.out.has(leader) {
+                return Err(cannot_be());
+            }
         }
         let pairs = kept.rows(self.room, is_ordered)?;
         let nearest = kept.rows(self.room, is_pair)?;
