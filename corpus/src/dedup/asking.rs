@@ -1,4 +1,4 @@
-//! Which question options ask, of what is read and of stores.
+//! The question that options ask of documents and of stores.
 
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SimilarSettings};
