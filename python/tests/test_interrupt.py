@@ -90,8 +90,8 @@ def test_a_call_ends(tmp_path, name):
     before, call = CALLS[name]
     path = tmp_path / "store"
     taken, _ = interrupted(before + LOOP.format(call=call), path)
-    # A second is meant; work in the background counts too. The loops have no end of their own.
-    assert taken < 60
+    # A second is meant, on some cores.
+    assert taken < 10
     if name == "build":
         assert not (path / "MANIFEST").exists()
     elif path.exists():
