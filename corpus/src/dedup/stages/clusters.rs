@@ -35,7 +35,7 @@ impl Clusters {
 /// What stands for documents that are near something in a store: a number of that, and how near it is; by document.
 pub(crate) type OfStore = (u32, (u64, Measure));
 
-/// Keys of what is in stores, above those of all sets.
+/// The first key of things in stores: greater than that of every set.
 const STORED: u64 = 1 << 40;
 
 /// What clusters are made of.

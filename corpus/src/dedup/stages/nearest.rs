@@ -58,6 +58,21 @@ impl<'a> NearestSets<'a> {
         self.rows.push((key, (self.tie.document(self.sets, other)?, other)))
     }
 
+    /// Takes near pairs of which another set stands for the one, and none for the other.
+    pub(crate) fn push_others(
+        &mut self,
+        leaders: &Leaders,
+        pairs: impl Iterator<Item = Result<Near>>,
+    ) -> Result<()> {
+        for pair in pairs {
+            let (a, b, nearness) = pair?;
+            if let Some((set, other)) = oriented(leaders, (a, b)) {
+                self.push((set, other, nearness))?;
+            }
+        }
+        Ok(())
+    }
+
     /// For sets that another stands for and that are nearer to another: the nearest; in order.
     pub(crate) fn nearer_than_leaders(self, leaders: &Leaders, room: &Room) -> Result<Rows<Near>> {
         let NearestSets { sets, tie, rows } = self;
@@ -90,8 +105,8 @@ impl<'a> NearestSets<'a> {
     }
 }
 
-/// Visits pairs of which another set stands for the one, and none for the other, with that one first: of near ones.
-pub(crate) fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
+/// A pair of which another set stands for the one, and none for the other, with that one first.
+fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
     match (leaders.is_led[a as usize], leaders.is_led[b as usize]) {
         (true, false) => Some((a, b)),
         (false, true) => Some((b, a)),

@@ -296,11 +296,7 @@ impl Search<'_> {
         let leaders = match wanted.cluster_by {
             ClusterBy::Stars => {
                 let leaders = stars_of(left()?, sets.len(), room, step)?;
-                for pair in left()? {
-                    let (a, b, nearness) = pair?;
-                    let oriented = nearest::oriented(&leaders, (a, b));
-                    oriented.map_or(Ok(()), |(set, other)| nearest.push((set, other, nearness)))?;
-                }
+                nearest.push_others(&leaders, left()?)?;
                 leaders
             }
             ClusterBy::Components => {

@@ -210,7 +210,7 @@ struct Among<'a> {
     crowds: &'a Crowds<'a>,
     /// Those that stand for themselves.
     index: Index<'a>,
-    /// What was found of the sets that are asked for now, by set.
+    /// The sets of the chunk, each with its answer.
     asked: BTreeMap<u32, Answered>,
     /// Of these, those that stand for themselves.
     standing: Vec<u32>,
