@@ -16,6 +16,7 @@ use memory::{peak_memory, reset_peak_memory};
 use random::random;
 use simstore::fs::{Disk, Fs};
 use simstore::join::{JoinOnDisk, sort, visit_pairs};
+use simstore::spill::{Folder, Place};
 
 fn main() {
     let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
@@ -33,8 +34,9 @@ fn main() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+    let place = Folder::new(&fs, &folder.path().join("join"));
     let parts = JoinOnDisk::<u64>::choose_parts(count, distance, memory).expect("a distance");
-    let mut join = JoinOnDisk::create(&fs, folder.path(), parts, memory).expect("a join");
+    let mut join = JoinOnDisk::create(place.clone(), parts, memory).expect("a join");
     let mut state = 1;
     let mut some = Vec::new();
     for start in (0..count).step_by(1 << 16) {
@@ -54,7 +56,7 @@ fn main() {
         join.join(table, visitor).expect("room on the disk");
         row(&format!("table {table}"), &mut start);
     }
-    println!("{:?}", join.moved());
+    println!("{:?}", place.counts());
     if std::env::args().next_back().is_some_and(|last| last == "memory") {
         drop(join);
         let mut state = 1;

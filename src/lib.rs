@@ -67,7 +67,7 @@ pub mod plan;
 pub mod progress;
 mod radix;
 mod segment;
-mod sort;
+pub mod spill;
 pub mod store;
 mod table;
 pub mod threads;

@@ -188,7 +188,7 @@ pub enum Durability {
     Group(Duration),
 }
 
-/// Less memory than this would make more runs than files can be open.
+/// Less memory than this would go to buffers.
 const LEAST_MEMORY: u64 = 16 << 20;
 /// What is taken where the machine does not say how much memory it has.
 const DEFAULT_MEMORY: u64 = 1 << 30;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use simstore::fs::{Disk, Fs};
 use simstore::join::{Crowds, Forest, JoinOnDisk, NearPair, Parts, clusters, self_join};
+use simstore::spill::{Folder, Place};
 use simstore::{Error, Fingerprint};
 
 use crate::support::disk::SimulatedDisk;
@@ -268,7 +269,8 @@ fn joined_on(
     memory: u64,
 ) -> Result<OnDisk<u64>, Error> {
     let parts = JoinOnDisk::<u64>::choose_parts(values.len() as u64, distance, memory)?;
-    let mut join = JoinOnDisk::create(fs, folder, parts, memory)?;
+    let place = Folder::new(fs, &folder.join("join"));
+    let mut join = JoinOnDisk::create(place.clone(), parts, memory)?;
     values.chunks(1000).try_for_each(|some| join.push(some))?;
     let (mut distinct, mut repeated) = (Vec::new(), Vec::new());
     let mut join = join.collapse(|some, several| {
@@ -284,8 +286,10 @@ fn joined_on(
             ControlFlow::Continue(())
         })?;
     }
-    let moved = join.moved();
-    assert!(moved.read >= moved.written && moved.most <= moved.written, "{moved:?}");
+    let moved = place.counts();
+    assert!(moved.read() >= moved.written() && moved.most() <= moved.written(), "{moved:?}");
+    drop(join);
+    assert_eq!(place.counts().held(), 0);
     let mut found = found.into_inner().unwrap();
     found.sort_unstable();
     Ok((distinct, repeated, found))

@@ -161,3 +161,27 @@ fn each_file_missing_in_turn() {
         check(&files, name, true, &intact);
     });
 }
+
+/// What is put aside and what is sorted are too much for the memory at the same time.
+#[test]
+fn fingerprints_without_ids_are_kept_whatever_the_memory_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, new) = (folder.path().join("store"), folder.path().join("new"));
+    // All different, and more than the least memory holds of each.
+    let fingerprints = (1..380_000_u128).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    let fingerprints: BTreeSet<u128> = fingerprints.collect();
+    let mut builder = Builder::create(&store, BuildOptions::default()).unwrap();
+    fingerprints.iter().zip(0..).try_for_each(|(&fingerprint, id)| builder.insert(fingerprint, id)).unwrap();
+    builder.finish().unwrap();
+    for name in files(&store).into_keys().filter(|name| name.ends_with("-00.table") || name.ends_with(".ids"))
+    {
+        fs::remove_file(store.join(name)).unwrap();
+    }
+    let options = SalvageOptions { keep_without_ids: true, memory: Some(0), ..SalvageOptions::default() };
+    let salvaged = salvage::<u128>(&store, &new, &options).unwrap();
+    let count = fingerprints.len() as u64;
+    assert_eq!((salvaged.without_ids, salvaged.fingerprints), (count, count));
+    let kept = Snapshot::<u128>::open(&new).unwrap();
+    assert!(kept.iter().map(|entry| entry.unwrap().fingerprint).eq(fingerprints));
+    assert!(files(&new).into_keys().all(|name| !name.ends_with(".tmp")));
+}

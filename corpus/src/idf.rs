@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::inputs::item::Malformed;
 use crate::numbers::{bytes, count_of};
 use crate::output::Unfinished;
-use crate::spill::{Budget, SpillFile, SpillReader, Temporary};
+use crate::spill::{Budget, SpillFile, SpillReader, SpillWriter, Temporary};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 use simstore::threads::ensure_pool;
@@ -156,19 +156,19 @@ fn tell(
 
 /// Puts counts on disk, sorted by their features.
 fn put(counts: Vec<(Box<str>, u64)>, temporary: &Arc<Temporary>, runs: &mut Vec<SpillFile>) -> Result<()> {
-    let mut file = temporary.create("features")?;
+    let mut file = SpillWriter::create(temporary.clone())?;
     for (feature, count) in counts {
         file.push_text(&feature)?;
-        file.push(&count.to_le_bytes())?;
+        file.push_record(count)?;
     }
     runs.push(file.finish()?);
     if runs.len() < RUNS {
         return Ok(());
     }
-    let mut file = temporary.create("features")?;
+    let mut file = SpillWriter::create(temporary.clone())?;
     merge(runs, Vec::new(), |feature, count| {
         file.push_text(feature)?;
-        file.push(&count.to_le_bytes())
+        file.push_record(count)
     })?;
     // The others are removed.
     *runs = vec![file.finish()?];
@@ -211,12 +211,8 @@ fn next(run: &mut SpillReader) -> Result<Option<(Box<str>, u64)>> {
         return Ok(None);
     }
     let feature = run.text()?;
-    let mut count = [0; 8];
-    if run.fill(&mut count)? {
-        Ok(Some((feature.into_boxed_str(), u64::from_le_bytes(count))))
-    } else {
-        Err(run.changed())
-    }
+    let count = run.record()?.ok_or_else(|| run.changed())?;
+    Ok(Some((feature.into_boxed_str(), count)))
 }
 
 impl Frequencies {

@@ -33,10 +33,10 @@ mod engine;
 mod forest;
 mod naming;
 mod on_disk;
-mod part_file;
 mod parts;
 mod positions;
 mod ranks;
+mod routed;
 #[cfg(test)]
 mod tests;
 
@@ -49,7 +49,6 @@ use self::design::Designs;
 use self::engine::{Join, Set};
 pub use self::forest::Forest;
 pub use self::on_disk::{DistinctOnDisk, JoinOnDisk};
-pub use self::part_file::Moved;
 pub use self::parts::Parts;
 pub use self::positions::{join_positions, label_clusters};
 use self::ranks::Ranks;

@@ -1,20 +1,18 @@
 //! A join of more than fits in memory.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::part_file::{BUFFER, Moved, PartFile, Place, Routed};
 use super::parts::{Parts, Table};
+use super::routed::{BUFFER, Routed, length, read, visit};
 use super::{Designs, NearPair, collapse};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::fs::Fs;
 use crate::progress::go_on;
 use crate::radix;
-use crate::sort::{Sorted, Sorter};
+use crate::spill::{Place, Sorter, SpillFile, SpillWriter};
 use crate::threads;
 
 /// Files that are open at a time.
@@ -31,11 +29,13 @@ const SAMPLE: usize = 1 << 16;
 ///
 /// use simstore::fs::{Disk, Fs};
 /// use simstore::join::JoinOnDisk;
+/// use simstore::spill::{Folder, Place};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let fs: Arc<dyn Fs> = Arc::new(Disk::default());
 /// let parts = JoinOnDisk::<u64>::choose_parts(4, 3, 1 << 20)?;
-/// let mut join = JoinOnDisk::create(&fs, folder.path(), parts, 1 << 20)?;
+/// let place = Folder::new(&fs, &folder.path().join("join"));
+/// let mut join = JoinOnDisk::create(place.clone(), parts, 1 << 20)?;
 /// join.push(&[0b0111, u64::MAX, 0b0000, 0b0111])?;
 /// let mut distinct = Vec::new();
 /// let mut join = join.collapse(|some, repeated| {
@@ -52,11 +52,13 @@ const SAMPLE: usize = 1 << 16;
 /// }
 /// assert_eq!(distinct, [0b0000, 0b0111, u64::MAX]);
 /// assert_eq!(found.into_inner().unwrap().len(), 1);
+/// drop(join);
+/// assert!(place.counts().written() > 0 && place.counts().held() == 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct JoinOnDisk<F> {
-    place: Place,
+    place: Arc<dyn Place>,
     parts: Parts<F>,
     memory: u64,
     routed: Routed<F>,
@@ -65,11 +67,11 @@ pub struct JoinOnDisk<F> {
 /// Fingerprints on disk, each there once, whose tables can be joined.
 #[derive(Debug)]
 pub struct DistinctOnDisk<F> {
-    place: Place,
+    place: Arc<dyn Place>,
     parts: Parts<F>,
     memory: u64,
     /// The parts of the first table, in order.
-    files: Vec<PartFile>,
+    files: Vec<SpillFile>,
     /// Used again: memory that is new takes longer to get than to fill.
     values: Vec<F>,
     space: Vec<F>,
@@ -87,18 +89,17 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         Parts::with_parts(distance, parts_for::<F>(count, memory))
     }
 
-    /// A join by these parts, whose files go to a folder that is there, and that is this join's own. It takes about `memory` bytes,
-    /// whatever is pushed; a few MiB at least. A part that is too large for the memory is divided further.
+    /// A join by these parts, whose files go to this place. It takes about `memory` bytes, whatever is pushed; a few MiB at least.
+    /// A part that is too large for the memory is divided further.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if there are more than [`JoinOnDisk::MAX_PARTS`], [`Error::Thread`] if no thread can be started.
-    pub fn create(fs: &Arc<dyn Fs>, folder: &Path, parts: Parts<F>, memory: u64) -> Result<Self> {
+    pub fn create(place: Arc<dyn Place>, parts: Parts<F>, memory: u64) -> Result<Self> {
         if parts.parts() > Self::MAX_PARTS {
             let (parts, most) = (parts.parts(), Self::MAX_PARTS);
             return Err(Error::BadArgument(format!("{parts} parts: expected up to {most} on disk")));
         }
         threads::ensure_pool()?;
-        let place = Place::new(fs, folder);
         let routed = Routed::new(parts.table(0), &place, memory / 8);
         Ok(JoinOnDisk { place, parts, memory, routed })
     }
@@ -131,54 +132,57 @@ impl<F: Fingerprint> JoinOnDisk<F> {
                 files.push(collapse_sorted(&file, &place, memory, &mut visitor)?);
                 continue;
             }
-            file.read::<F>(&mut values)?;
+            read(&file, &mut values)?;
             radix::sort_with_space(&mut values, &mut space);
-            let count = values.len();
+            let before = values.len();
             collapse(&mut values, &mut repeated);
             visitor(&values, &repeated)?;
-            files.push(if values.len() < count { place.write_all(&values)? } else { file });
+            files.push(if values.len() < before { write(&values, &place)? } else { file });
         }
         Ok(DistinctOnDisk { place, parts, memory, files, values, space })
     }
 }
 
+fn write<F: Fingerprint>(values: &[F], place: &Arc<dyn Place>) -> Result<SpillFile> {
+    let mut file = SpillWriter::create_with(place.clone(), BUFFER)?;
+    values.iter().try_for_each(|&value| file.push_record(value))?;
+    file.finish()
+}
+
 /// The same for a part that does not fit in memory, or not before equal ones are together.
 fn collapse_sorted<F: Fingerprint>(
-    part: &PartFile,
-    place: &Place,
+    part: &SpillFile,
+    place: &Arc<dyn Place>,
     memory: u64,
     visitor: &mut impl FnMut(&[F], &[F]) -> Result<()>,
-) -> Result<PartFile> {
-    let runs = part.path().with_extension("runs");
-    let mut sorter = Sorter::new(place.fs(), &runs, memory / 2);
-    part.visit(|some: &[F]| some.iter().try_for_each(|&value| sorter.push(value)))?;
-    let sorted: Sorted<F> = sorter.finish()?;
-    let (mut file, mut written) = place.create()?;
+) -> Result<SpillFile> {
+    let mut sorter = Sorter::new(place.clone(), memory / 2);
+    visit(part, |some: &[F]| some.iter().try_for_each(|&value| sorter.push(value)))?;
+    let mut file = SpillWriter::create_with(place.clone(), BUFFER)?;
     let (mut some, mut repeated) = (Vec::new(), Vec::new());
     let mut hand_over = |some: &mut Vec<F>, repeated: &mut Vec<F>| {
-        file.write_values(&mut *written, some)?;
+        some.iter().try_for_each(|&value| file.push_record(value))?;
         visitor(some, repeated)?;
         some.clear();
         repeated.clear();
         Ok(())
     };
     let mut last = None;
-    sorted.visit_all(|value| {
-        if last == Some(value) {
+    for value in sorter.finish()? {
+        let value = value?;
+        if last.replace(value) == Some(value) {
             if repeated.last() != Some(&value) {
                 repeated.push(value);
             }
-            return Ok(());
+            continue;
         }
-        last = Some(value);
         if some.len() == BUFFER / F::BYTES {
             hand_over(&mut some, &mut repeated)?;
         }
         some.push(value);
-        Ok(())
-    })?;
+    }
     hand_over(&mut some, &mut repeated)?;
-    Ok(file)
+    file.finish()
 }
 
 /// Parts of which each can be joined within so much memory, as far as there may be so many files.
@@ -196,7 +200,7 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
 
     /// How many distinct fingerprints there are.
     pub fn count(&self) -> u64 {
-        self.files.iter().map(|file| file.count::<F>() as u64).sum()
+        self.files.iter().map(|file| length::<F>(file) as u64).sum()
     }
 
     /// Visits all of them, ascending, some at a time.
@@ -204,12 +208,7 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
     /// # Errors
     /// That of the visitor, and [`Error::Io`] if a file cannot be read.
     pub fn visit(&self, mut visitor: impl FnMut(&[F]) -> Result<()>) -> Result<()> {
-        self.files.iter().try_for_each(|file| file.visit(&mut visitor))
-    }
-
-    /// What has been moved so far.
-    pub fn moved(&self) -> Moved {
-        self.place.moved()
+        self.files.iter().try_for_each(|file| visit(file, &mut visitor))
     }
 
     /// Visits the pairs that count in a table, each once, some at a time and in no order. The pairs of all tables are those of the
@@ -252,7 +251,7 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
 struct Joining<'a, F, V> {
     designs: &'a Designs<F>,
     memory: u64,
-    place: &'a Place,
+    place: &'a Arc<dyn Place>,
     visitor: &'a V,
     values: Vec<F>,
     space: Vec<F>,
@@ -260,10 +259,10 @@ struct Joining<'a, F, V> {
 
 impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_, F, V> {
     /// Sends the fingerprints of some files to the parts of a table.
-    fn route(&self, table: &Table<F>, files: &[PartFile]) -> Result<Vec<PartFile>> {
+    fn route(&self, table: &Table<F>, files: &[SpillFile]) -> Result<Vec<SpillFile>> {
         let routed = Routed::new(table, self.place, self.memory / 8);
         files.par_iter().try_for_each_init(Vec::new, |pending, file| {
-            file.visit(|some| {
+            visit(file, |some| {
                 go_on((self.visitor)(&[]))?;
                 routed.push_with(some, pending)
             })?;
@@ -273,8 +272,8 @@ impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_
     }
 
     /// Joins a part, divided further if it does not fit in memory.
-    fn join(&mut self, table: &Table<F>, file: &PartFile) -> Result<()> {
-        if Parts::<F>::least_parts(file.count::<F>() as u64, self.memory) > 1
+    fn join(&mut self, table: &Table<F>, file: &SpillFile) -> Result<()> {
+        if Parts::<F>::least_parts(length::<F>(file) as u64, self.memory) > 1
             && let Some(tables) = self.divide(table, file)?
         {
             for table in tables {
@@ -284,15 +283,15 @@ impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_
             }
             return Ok(());
         }
-        file.read(&mut self.values)?;
+        read(file, &mut self.values)?;
         table.join(&self.values, self.designs, &mut self.space, self.visitor)
     }
 
     /// Tables for a part of a table, by the bits that tell its fingerprints apart best.
-    fn divide(&self, table: &Table<F>, file: &PartFile) -> Result<Option<Vec<Table<F>>>> {
-        let step = (file.count::<F>() / SAMPLE).max(1);
+    fn divide(&self, table: &Table<F>, file: &SpillFile) -> Result<Option<Vec<Table<F>>>> {
+        let step = (length::<F>(file) / SAMPLE).max(1);
         let (mut ones, mut count, mut at) = (vec![0_usize; F::BITS as usize], 0, 0);
-        file.visit(|some: &[F]| {
+        visit(file, |some: &[F]| {
             for &value in some {
                 if at % step == 0 {
                     count += 1;
@@ -305,7 +304,7 @@ impl<F: Fingerprint, V: Fn(&[NearPair<F>]) -> ControlFlow<()> + Sync> Joining<'_
             go_on((self.visitor)(&[]))
         })?;
         let evenness = |bit: u32| ones[bit as usize].min(count - ones[bit as usize]);
-        let parts = parts_for::<F>(file.count::<F>() as u64, self.memory);
+        let parts = parts_for::<F>(length::<F>(file) as u64, self.memory);
         Ok(table.divide_by(evenness, parts.max(2).ilog2()))
     }
 }

@@ -9,6 +9,7 @@ use super::by_id::{NamesWriter, NotesWriter};
 use super::ids::IdsWriter;
 use super::marks::MarksWriter;
 use super::purpose::choose;
+use super::records::{Record, Records, Source};
 use super::tombstones;
 use crate::codec::{Codec, SymbolCounts};
 use crate::error::{Error, Result};
@@ -19,7 +20,7 @@ use crate::manifest::SegmentEntry;
 use crate::options::BuildOptions;
 use crate::plan::{self, TablePlan, Workload};
 use crate::progress::{STEP, Steps};
-use crate::sort::{Record, Sorted, Sorter, Source, WithId};
+use crate::spill::{Folder, Runs, Sorter};
 use crate::table::{TableHeader, TableWriter};
 use crate::threads;
 
@@ -28,7 +29,7 @@ pub(crate) struct SegmentBuilder<F> {
     options: BuildOptions,
     made: Arc<Made>,
     number: u64,
-    records: Records<F>,
+    pushed: Pushed<F>,
     names: Option<NamesWriter<NewFile>>,
     named: u64,
     tombstones: Vec<(F, u64)>,
@@ -38,28 +39,28 @@ pub(crate) struct SegmentBuilder<F> {
     noted: u64,
 }
 
-enum Records<F> {
+enum Pushed<F> {
     Plain(Sorter<F>),
-    WithIds(Sorter<WithId<F>>),
+    WithIds(Sorter<(F, u64)>),
 }
 
 impl<F: Fingerprint> SegmentBuilder<F> {
     pub(crate) fn new(store: &Path, number: u64, options: BuildOptions) -> Self {
         // Half for the records, the other half for the tables that are sorted while they are held.
         let memory = options.memory() / 2;
-        let path = store.join(format!("{number:06}"));
-        let records = if options.ids {
-            Records::WithIds(Sorter::new(&options.fs, &path, memory).watched(options.progress.as_ref()))
+        let runs = Folder::new(&options.fs, &store.join(format!("{number:06}")));
+        let pushed = if options.ids {
+            Pushed::WithIds(Sorter::new(runs.clone(), memory).watched(options.progress.as_ref()))
         } else {
-            Records::Plain(Sorter::new(&options.fs, &path, memory).watched(options.progress.as_ref()))
+            Pushed::Plain(Sorter::new(runs.clone(), memory).watched(options.progress.as_ref()))
         };
         let names = Mutex::default();
-        let made = Arc::new(Made { fs: options.fs.clone(), store: store.to_path_buf(), names });
+        let made = Arc::new(Made { fs: options.fs.clone(), store: store.to_path_buf(), names, runs });
         SegmentBuilder {
             options,
             made,
             number,
-            records,
+            pushed,
             names: None,
             named: 0,
             tombstones: Vec::new(),
@@ -71,9 +72,9 @@ impl<F: Fingerprint> SegmentBuilder<F> {
     }
 
     pub(crate) fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
-        match &mut self.records {
-            Records::Plain(sorter) => sorter.push(fingerprint),
-            Records::WithIds(sorter) => sorter.push(WithId { fingerprint, id }),
+        match &mut self.pushed {
+            Pushed::Plain(sorter) => sorter.push(fingerprint),
+            Pushed::WithIds(sorter) => sorter.push((fingerprint, id)),
         }
     }
 
@@ -165,16 +166,16 @@ impl<F: Fingerprint> SegmentBuilder<F> {
             file.commit()?;
         }
         let (entry, options, made) = (self.entry(), self.options, self.made);
-        match self.records {
-            Records::Plain(sorter) => write(&made, entry, options, &sorter.finish()?),
-            Records::WithIds(sorter) => write(&made, entry, options, &sorter.finish()?),
+        match self.pushed {
+            Pushed::Plain(sorter) => write(&made, entry, options, &Records::Sorted(sorter.finish_runs()?)),
+            Pushed::WithIds(sorter) => write(&made, entry, options, &Records::Sorted(sorter.finish_runs()?)),
         }
     }
 
     /// [`SegmentBuilder::finish`] with the fingerprints of a source, without ids, in the place of inserted ones.
     pub(crate) fn finish_sorted(self, source: Source<F>) -> Result<(SegmentEntry, Codec)> {
         let entry = self.entry();
-        let written = write(&self.made, entry, self.options, &Sorted::Source(source));
+        let written = write(&self.made, entry, self.options, &Records::Source(source));
         written.inspect_err(|_| self.made.remove())
     }
 }
@@ -185,6 +186,8 @@ struct Made {
     store: PathBuf,
     /// Of the files that have their names, or are to get them.
     names: Mutex<Vec<String>>,
+    /// Where records are sorted.
+    runs: Arc<Folder>,
 }
 
 impl Made {
@@ -207,7 +210,7 @@ struct TableTask<'a, R> {
     made: &'a Made,
     entry: &'a SegmentEntry,
     options: &'a BuildOptions,
-    records: &'a Sorted<R>,
+    records: &'a Records<R>,
     steps: &'a Steps<'a>,
 }
 
@@ -215,7 +218,7 @@ fn write<R: Record>(
     made: &Made,
     mut entry: SegmentEntry,
     mut options: BuildOptions,
-    records: &Sorted<R>,
+    records: &Records<R>,
 ) -> Result<(SegmentEntry, Codec)> {
     if let Some(purpose) = options.codec_for {
         options.codec = choose(purpose, &options, records)?;
@@ -326,16 +329,16 @@ impl<R: Record> TableTask<'_, R> {
     fn write_other(&self, number: u32, plan: &TablePlan<R::Fingerprint>) -> Result<()> {
         let memory = self.options.memory();
         let at_once = rayon::current_num_threads().min(self.entry.tables as usize) as u64;
-        let free = if matches!(self.records, Sorted::Memory(_)) { memory / 2 } else { memory };
-        let path = self.made.store.join(format!("{:06}-{number:02}", self.entry.number));
-        let sorter = Sorter::new(&self.options.fs, &path, free / at_once);
+        let is_held = matches!(self.records, Records::Sorted(Runs::Memory(_)));
+        let free = if is_held { memory / 2 } else { memory };
+        let sorter = Sorter::new(self.made.runs.clone(), free / at_once);
         let mut sorter = sorter.watched(self.options.progress.as_ref());
         let mut seen = 0;
         self.records.visit_fingerprints(|fingerprint| {
             self.steps.ask_at(&mut seen)?;
             sorter.push(plan.permutation.apply(fingerprint))
         })?;
-        let permuted = sorter.finish()?;
+        let permuted = sorter.finish_runs()?;
         let mut counts = SymbolCounts::new(self.options.codec);
         if self.options.codec.facts().has_code {
             permuted.visit(|fingerprint| {

@@ -7,6 +7,7 @@ mod ids;
 mod marks;
 mod purpose;
 mod query;
+mod records;
 mod salvage;
 #[cfg(test)]
 mod tests;

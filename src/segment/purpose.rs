@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::records::{Record, Records};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
@@ -9,7 +10,6 @@ use crate::options::{BuildOptions, Purpose};
 use crate::permutation::Permutation;
 use crate::plan::{self, Medium, TablePlan, Workload};
 use crate::progress::Steps;
-use crate::sort::{Record, Sorted};
 use crate::table::Table;
 
 /// Fingerprints of a sample that follow one another: codecs code them from those before.
@@ -58,7 +58,7 @@ impl<F: Fingerprint> Runs<F> {
 pub(super) fn choose<R: Record>(
     purpose: Purpose,
     options: &BuildOptions,
-    records: &Sorted<R>,
+    records: &Records<R>,
 ) -> Result<Codec> {
     let mut runs = Runs { runs: Vec::new(), step: 1, seen: 0 };
     let (steps, mut seen) = (Steps::new(options.progress.as_ref(), 0), 0);

@@ -15,7 +15,7 @@ use crate::fs::Fs;
 use crate::manifest::SegmentEntry;
 use crate::map::Bytes;
 use crate::progress::Steps;
-use crate::sort::Sorter;
+use crate::spill::{Place, Sorter};
 use crate::table::Table;
 
 /// The files of a segment that can be opened.
@@ -151,8 +151,7 @@ impl<F: Fingerprint> SegmentRemains<F> {
     /// that cannot be read. Returns how many distinct fingerprints it has visited. `runs` is where sorted runs go.
     pub(crate) fn visit(
         &self,
-        fs: &Arc<dyn Fs>,
-        runs: &Path,
+        runs: Arc<dyn Place>,
         memory: u64,
         steps: &Steps<'_>,
         damaged: &mut dyn FnMut(Error),
@@ -160,7 +159,7 @@ impl<F: Fingerprint> SegmentRemains<F> {
     ) -> Result<u64> {
         match self.tables.first() {
             Some(Some(first)) => self.visit_first(first, steps, damaged, rescued),
-            _ => self.visit_others(fs, runs, memory, steps, damaged, rescued),
+            _ => self.visit_others(runs, memory, steps, damaged, rescued),
         }
     }
 
@@ -235,14 +234,13 @@ impl<F: Fingerprint> SegmentRemains<F> {
     /// Without the first table: the fingerprints of the others, sorted as it had them.
     fn visit_others(
         &self,
-        fs: &Arc<dyn Fs>,
-        runs: &Path,
+        runs: Arc<dyn Place>,
         memory: u64,
         steps: &Steps<'_>,
         damaged: &mut dyn FnMut(Error),
         rescued: Rescued<'_, F>,
     ) -> Result<u64> {
-        let mut sorter = Sorter::<F>::new(fs, runs, memory);
+        let mut sorter = Sorter::<F>::new(runs, memory);
         for table in self.tables() {
             let is_whole = each(table, steps, damaged, |fingerprint| sorter.push(fingerprint))?;
             // One whole table has all of them.
@@ -250,7 +248,7 @@ impl<F: Fingerprint> SegmentRemains<F> {
                 break;
             }
         }
-        let sorted = sorter.finish()?;
+        let sorted = sorter.finish_runs()?;
         let mut count = 0_u64;
         sorted.visit(|_| steps.ask_at(&mut count))?;
         let chunks = self.ids.as_ref().map_or(Vec::new(), |ids| ids.chunks_by_position(count, damaged));

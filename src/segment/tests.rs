@@ -12,6 +12,7 @@ use crate::fs::Disk;
 use crate::options::BuildOptions;
 use crate::plan::PlanChoice;
 use crate::progress::Steps;
+use crate::spill::Folder;
 
 /// No bit of a file can be another one, and no end be missing, without `read` noticing.
 pub(super) fn every_damage_is_found(mut bytes: Vec<u8>, read: impl Fn(&[u8]) -> Result<()>) {
@@ -292,8 +293,7 @@ fn rescued(built: &Built) -> (Vec<(u64, Option<u64>)>, Vec<String>) {
     let mut pairs = Vec::new();
     let count = remains
         .visit(
-            &fs,
-            &built.file("run"),
+            Folder::new(&fs, &built.file("run")),
             1 << 20,
             &Steps::new(None, 0),
             &mut damaged,

@@ -14,7 +14,7 @@ use crate::fs::{Disk, Fs};
 use crate::options::BuildOptions;
 use crate::progress::{ProgressCallback, Steps};
 use crate::segment::SegmentRemains;
-use crate::sort::Sorter;
+use crate::spill::{Folder, Sorter};
 
 /// How a damaged store is salvaged.
 #[derive(Clone, Debug, Default)]
@@ -113,10 +113,11 @@ pub fn salvage_on<F: Fingerprint>(
         }
         other => other,
     })?;
-    let without_ids = Sorter::new(fs, &new.join("000000.without"), memory);
+    // Segments of the new store have higher numbers.
+    let runs = Folder::new(fs, &new.join("000000"));
+    let without_ids = Sorter::new(runs.clone(), memory);
     let mut rescue = Rescue {
-        fs: fs.clone(),
-        new,
+        runs,
         memory,
         builder,
         without_ids,
@@ -145,9 +146,9 @@ pub fn salvage_on<F: Fingerprint>(
     rescue.finish(&store, options.keep_without_ids)
 }
 
-struct Rescue<'a, F: Fingerprint> {
-    fs: Arc<dyn Fs>,
-    new: &'a Path,
+struct Rescue<F: Fingerprint> {
+    /// Where fingerprints are sorted.
+    runs: Arc<Folder>,
     memory: u64,
     builder: Builder<F>,
     without_ids: Sorter<F>,
@@ -157,7 +158,7 @@ struct Rescue<'a, F: Fingerprint> {
     progress: Option<ProgressCallback>,
 }
 
-impl<F: Fingerprint> Rescue<'_, F> {
+impl<F: Fingerprint> Rescue<F> {
     /// The pairs of segments and logs that nothing newer hides.
     fn segments(&mut self, store: &StoreRemains<F>) -> Result<()> {
         let keeps_ids = store.settings.ids;
@@ -170,10 +171,8 @@ impl<F: Fingerprint> Rescue<'_, F> {
             let mut damaged = Vec::new();
             let mut without_ids = 0;
             let Rescue { builder, kept, without_ids: pending, .. } = self;
-            let runs = self.new.join("000000.sorted");
             let read = segment.visit(
-                &self.fs,
-                &runs,
+                self.runs.clone(),
                 self.memory,
                 &steps,
                 &mut |error| damaged.push(error),
@@ -273,7 +272,7 @@ impl<F: Fingerprint> Rescue<'_, F> {
         if keep_without_ids && result.without_ids > 0 {
             let builder = &mut self.builder;
             let mut highest = builder.highest_id;
-            self.without_ids.finish()?.visit(|fingerprint| {
+            self.without_ids.finish_runs()?.visit(|fingerprint| {
                 let next = highest.map_or(Some(0), |id| id.checked_add(1)).ok_or_else(|| {
                     let reason =
                         "no id is left after the highest one, 2^64 - 1: leave out what has lost its id";

@@ -72,7 +72,7 @@ struct Notes<'a> {
 impl Notes<'_> {
     fn push(&mut self, id: u64, note: &[u8]) -> Result<()> {
         self.file.write_all(note).map_err(|error| self.temporary.failed(&error))?;
-        self.temporary.wrote(note.len() as u64);
+        self.temporary.counts.add_written(note.len() as u64);
         // A note has at most 16 MiB.
         self.places.push((id, self.end, note.len() as u32));
         self.end += note.len() as u64;
@@ -94,7 +94,7 @@ impl Notes<'_> {
 
 impl Drop for Notes<'_> {
     fn drop(&mut self) {
-        self.temporary.removed(self.end);
+        self.temporary.counts.add_removed(self.end);
     }
 }
 

@@ -22,11 +22,11 @@ impl Room {
 
     /// Sorts rows.
     pub(crate) fn sorter<R: Fixed>(&self) -> Sorter<R> {
-        Sorter::new(&self.temporary, self.share())
+        Sorter::new(self.temporary.clone(), self.share())
     }
 
     /// Takes rows in their order.
     pub(crate) fn rows<R: Fixed>(&self) -> RowsWriter<R> {
-        RowsWriter::new(&self.temporary, self.share())
+        RowsWriter::new(self.temporary.clone(), self.share())
     }
 }

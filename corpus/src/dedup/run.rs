@@ -162,7 +162,7 @@ pub(super) fn find<F: Fingerprint>(
     let Profiles { sketcher, profile, of_texts: profile_of_texts } =
         Profiles::new(options, kind, question, stored, !settings.is_empty())?;
     // As long as documents are in memory, so are their sketches.
-    let sketches = sketcher.as_ref().map(|_| RowsWriter::new(temporary, u64::MAX));
+    let sketches = sketcher.as_ref().map(|_| RowsWriter::new(temporary.clone(), u64::MAX));
     let corpus = Corpus::new(&options.keep, with_checksums, sketches);
     let reading = Reading {
         options,

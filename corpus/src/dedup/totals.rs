@@ -132,7 +132,7 @@ impl Totals {
             text_bytes: counts.text_bytes,
             spilled: job.corpus.spilled().map(|spilled| {
                 let temporary = &spilled.room.temporary;
-                Spilled { written: temporary.written(), most: temporary.most() }
+                Spilled { written: temporary.counts.written(), most: temporary.counts.most() }
             }),
         })
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use simstore::fs::{Disk, Fs};
+use simstore::spill::{Counts, Place};
 use simstore::{Error, Result};
 
 use crate::numbers::bytes;
@@ -25,13 +27,11 @@ pub(crate) struct Temporary {
     parent: PathBuf,
     unfinished: Unfinished,
     made: Mutex<Option<Made>>,
-    /// Bytes that have been written in all, that are there, and that were there at most.
-    written: AtomicU64,
-    held: AtomicU64,
-    most: AtomicU64,
+    disk: Disk,
+    /// Bytes written, and held there.
+    pub(crate) counts: Counts,
     /// Bytes that will be there at most, as far as that is known.
     needed: AtomicU64,
-    files: AtomicU64,
 }
 
 /// A folder that is there; the lock is held as long.
@@ -71,11 +71,9 @@ impl Temporary {
             parent,
             unfinished: unfinished.clone(),
             made: Mutex::default(),
-            written: AtomicU64::new(0),
-            held: AtomicU64::new(0),
-            most: AtomicU64::new(0),
+            disk: Disk::default(),
+            counts: Counts::default(),
             needed: AtomicU64::new(0),
-            files: AtomicU64::new(0),
         }))
     }
 
@@ -120,51 +118,9 @@ impl Temporary {
         }
     }
 
-    /// The path of a new file of the folder.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if the folder cannot be made.
-    pub(super) fn new_path(&self, name: &str) -> Result<PathBuf> {
-        let number = self.files.fetch_add(1, Ordering::Relaxed);
-        Ok(self.folder()?.join(format!("{name}-{number}")))
-    }
-
-    /// So many more bytes have been written.
-    pub(crate) fn wrote(&self, bytes: u64) {
-        self.written.fetch_add(bytes, Ordering::Relaxed);
-        let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.most.fetch_max(held, Ordering::Relaxed);
-    }
-
-    /// So many of them have been removed.
-    pub(crate) fn removed(&self, bytes: u64) {
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// Others have written so many bytes there, and removed them again; so many were there at most.
-    pub(crate) fn moved(&self, written: u64, most: u64) {
-        self.written.fetch_add(written, Ordering::Relaxed);
-        self.most.fetch_max(self.held() + most, Ordering::Relaxed);
-    }
-
     /// So many bytes are going to be there at most.
     pub(crate) fn expect(&self, bytes: u64) {
         self.needed.fetch_max(bytes, Ordering::Relaxed);
-    }
-
-    /// How many bytes have been written in all.
-    pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
-    }
-
-    /// How many bytes are there.
-    pub(crate) fn held(&self) -> u64 {
-        self.held.load(Ordering::Relaxed)
-    }
-
-    /// How many bytes were there at most.
-    pub(crate) fn most(&self) -> u64 {
-        self.most.load(Ordering::Relaxed)
     }
 
     /// The error of something that was to be written there: says how much is, how much is needed, and what to do.
@@ -173,7 +129,7 @@ impl Temporary {
             error.kind(),
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
         );
-        let (held, needed) = (self.held(), self.needed.load(Ordering::Relaxed));
+        let (held, needed) = (self.counts.held(), self.needed.load(Ordering::Relaxed));
         let what = match (is_full, needed > held) {
             (false, _) => String::new(),
             (true, true) => {
@@ -199,6 +155,24 @@ impl Temporary {
     fn is_here(&self, path: &Path) -> bool {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         path == self.parent || made.as_ref().is_some_and(|made| path.starts_with(&made.path))
+    }
+}
+
+impl Place for Temporary {
+    fn fs(&self) -> &dyn Fs {
+        &self.disk
+    }
+
+    fn path(&self, number: u64) -> Result<PathBuf> {
+        Ok(self.folder()?.join(format!("{number}")))
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn failed(&self, _: &Path, _: &'static str, error: io::Error) -> Error {
+        Temporary::failed(self, &error)
     }
 }
 
@@ -246,6 +220,7 @@ fn remove_left(parent: &Path, watch: &dyn Watch) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spill::SpillWriter;
 
     #[derive(Default)]
     struct Told(Mutex<Vec<String>>);
@@ -268,17 +243,17 @@ mod tests {
         let unfinished = Unfinished::default();
         let temporary = Temporary::new(Some(parent.path()), &unfinished, &()).unwrap();
         assert_eq!(count(parent.path()), 0);
-        let mut file = temporary.create("a").unwrap();
+        let mut file = SpillWriter::create(temporary.clone()).unwrap();
         file.push(b"12345").unwrap();
         let file = file.finish().unwrap();
-        assert_eq!((count(parent.path()), temporary.held(), temporary.written()), (1, 5, 5));
+        assert_eq!((count(parent.path()), temporary.counts.held(), temporary.counts.written()), (1, 5, 5));
         drop(file);
-        assert_eq!((temporary.held(), temporary.most()), (0, 5));
+        assert_eq!((temporary.counts.held(), temporary.counts.most()), (0, 5));
         drop(temporary);
         assert_eq!(count(parent.path()), 0);
         // A process that ends without dropping it.
         let temporary = Temporary::new(Some(parent.path()), &unfinished, &()).unwrap();
-        std::mem::forget(temporary.create("a").unwrap());
+        std::mem::forget(SpillWriter::create(temporary.clone()).unwrap());
         unfinished.remove_for_good();
         assert_eq!(count(parent.path()), 0);
         // Whatever is changed now would wait for the end of the process.
@@ -322,7 +297,7 @@ mod tests {
     fn a_full_disk_is_told_with_what_is_needed() {
         let parent = tempfile::tempdir().unwrap();
         let temporary = Temporary::new(Some(parent.path()), &Unfinished::default(), &()).unwrap();
-        temporary.wrote(3 << 20);
+        temporary.counts.add_written(3 << 20);
         let full = || io::Error::from(ErrorKind::StorageFull);
         let message = temporary.failed(&full()).to_string();
         assert!(message.contains("3.0 MiB were there, and it takes more; make room"), "{message}");

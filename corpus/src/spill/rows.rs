@@ -1,30 +1,40 @@
 //! Rows in memory or, if they are too many, in a file: the same to whoever reads them.
 
+use std::fs::File;
+use std::io;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use simstore::Result;
-
-use super::file::{SpillFile, SpillReader, SpillWriter};
-use super::fixed::{Fixed, MAX_RECORD};
-use super::folder::Temporary;
+use simstore::spill::{Fixed, Place, Sorted, Sorter, SpillFile, SpillReader, SpillWriter};
+use simstore::{Error, Result};
 
 /// Rows that are taken into memory in any case.
 const LEAST_ROWS: usize = 1024;
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
+/// Bytes of the longest row: one of sketches.
+const MAX_ROW: usize = 96;
 
 /// Rows, to be read in order any number of times, or here and there.
 #[derive(Debug)]
 pub(crate) enum Rows<R> {
     Memory(Vec<R>),
-    File(SpillFile, PhantomData<R>),
+    File(RowsFile<R>),
+}
+
+/// Rows on disk.
+#[derive(Debug)]
+pub(crate) struct RowsFile<R> {
+    file: SpillFile,
+    /// Open for whoever reads here and there.
+    opened: OnceLock<File>,
+    rows: PhantomData<R>,
 }
 
 /// Takes rows in their order.
 #[derive(Debug)]
 pub(crate) struct RowsWriter<R> {
-    temporary: Arc<Temporary>,
+    place: Arc<dyn Place>,
     /// The most rows in memory.
     limit: usize,
     rows: Vec<R>,
@@ -34,20 +44,15 @@ pub(crate) struct RowsWriter<R> {
 
 impl<R: Fixed> RowsWriter<R> {
     /// Takes so many bytes of memory, about; what is more goes to a file.
-    pub(crate) fn new(temporary: &Arc<Temporary>, memory: u64) -> Self {
+    pub(crate) fn new(place: Arc<dyn Place>, memory: u64) -> Self {
         let limit = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<R>();
-        RowsWriter {
-            temporary: Arc::clone(temporary),
-            limit: limit.max(LEAST_ROWS),
-            rows: Vec::new(),
-            file: None,
-        }
+        RowsWriter { place, limit: limit.max(LEAST_ROWS), rows: Vec::new(), file: None }
     }
 
     /// Adds a row.
     ///
     /// # Errors
-    /// Those of writing, as [`Temporary::failed`] has them.
+    /// Those of writing, as [`Place::failed`] has them.
     pub(crate) fn push(&mut self, row: R) -> Result<()> {
         if self.rows.len() >= self.limit {
             self.spill()?;
@@ -63,13 +68,9 @@ impl<R: Fixed> RowsWriter<R> {
     pub(crate) fn spill(&mut self) -> Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => self.temporary.create("rows")?,
+            None => SpillWriter::create(self.place.clone())?,
         };
-        let mut bytes = [0; MAX_RECORD];
-        for row in &self.rows {
-            row.write(&mut bytes);
-            file.push(&bytes[..R::BYTES])?;
-        }
+        self.rows.iter().try_for_each(|&row| file.push_record(row))?;
         self.file = Some(file);
         self.limit = LEAST_ROWS;
         self.rows.clear();
@@ -96,7 +97,7 @@ impl<R: Fixed> RowsWriter<R> {
             self.spill()?;
         }
         match self.file {
-            Some(file) => Ok(Rows::File(file.finish()?, PhantomData)),
+            Some(file) => Ok(Rows::of_file(file.finish()?)),
             None => Ok(Rows::Memory(self.rows)),
         }
     }
@@ -105,14 +106,30 @@ impl<R: Fixed> RowsWriter<R> {
 impl<R: Fixed> Rows<R> {
     /// Those that were written to a file.
     pub(crate) fn of_file(file: SpillFile) -> Self {
-        Rows::File(file, PhantomData)
+        Rows::File(RowsFile { file, opened: OnceLock::new(), rows: PhantomData })
+    }
+
+    /// What was sorted.
+    ///
+    /// # Errors
+    /// Those of writing and reading.
+    pub(crate) fn sorted(sorter: Sorter<R>) -> Result<Self> {
+        let place = sorter.place().clone();
+        match sorter.finish()? {
+            Sorted::Memory(rows) => Ok(Rows::Memory(rows.collect())),
+            Sorted::Merge(mut rows) => {
+                let mut file = SpillWriter::create(place)?;
+                rows.try_for_each(|row| file.push_record(row?))?;
+                Ok(Rows::of_file(file.finish()?))
+            }
+        }
     }
 
     /// How many.
     pub(crate) fn len(&self) -> usize {
         match self {
             Rows::Memory(rows) => rows.len(),
-            Rows::File(file, _) => file.bytes() as usize / R::BYTES,
+            Rows::File(rows) => rows.file.bytes() as usize / R::BYTES,
         }
     }
 
@@ -123,11 +140,7 @@ impl<R: Fixed> Rows<R> {
     pub(crate) fn get(&self, at: usize) -> Result<R> {
         match self {
             Rows::Memory(rows) => Ok(rows[at]),
-            Rows::File(file, _) => {
-                let mut bytes = [0; MAX_RECORD];
-                file.read_at(&mut bytes[..R::BYTES], (at * R::BYTES) as u64)?;
-                Ok(R::read(&bytes))
-            }
+            Rows::File(rows) => rows.get(at),
         }
     }
 
@@ -138,7 +151,7 @@ impl<R: Fixed> Rows<R> {
     pub(crate) fn iter(&self) -> Result<RowsIter<'_, R>> {
         Ok(match self {
             Rows::Memory(rows) => RowsIter::Memory(rows.iter()),
-            Rows::File(file, _) => RowsIter::File(Box::new(file.read_with(BUFFER)?)),
+            Rows::File(rows) => RowsIter::File(Box::new(rows.file.read_with(BUFFER)?)),
         })
     }
 
@@ -159,6 +172,40 @@ impl<R: Fixed> Rows<R> {
     }
 }
 
+impl<R: Fixed> RowsFile<R> {
+    fn get(&self, at: usize) -> Result<R> {
+        let path = self.file.path();
+        let file = match self.opened.get() {
+            Some(file) => file,
+            None => {
+                let file = File::open(path).map_err(Error::io(path, "open"))?;
+                self.opened.get_or_init(|| file)
+            }
+        };
+        let mut bytes = [0; MAX_ROW];
+        read_at(file, &mut bytes[..R::BYTES], (at * R::BYTES) as u64).map_err(Error::io(path, "read"))?;
+        Ok(R::read(&bytes))
+    }
+}
+
+/// Reads what stands in a file there, from any thread.
+#[cfg(unix)]
+pub(crate) fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, place)
+}
+
+/// Reads what stands in a file there, from any thread.
+#[cfg(windows)]
+pub(crate) fn read_at(file: &File, mut bytes: &mut [u8], mut place: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, place)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => (bytes, place) = (&mut bytes[read..], place + read as u64),
+        }
+    }
+    Ok(())
+}
+
 /// Reads rows in order.
 #[derive(Debug)]
 pub(crate) enum RowsIter<'a, R> {
@@ -172,14 +219,7 @@ impl<R: Fixed> Iterator for RowsIter<'_, R> {
     fn next(&mut self) -> Option<Result<R>> {
         match self {
             RowsIter::Memory(rows) => rows.next().copied().map(Ok),
-            RowsIter::File(file) => {
-                let mut bytes = [0; MAX_RECORD];
-                match file.fill(&mut bytes[..R::BYTES]) {
-                    Ok(true) => Some(Ok(R::read(&bytes))),
-                    Ok(false) => None,
-                    Err(error) => Some(Err(error)),
-                }
-            }
+            RowsIter::File(file) => file.record().transpose(),
         }
     }
 }
@@ -235,6 +275,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> Cursor<I, R> {
 mod tests {
     use super::*;
     use crate::output::Unfinished;
+    use crate::spill::Temporary;
 
     #[test]
     fn rows_are_the_same_wherever_they_are() {
@@ -243,7 +284,7 @@ mod tests {
         for count in [0, 1, 1024, 1025, 5000] {
             let all: Vec<(u32, u64)> = (0..count).map(|at| (at * 7, u64::from(at) << 33)).collect();
             for memory in [0, u64::MAX] {
-                let mut writer = RowsWriter::new(&temporary, memory);
+                let mut writer = RowsWriter::new(temporary.clone(), memory);
                 all.iter().for_each(|&row| writer.push(row).unwrap());
                 let rows = writer.finish().unwrap();
                 assert_eq!(rows.in_memory().is_none(), memory == 0 && count > 1024);
@@ -262,6 +303,6 @@ mod tests {
                 assert_eq!((cursor.peek().unwrap(), cursor.take().unwrap()), (None, None));
             }
         }
-        assert_eq!(temporary.held(), 0);
+        assert_eq!(temporary.counts.held(), 0);
     }
 }

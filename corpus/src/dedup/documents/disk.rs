@@ -44,25 +44,21 @@ pub(crate) struct OnDisk<F> {
 impl<F: Fingerprint> Spilling<F> {
     pub(crate) fn new(temporary: &Arc<Temporary>) -> Result<Self> {
         Ok(Spilling {
-            fingerprints: temporary.create("fingerprints")?,
-            empty: temporary.create("empty")?,
-            others: temporary.create("documents")?,
+            fingerprints: SpillWriter::create(temporary.clone())?,
+            empty: SpillWriter::create(temporary.clone())?,
+            others: SpillWriter::create(temporary.clone())?,
             written: Written { documents: 0, stretches: Vec::new(), width: PhantomData },
         })
     }
 
     /// Puts documents behind those before.
     pub(crate) fn push(&mut self, stretch: &Stretch<F>) -> Result<()> {
-        let mut bytes = vec![0; READ * F::BYTES];
-        for some in stretch.fingerprints.chunks(READ) {
-            for (fingerprint, bytes) in some.iter().zip(bytes.chunks_exact_mut(F::BYTES)) {
-                fingerprint.write_le(bytes);
-            }
-            self.fingerprints.push(&bytes[..some.len() * F::BYTES])?;
-        }
-        for &at in &stretch.empty {
-            self.empty.push(&((self.written.documents + at) as u64).to_le_bytes())?;
-        }
+        stretch
+            .fingerprints
+            .iter()
+            .try_for_each(|&fingerprint| self.fingerprints.push_record(fingerprint))?;
+        let first = self.written.documents;
+        stretch.empty.iter().try_for_each(|&at| self.empty.push_record((first + at) as u64))?;
         stretch.names.write(&mut self.others)?;
         stretch.values.write(&mut self.others)?;
         self.others.push_records([u64::from(stretch.checksums.is_some())].into_iter())?;
@@ -119,11 +115,8 @@ impl<F: Fingerprint> OnDisk<F> {
         let (mut fingerprints, mut numbers) = (self.fingerprints.read()?, self.empty.read()?);
         let mut last = None;
         let mut next_empty = || -> Result<Option<usize>> {
-            let mut bytes = [0; 8];
-            if !numbers.fill(&mut bytes)? {
-                return Ok(None);
-            }
-            let document = u64::from_le_bytes(bytes) as usize;
+            let Some(document) = numbers.record::<u64>()? else { return Ok(None) };
+            let document = document as usize;
             match last.replace(document).is_none_or(|last| last < document) {
                 true => Ok(Some(document)),
                 false => Err(numbers.changed()),
@@ -163,15 +156,8 @@ pub(crate) fn visit_between<F>(
 }
 
 fn read_fingerprints<F: Fingerprint>(file: &mut SpillReader, count: usize, into: &mut Vec<F>) -> Result<()> {
-    let mut bytes = vec![0; READ.min(count) * F::BYTES];
-    let mut left = count;
-    while left > 0 {
-        let now = left.min(READ);
-        if !file.fill(&mut bytes[..now * F::BYTES])? {
-            return Err(file.changed());
-        }
-        into.extend(bytes[..now * F::BYTES].chunks_exact(F::BYTES).map(F::read_le));
-        left -= now;
+    for _ in 0..count {
+        into.push(file.record()?.ok_or_else(|| file.changed())?);
     }
     Ok(())
 }
@@ -190,9 +176,8 @@ fn read<F: Fingerprint>(
         checksums: None,
     };
     read_fingerprints(fingerprints, documents, &mut stretch.fingerprints)?;
-    let mut bytes = [0; 8];
     for _ in 0..empty {
-        match numbers.fill(&mut bytes)?.then(|| (u64::from_le_bytes(bytes) as usize).wrapping_sub(first)) {
+        match numbers.record::<u64>()?.map(|number| (number as usize).wrapping_sub(first)) {
             Some(at) if at < documents => stretch.empty.push(at),
             _ => return Err(numbers.changed()),
         }

@@ -323,7 +323,7 @@ mod tests {
             };
             check(&names, &expected);
             // Also when they come back from disk, and where only some are taken.
-            let mut file = temporary.create("names").unwrap();
+            let mut file = SpillWriter::create(temporary.clone()).unwrap();
             names.write(&mut file).unwrap();
             let read = Names::read(&mut file.finish().unwrap().read().unwrap(), expected.len()).unwrap();
             check(&read, &expected);

@@ -7,7 +7,7 @@ use super::super::room::Room;
 use super::corpus::Corpus;
 use super::preference::{Keep, Preference};
 use super::stretch::Stretch;
-use crate::spill::{Cursor, Record, Rows, RowsIter, Sorter, SpillReader, SpillWriter};
+use crate::spill::{Cursor, Rows, RowsIter, Sortable, Sorter, SpillReader, SpillWriter};
 use crate::watch::Step;
 
 /// The places of some documents in the order of preference, by the numbers of the documents: these ascend with those of the corpus.
@@ -45,7 +45,7 @@ impl Ranks {
                 ranks.push((at, rank))?;
             }
         } else {
-            let mut keys = Sorter::<Keyed>::new(&room.temporary, room.share());
+            let mut keys = Sorter::<Keyed>::new(room.temporary.clone(), room.share());
             let mut some = some.map(Rows::cursor).transpose()?;
             let mut at = 0;
             corpus.visit(|document| {
@@ -120,21 +120,18 @@ struct Keyed {
     at: u32,
 }
 
-impl Record for Keyed {
+impl Sortable for Keyed {
     fn memory(&self) -> usize {
         size_of::<Keyed>() + self.key.len()
     }
 
     fn push_to(&self, file: &mut SpillWriter) -> Result<()> {
-        file.push(&self.at.to_le_bytes())?;
+        file.push_record(self.at)?;
         file.push_records(self.key.iter().copied())
     }
 
     fn read_from(file: &mut SpillReader) -> Result<Option<Keyed>> {
-        let mut at = [0; 4];
-        if !file.fill(&mut at)? {
-            return Ok(None);
-        }
-        Ok(Some(Keyed { key: file.records()?, at: u32::from_le_bytes(at) }))
+        let Some(at) = file.record()? else { return Ok(None) };
+        Ok(Some(Keyed { key: file.records()?, at }))
     }
 }

@@ -41,7 +41,7 @@ fn repeated<F: Fingerprint, K: Fixed>(
     step: &Step<'_>,
     key: impl Fn(IdRef<'_>) -> K + Sync,
 ) -> Result<usize> {
-    let mut keys = Sorter::new(temporary, memory);
+    let mut keys = Sorter::new(temporary.clone(), memory);
     for piece in corpus.pieces() {
         let piece: Piece<'_, F> = piece?;
         let ids = &piece.names;

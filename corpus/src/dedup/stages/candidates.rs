@@ -20,7 +20,7 @@ use super::super::room::Room;
 use super::distinct::Sets;
 use super::marks::Marks;
 use super::rule::{Rule, may_be_similar};
-use crate::spill::{Record, Rows, Sorter, SpillWriter};
+use crate::spill::{Rows, Sorter, SpillWriter};
 use crate::watch::Step;
 
 /// A group is a crowd that gives so many pairs for each of its members; and so is a set that is in so many in all.
@@ -81,7 +81,7 @@ impl Joining<'_> {
             }
         };
         let Collected { pairs, crowded, .. } = found;
-        let candidates = pairs.into_inner().unwrap_or_else(PoisonError::into_inner).rows()?;
+        let candidates = Rows::sorted(pairs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
         let candidates = if is_in_memory { candidates } else { self.looked_at(&candidates, &crowded)? };
         Ok(Found { candidates, crowded })
     }
@@ -139,7 +139,7 @@ impl Joining<'_> {
         let mut files = create_parts(self.room, parts.parts())?;
         self.visit(numbers, |set, row| {
             let word = row.words[sketch];
-            (set, word).push_to(&mut files[parts.part(table, word)])
+            files[parts.part(table, word)].push_record((set, word))
         })?;
         files.into_iter().map(|file| Ok(Rows::of_file(file.finish()?))).collect()
     }
@@ -175,7 +175,7 @@ impl Joining<'_> {
                 numbers.push((best?, set))?;
             }
         }
-        numbers.rows()
+        Rows::sorted(numbers)
     }
 
     /// Visits the rows of all sets, with their numbers.
@@ -393,5 +393,5 @@ fn parts_for(whole: u64, memory: u64, room: &Room) -> Result<u64> {
 /// Opens the files of some parts.
 fn create_parts(room: &Room, parts: usize) -> Result<Vec<SpillWriter>> {
     let buffer = (room.share() / parts as u64).clamp(SMALL_BUFFER, BUFFER);
-    (0..parts).map(|_| room.temporary.create_with("part", buffer as usize)).collect()
+    (0..parts).map(|_| SpillWriter::create_with(room.temporary.clone(), buffer as usize)).collect()
 }

@@ -51,7 +51,7 @@ fn in_rounds(
         let (a, b) = pair?;
         edges.push((a.max(b), a.min(b)))?;
     }
-    let (mut edges, mut check) = (edges.rows()?, 0);
+    let (mut edges, mut check) = (Rows::sorted(edges)?, 0);
     loop {
         step.add(0)?;
         // Large stars: of each set and all that it is connected with, the greater ones go to the least.

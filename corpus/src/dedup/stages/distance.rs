@@ -200,7 +200,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         for (set, best) in (0..).zip(sets.all_best().iter()?) {
             rows.push((told.places.get(best? as usize)?, set))?;
         }
-        Ok(SetsOf(rows.rows()?))
+        Ok(SetsOf(Rows::sorted(rows)?))
     }
 
     /// The sets of near fingerprints, and those of one, whose texts are compared.
@@ -221,7 +221,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
                 same.push(set);
             }
         }
-        all.rows()
+        Rows::sorted(all)
     }
 
     /// The pairs of the sets of near fingerprints.
@@ -232,7 +232,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             let (a, b) = (sets_of.only(a)?, sets_of.only(b)?);
             pairs.push((a.max(b), a.min(b), distance))?;
         }
-        pairs.rows()
+        Rows::sorted(pairs)
     }
 
     /// What connects sets.

@@ -84,7 +84,7 @@ impl Sets {
     pub(crate) fn by_document(&self, room: &Room) -> Result<Rows<(u32, u32)>> {
         let mut rows = room.sorter();
         self.visit(|set, document| rows.push((document, set)))?;
-        rows.rows()
+        Rows::sorted(rows)
     }
 
     /// Visits all sets in order, with each of their documents, the most preferred first.

@@ -74,7 +74,7 @@ impl FeaturesWriter {
         bytes.extend((features.len() as u64).to_le_bytes());
         features.iter().for_each(|feature| bytes.extend(feature.to_le_bytes()));
         self.file.write_all(&bytes).map_err(|error| self.temporary.failed(&error))?;
-        self.temporary.wrote(bytes.len() as u64);
+        self.temporary.counts.add_written(bytes.len() as u64);
         if self.on_disk.is_none() && self.places.len() == self.limit {
             self.on_disk = Some((BufWriter::new(unnamed(&self.temporary)?), 0));
             for (document, place) in std::mem::take(&mut self.places) {
@@ -168,7 +168,7 @@ impl Features {
 
 impl Drop for Features {
     fn drop(&mut self) {
-        self.temporary.removed(self.end);
+        self.temporary.counts.add_removed(self.end);
     }
 }
 

@@ -153,10 +153,10 @@ impl<F: Fingerprint> LookedFor<'_, F> {
         told(joined, &failed)?;
         step.add(0)?;
         let (mut components, pairs) = near.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let pairs = pairs.rows()?;
+        let pairs = Rows::sorted(pairs)?;
         let mut stored = room.sorter();
         self.look_up(&distinct, &mut stored)?;
-        let stored = stored.rows()?;
+        let stored = Rows::sorted(stored)?;
 
         // From here on only the few of which there is something to tell.
         let place = |value: F| distinct.partition_point(|&other| other < value);
@@ -285,7 +285,7 @@ pub(crate) fn documents_of<F: Fingerprint>(
     loop {
         let some: Vec<F> = rows.by_ref().take(most.max(1024)).map(|row| Ok(row?.0)).collect::<Result<_>>()?;
         if some.is_empty() {
-            return found.rows();
+            return Rows::sorted(found);
         }
         Places::of(&some).visit(corpus, |document, place| {
             step.add(0)?;

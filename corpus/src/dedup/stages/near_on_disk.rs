@@ -1,8 +1,7 @@
 //! The same of a corpus on disk: the join goes through files, one table after the other.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use simstore::fs::{Disk, Fs};
 use simstore::join::{DistinctOnDisk, Forest, JoinOnDisk, NearPair};
 use simstore::{Fingerprint, Result};
 
@@ -44,36 +43,28 @@ impl<F: Fingerprint> Found<F> {
 impl<F: Fingerprint> LookedFor<'_, F> {
     pub(super) fn find_on_disk(&self) -> Result<NearValues<F>> {
         let &LookedFor { corpus, distance, room, step, .. } = self;
-        let explain = |error| room.temporary.explain(error);
         let memory = room.budget.bytes;
-        let folder = room.temporary.folder()?.join("join");
-        std::fs::create_dir_all(&folder).map_err(|error| room.temporary.failed(&error))?;
-        let fs: Arc<dyn Fs> = Arc::new(Disk::default());
         let count = (corpus.len() - corpus.empty()) as u64;
         // Those of the first table, and those of another one.
-        room.temporary.expect(room.temporary.held() + 2 * count * F::BYTES as u64);
+        room.temporary.expect(room.temporary.counts.held() + 2 * count * F::BYTES as u64);
         let of_join = memory / SHARES * (SHARES - 1);
         let parts = JoinOnDisk::choose_parts(count, distance, of_join)?;
-        let mut join = JoinOnDisk::create(&fs, &folder, parts, of_join).map_err(explain)?;
+        let mut join = JoinOnDisk::create(room.temporary.clone(), parts, of_join)?;
         corpus.visit_fingerprints(|_, some| {
             step.add(0)?;
-            join.push(some).map_err(explain)
+            join.push(some)
         })?;
         let mut values = room.sorter::<Value<F>>();
-        let mut distinct = join
-            .collapse(|_, some| {
-                some.iter().try_for_each(|&value| values.push(Value(value)))?;
-                step.add(0)
-            })
-            .map_err(explain)?;
-        let stored = self.look_up_on_disk(&distinct).map_err(explain)?;
-        let Found { edges, pairs, .. } = self.join(&mut distinct).map_err(explain)?;
-        let moved = distinct.moved();
-        room.temporary.moved(moved.written, moved.most);
+        let mut distinct = join.collapse(|_, some| {
+            some.iter().try_for_each(|&value| values.push(Value(value)))?;
+            step.add(0)
+        })?;
+        let stored = self.look_up_on_disk(&distinct)?;
+        let Found { edges, pairs, .. } = self.join(&mut distinct)?;
         let count = distinct.count() as usize;
         drop(distinct);
 
-        let (edges, pairs) = (edges.rows()?, pairs.rows()?);
+        let (edges, pairs) = (Rows::sorted(edges)?, Rows::sorted(pairs)?);
         for row in stored.iter()? {
             values.push(row?.0)?;
         }
@@ -120,7 +111,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
         const BYTES_OF_A_QUERY: u64 = 30;
         let mut found = self.room.sorter();
         if self.stores.is_empty() {
-            return found.rows();
+            return Rows::sorted(found);
         }
         let memory = self.room.budget.bytes / SHARES;
         let most = (memory / (BYTES_OF_A_QUERY * u64::from(self.distance.max(1)))).max(1 << 16) as usize;
@@ -134,7 +125,7 @@ impl<F: Fingerprint> LookedFor<'_, F> {
             Ok(())
         })?;
         self.look_up(&queries, &mut found)?;
-        found.rows()
+        Rows::sorted(found)
     }
 
     /// Joins one table after the other.

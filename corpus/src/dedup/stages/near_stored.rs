@@ -36,7 +36,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             let (place, how) = row?;
             of_sets.push((sets_of.only(place)?, how))?;
         }
-        let of_sets = of_sets.rows()?;
+        let of_sets = Rows::sorted(of_sets)?;
         // The set that stands for a component, or each set itself.
         let firsts = components::components(edges.iter()?, sets.len(), room, step)?;
         let mut of_firsts = room.sorter::<NearSet<F>>();
@@ -115,6 +115,6 @@ impl<F: Fingerprint> NearSearch<'_, F> {
                 place += 1;
             }
         }
-        Ok((FoundStored::new(near.rows()?, standing, false, room)?, out))
+        Ok((FoundStored::new(Rows::sorted(near)?, standing, false, room)?, out))
     }
 }

@@ -168,7 +168,7 @@ pub(crate) fn of_documents(nearest: &Rows<Near>, sets: &Sets, room: &Room) -> Re
             _ => Ok(()),
         }
     })?;
-    rows.rows()
+    Rows::sorted(rows)
 }
 
 /// The same if none is kept: of each document the nearest other one, which is one of the same set, if there is one.
@@ -204,7 +204,7 @@ pub(crate) fn of_all_documents(
             if sets.is_several(set) { Ok(()) } else { alone(&mut rows, set, document) }
         }
     })?;
-    rows.rows()
+    Rows::sorted(rows)
 }
 
 /// Takes all pairs of near sets in both directions.

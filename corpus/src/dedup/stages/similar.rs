@@ -278,7 +278,7 @@ impl Search<'_> {
         let mut all = self.room.sorter();
         pairs.iter()?.try_for_each(|pair| all.push(pair?))?;
         crowd_pairs::visit_pairs(crowds, crowded, step, |pair| all.push(pair))?;
-        all.rows()
+        Rows::sorted(all)
     }
 
     /// What stands for what by all pairs, and what sets are nearest to.

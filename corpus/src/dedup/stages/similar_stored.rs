@@ -31,7 +31,7 @@ pub(crate) fn look_up<F: Fingerprint>(
     loop {
         let piece: Vec<SketchRow> = rows.by_ref().take(PIECE).collect::<Result<_>>()?;
         if piece.is_empty() {
-            return likely.rows();
+            return Rows::sorted(likely);
         }
         for (at, (store, texts)) in (0..).zip(stores) {
             for (document, id) in looked_up(&piece, store, texts.settings(), step)? {

@@ -75,7 +75,7 @@ impl Reading<'_> {
                 self.profile.check_bits(F::BITS)?;
                 features = self.profile_of_texts.map(|_| FeaturesWriter::new(self.room)).transpose()?;
                 if self.keeps_texts {
-                    texts = Some(self.room.temporary.create("texts")?);
+                    texts = Some(SpillWriter::create(self.room.temporary.clone())?);
                 }
                 let aside = Aside { features: features.as_mut(), texts: texts.as_mut() };
                 (self.read_documents(documents, aside, |item| push(&mut corpus, &item))?, None)

@@ -48,7 +48,7 @@ impl<F: Fingerprint> FoundStored<F> {
             }
             of_documents.push((document, (number - 1, measure)))?;
         }
-        let (things, of_documents) = (things.finish()?, of_documents.rows()?);
+        let (things, of_documents) = (things.finish()?, Rows::sorted(of_documents)?);
         Ok(FoundStored { near, things, of_documents, is_estimated })
     }
 }
