@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use simstore::any::{AnyBuilder, AnySnapshot, AnyStore};
+use simstore::any::{AnyBuilder, AnyFingerprints, AnySnapshot, AnyStore, AnyWidth, Width};
 use simstore::batch::BatchMethod;
 use simstore::error::ErrorCode;
 use simstore::progress::ProgressCallback;
 use simstore::store::is_store;
-use simstore::{BuildOptions, Durability, Insertion, Snapshot, Store, StoreOptions};
+use simstore::{BuildOptions, Durability, Fingerprint, Insertion, Snapshot, Store, StoreOptions, each_width};
 
 /// Those of 64 bits in both widths.
 const FINGERPRINTS: [u128; 3] = [0b1111, 0b1110 << 40, u64::MAX as u128];
@@ -103,6 +103,35 @@ fn what_is_too_wide_is_refused() {
         let other = AnyStore::open(path, Some(192 - bits), StoreOptions::default()).unwrap_err();
         assert_eq!(other.code(), ErrorCode::Width);
     }
+}
+
+#[test]
+fn a_width_is_chosen_in_one_way() {
+    assert_eq!(each_width!(Width::of(64).unwrap(), type F => F::BYTES), 8);
+    assert_eq!(each_width!(Width::of(128).unwrap(), type F => F::BYTES), 16);
+    let made = AnyWidth::of_bits(128, || Ok("narrow"), || Ok(String::from("wide"))).unwrap();
+    assert_eq!((made.bits(), made.width()), (128, Width::Bits128(())));
+    assert_eq!(each_width!(&made, one => one.len()), 4);
+    for bits in [0, 1, 63, 65, 96, 129, u32::MAX] {
+        let refused = Width::of(bits).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::BadArgument);
+        assert_eq!(refused.to_string(), format!("option `bits` is {bits}: expected 64 or 128"));
+        let unmade: Result<AnyWidth<(), ()>, _> = AnyWidth::of_bits(bits, || panic!(), || panic!());
+        assert_eq!(unmade.unwrap_err().to_string(), refused.to_string());
+    }
+}
+
+#[test]
+fn only_what_has_one_width_goes_together() {
+    let mut narrow = AnyFingerprints::from(vec![1_u64, 3]);
+    let wide = AnyFingerprints::from(vec![u128::MAX]);
+    assert_eq!((narrow.len(), narrow.get(1), narrow.get(2), narrow.is_empty()), (2, Some(3), None, false));
+    assert_eq!((wide.len(), wide.get(0), wide.bits()), (1, Some(u128::MAX), 128));
+    each_width!(narrow.as_mut(), values => values.push(Default::default()));
+    let both = narrow.as_ref().zip(narrow.as_ref()).unwrap();
+    assert_eq!(each_width!(both, (a, b) => a.len() + b.len()), 6);
+    let error = narrow.zip(wide).unwrap_err();
+    assert_eq!(error.to_string(), "expected fingerprints of 64 bits, found some of 128");
 }
 
 #[test]

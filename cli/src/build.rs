@@ -1,5 +1,6 @@
 //! `simstore build`: documents or fingerprints to a store.
 
+use simstore::any::Width;
 use simstore_text::did_you_mean;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -10,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use simstore::plan::Plan;
 use simstore::progress::ProgressCallback;
-use simstore::{BuildOptions, Codec, Fingerprint, PlanChoice, Purpose, Snapshot};
+use simstore::{BuildOptions, Codec, Fingerprint, PlanChoice, Purpose, Snapshot, each_width};
 use simstore_corpus::{Counts, InputKind};
 
 use crate::counts::warn;
@@ -20,7 +21,7 @@ use crate::numbers::{bits_each, bytes, parse_block_size, parse_bytes, rounded};
 use crate::output::Output;
 use crate::profile::check_bits;
 use crate::progress::Progress;
-use crate::width::{Bits, by_width, check_distance};
+use crate::width::{check_distance, width};
 
 mod similar;
 
@@ -73,8 +74,8 @@ pub(crate) struct BuildArgs {
     #[arg(long, short, value_name = "K", default_value_t = 3)]
     distance: u32,
     /// Width of fingerprints
-    #[arg(long, value_enum, default_value = "64")]
-    bits: Bits,
+    #[arg(long, value_parser = width(), default_value = "64")]
+    bits: Width,
     /// How fingerprints are compressed: first-difference, gap (smallest for random ones), elias-fano (fastest to query) or
     /// all-differences (smallest where many are near one another); auto: what serves --for
     #[arg(long, default_value_t = CodecChoice::Named(Codec::FirstDifference))]
@@ -179,7 +180,7 @@ pub(crate) fn run(args: &BuildArgs, progress: &Progress) -> Outcome {
     if let Some(similar) = args.similar {
         return similar::build(args, similar, progress);
     }
-    by_width!(args.bits, build(args, progress))
+    each_width!(args.bits, type F => build::<F>(args, progress))
 }
 
 fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use simstore::any::Width;
 use simstore::store::CompactOptions;
-use simstore::{Fingerprint, Snapshot, StoreOptions};
+use simstore::{Fingerprint, Snapshot, StoreOptions, each_width};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
 use crate::numbers::{bytes, rounded};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::width::{Bits, by_width};
 
 /// Merge a store's segments into one
 ///
@@ -50,7 +50,7 @@ struct CompactObject<'a> {
 }
 
 pub(crate) fn run(args: &CompactArgs, progress: &Progress) -> Outcome {
-    by_width!(Bits::of_store(&args.store)?, compact(args, progress))
+    each_width!(Width::of_store(&args.store)?, type F => compact::<F>(args, progress))
 }
 
 fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {

@@ -7,7 +7,8 @@ use clap::Args;
 use console::{Style, Term, measure_text_width};
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
-use simstore::{Error, Fingerprint};
+use simstore::any::Width;
+use simstore::{Error, Fingerprint, each_width};
 use simstore_corpus::numbers::share;
 use simstore_corpus::{Counts, Document, IdRef, InputKind, Inputs, Notice, Watch, profile_of_texts};
 use simstore_text::{Profile, jaccard};
@@ -19,7 +20,7 @@ use crate::inputs::{self, DocumentArgs};
 use crate::numbers::grouped;
 use crate::output::{Output, column};
 use crate::progress::Progress;
-use crate::width::{Bits, by_width};
+use crate::width::width;
 
 /// Words on both sides of a difference that are shown with it.
 const CONTEXT: usize = 6;
@@ -61,8 +62,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "NAME")]
     verify_profile: Option<String>,
     /// Width of the fingerprints
-    #[arg(long, value_enum, default_value = "64")]
-    bits: Bits,
+    #[arg(long, value_parser = width(), default_value = "64")]
+    bits: Width,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -116,7 +117,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
     };
     let profile =
         simstore_corpus::dedup::profile_with(choice.as_deref(), &resources, None).map_err(Failure::usage)?;
-    let distance = by_width!(args.bits, distance(&profile, &a.text, &b.text))?;
+    let distance = each_width!(args.bits, type F => distance::<F>(&profile, &a.text, &b.text))?;
     let (of_a, of_b) = (shingles.feature_set(&a.text), shingles.feature_set(&b.text));
     let (words_a, words_b) = (words(&a.text), words(&b.text));
     let operations = operations(&words_a, &words_b);
@@ -125,7 +126,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
         b: Compared { id: (&b.id).into(), place: place(&b), shingles: of_b.len() },
         similarity: jaccard(&of_a, &of_b) as f32,
         shared: of_a.iter().filter(|shingle| of_b.binary_search(shingle).is_ok()).count(),
-        bits: args.bits.count(),
+        bits: args.bits.bits(),
         distance,
         differences: differences(&a.text, &b.text, &words_a, &words_b, &operations),
     };

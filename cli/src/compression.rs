@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::Fingerprint;
+use simstore::any::Width;
+use simstore::{Fingerprint, each_width};
 use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compression_ratios};
 
 use crate::counts::warn;
@@ -13,7 +14,7 @@ use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::{grouped, parse_block_size, rounded};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::width::{Bits, by_width};
+use crate::width::width;
 
 const EXAMPLES: &str = "\
 The codecs' figures are those of whole table files: headers, checksums and the block index included. The others \
@@ -39,8 +40,8 @@ pub(crate) struct CompressionArgs {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Width of fingerprints
-    #[arg(long, value_enum, default_value = "64")]
-    bits: Bits,
+    #[arg(long, value_parser = width(), default_value = "64")]
+    bits: Width,
     /// Level of zstd
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
@@ -65,7 +66,7 @@ struct MethodObject {
 }
 
 pub(crate) fn run(args: &CompressionArgs, progress: &Progress) -> Outcome {
-    by_width!(args.bits, compare(args, progress))
+    each_width!(args.bits, type F => compare::<F>(args, progress))
 }
 
 fn compare<F: Fingerprint>(args: &CompressionArgs, progress: &Progress) -> Outcome {

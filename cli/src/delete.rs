@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::{Error, Fingerprint, Snapshot, StoreOptions};
+use simstore::any::Width;
+use simstore::{Error, Fingerprint, Snapshot, StoreOptions, each_width};
 use simstore_corpus::InputKind;
 use simstore_corpus::delete::{self, Deleted, DeletedIds, delete_ids};
 use simstore_text::Profile;
@@ -15,7 +16,6 @@ use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::rounded;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::width::{Bits, by_width};
 use crate::writing;
 
 const EXAMPLES: &str = "\
@@ -81,11 +81,11 @@ struct MissingIdObject<'a> {
 }
 
 pub(crate) fn run(args: &DeleteArgs, progress: &Progress) -> Outcome {
-    let bits = Bits::of_store(&args.store)?;
+    let bits = Width::of_store(&args.store)?;
     if !args.id.is_empty() || args.ids.is_some() {
-        by_width!(bits, delete_named(args, progress))
+        each_width!(bits, type F => delete_named::<F>(args, progress))
     } else {
-        by_width!(bits, delete_inputs(args, progress))
+        each_width!(bits, type F => delete_inputs::<F>(args, progress))
     }
 }
 

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use simstore::any::Width;
 use simstore::raw::Table;
-use simstore::{Entry, Fingerprint, Snapshot};
+use simstore::{Entry, Fingerprint, Snapshot, each_width};
 
 use crate::failure::Outcome;
 use crate::inspect::table::{segment_of, table_of};
 use crate::output::{Output, column};
 use crate::reading;
-use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
 A line is HEX<TAB>ID, with the name instead of the id if the document has one, and HEX alone in a store without ids. Lines are sorted \
@@ -63,7 +63,7 @@ struct EntryObject {
 }
 
 pub(crate) fn run(args: &DumpArgs) -> Outcome {
-    by_width!(Bits::of_store(&args.store)?, dump(args))
+    each_width!(Width::of_store(&args.store)?, type F => dump::<F>(args))
 }
 
 fn dump<F: Fingerprint>(args: &DumpArgs) -> Outcome {

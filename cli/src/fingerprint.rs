@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::Fingerprint;
+use simstore::any::Width;
+use simstore::{Fingerprint, each_width};
 use simstore_corpus::{InputKind, Inputs};
 
 use crate::counts::warn;
@@ -12,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, count_of};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::width::{Bits, by_width};
+use crate::width::width;
 use simstore_corpus::IdRef as Id;
 
 const EXAMPLES: &str = "\
@@ -37,8 +38,8 @@ pub(crate) struct FingerprintArgs {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Width of fingerprints
-    #[arg(long, value_enum, default_value = "64")]
-    bits: Bits,
+    #[arg(long, value_parser = width(), default_value = "64")]
+    bits: Width,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &FingerprintArgs, progress: &Progress) -> Outcome {
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
         return Err(Failure::Usage("the inputs hold fingerprints already, not documents".to_owned()));
     }
-    by_width!(args.bits, print(args, &inputs, progress))
+    each_width!(args.bits, type F => print::<F>(args, &inputs, progress))
 }
 
 fn print<F: Fingerprint>(args: &FingerprintArgs, inputs: &Inputs, progress: &Progress) -> Outcome {

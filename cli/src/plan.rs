@@ -2,14 +2,15 @@
 
 use clap::Args;
 use serde::Serialize;
+use simstore::any::Width;
 use simstore::plan::{self, Estimate, Medium, Plan, Workload};
-use simstore::{Codec, Fingerprint};
+use simstore::{Codec, Fingerprint, each_width};
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::{bytes, duration, parse_block_size, parse_count, rounded, short};
 use crate::output::Output;
-use crate::width::{Bits, by_width, check_distance};
+use crate::width::{check_distance, width};
 
 const EXAMPLES: &str = "\
 Columns: tables; the shortest and longest prefix, in bits; how many prefix bits probes flip, in all tables \
@@ -42,8 +43,8 @@ pub(crate) struct PlanArgs {
     #[arg(long, short, value_name = "K", default_value_t = 3)]
     distance: u32,
     /// Width of fingerprints
-    #[arg(long, value_enum, default_value = "64")]
-    bits: Bits,
+    #[arg(long, value_parser = width(), default_value = "64")]
+    bits: Width,
     /// How tables are coded: first-difference, gap, elias-fano or all-differences, as of `simstore build`
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
@@ -76,7 +77,7 @@ struct PlanObject<'a> {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Outcome {
-    by_width!(args.bits, print(args))
+    each_width!(args.bits, type F => print::<F>(args))
 }
 
 fn print<F: Fingerprint>(args: &PlanArgs) -> Outcome {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
+use simstore::any::Width;
 use simstore::batch::{BatchMatch, BatchMethod};
-use simstore::{Fingerprint, Match, Snapshot};
+use simstore::{Fingerprint, Match, Snapshot, each_width};
 use simstore_corpus::{DocumentFormat, DocumentOptions, InputKind, Item, documents};
 use simstore_text::{Profile, SimilarSettings, StoredTexts};
 
@@ -19,7 +20,6 @@ use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::Progress;
 use crate::reading;
 use crate::similar;
-use crate::width::{Bits, by_width};
 
 /// Queries of a file that are answered together, on all threads.
 const BATCH: usize = 4096;
@@ -105,7 +105,7 @@ struct MatchObject<'a> {
 }
 
 pub(crate) fn run(args: &QueryArgs, progress: &Progress) -> Outcome {
-    by_width!(Bits::of_store(&args.store)?, answer(args, progress))
+    each_width!(Width::of_store(&args.store)?, type F => answer::<F>(args, progress))
 }
 
 /// What prints answers.

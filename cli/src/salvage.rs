@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use simstore::Fingerprint;
-use simstore::store::{Finding, SalvageOptions};
+use simstore::any::Width;
+use simstore::store::{Finding, SalvageOptions, salvageable_bits};
+use simstore::{Fingerprint, each_width};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
 use crate::numbers::{parse_bytes, rounded};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
 Each line is a damage: FILE, the offset in it if there is one, `lost` or `note`, and a description. A note is damage
@@ -93,8 +93,8 @@ struct SalvageObject<'a> {
 }
 
 pub(crate) fn run(args: &SalvageArgs, progress: &Progress) -> Outcome {
-    let bits = if simstore::store::salvageable_bits(&args.store)? == 128 { Bits::Wide } else { Bits::Narrow };
-    by_width!(bits, salvage(args, progress))
+    let bits = Width::of(salvageable_bits(&args.store)?)?;
+    each_width!(bits, type F => salvage::<F>(args, progress))
 }
 
 fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {

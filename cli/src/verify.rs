@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use simstore::any::Width;
 use simstore::store::LogInfo;
-use simstore::{Error, Fingerprint, Snapshot};
+use simstore::{Error, Fingerprint, Snapshot, each_width};
 use simstore_corpus::describe::{StoreDescription, describe_store};
 
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
 use crate::output::Output;
-use crate::width::{Bits, by_width};
 
 const EXAMPLES: &str = "\
 A crash may leave an incomplete record at the end of a log: a write that was never acknowledged as durable. If the log \
@@ -84,7 +84,9 @@ struct VerifyObject {
 }
 
 pub(crate) fn run(args: &VerifyArgs) -> Outcome {
-    let verified = Bits::of_store(&args.store).and_then(|bits| by_width!(bits, verify(args)));
+    let verified = Width::of_store(&args.store)
+        .map_err(Failure::from)
+        .and_then(|bits| each_width!(bits, type F => verify::<F>(args)));
     match verified {
         // So damaged that it cannot be opened: the one problem that can be told.
         Err(Failure::Engine(error @ (Error::Corrupt { .. } | Error::UnsupportedVersion { .. }))) => {

@@ -1,46 +1,22 @@
-//! The width of fingerprints, and the choice of code by it.
+//! The width of fingerprints as an option, and the distances that go with it.
 
-use std::path::Path;
+use std::num::ParseIntError;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use simstore::Fingerprint;
+use simstore::any::Width;
 
 use crate::failure::{Failure, Outcome};
 
-/// Width of fingerprints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Bits {
-    #[value(name = "64")]
-    Narrow,
-    #[value(name = "128")]
-    Wide,
+/// Reads an option that is a width.
+pub(crate) fn width() -> impl TypedValueParser<Value = Width> {
+    PossibleValuesParser::new(["64", "128"])
+        .try_map(|bits| bits.parse().map_err(|error: ParseIntError| error.to_string()).and_then(width_of))
 }
 
-impl Bits {
-    /// The width, in bits.
-    pub(crate) fn count(self) -> u32 {
-        match self {
-            Bits::Narrow => u64::BITS,
-            Bits::Wide => u128::BITS,
-        }
-    }
-
-    /// The width of the fingerprints in a store.
-    pub(crate) fn of_store(store: &Path) -> Outcome<Bits> {
-        Ok(if simstore::store::stored_bits(store)? == u128::BITS { Bits::Wide } else { Bits::Narrow })
-    }
+fn width_of(bits: u32) -> Result<Width, String> {
+    Width::of(bits).map_err(|error| error.to_string())
 }
-
-/// Calls a generic function for the fingerprints of a width.
-macro_rules! by_width {
-    ($bits:expr, $run:ident($($argument:expr),*)) => {
-        match $bits {
-            $crate::width::Bits::Narrow => $run::<u64>($($argument),*),
-            $crate::width::Bits::Wide => $run::<u128>($($argument),*),
-        }
-    };
-}
-pub(crate) use by_width;
 
 /// Refuses a distance that no plan can be made for.
 pub(crate) fn check_distance<F: Fingerprint>(distance: u32) -> Outcome {

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use simstore::any::Width;
 use simstore::store::is_store;
-use simstore::{Error, Fingerprint, Result, Store, StoreOptions};
+use simstore::{Error, Fingerprint, Result, Store, StoreOptions, each_width};
 use simstore_corpus::add::{AddOptions, add};
 use simstore_corpus::dedup::Options;
 use simstore_corpus::{Document, DocumentOptions, Inputs, Watch as _};
@@ -15,7 +16,6 @@ use simstore_text::{Profile, SimilarSettings, open_similar};
 use tempfile::TempDir;
 
 use crate::documents::{Documents, FieldNames, Handed};
-use crate::fingerprints::Values;
 use crate::gate::Call;
 use crate::source::{Given, path_of};
 
@@ -89,13 +89,10 @@ impl Against {
         let folder = temporary_folder(options)?;
         let path = folder.path().join("against");
         match given {
-            Given::Fingerprints(Values::Bits64(values)) => {
-                let inputs = Inputs::of_fingerprints(values, None)?;
-                store_fingerprints::<u64>(&path, &inputs, options, call)?;
-            }
-            Given::Fingerprints(Values::Bits128(values)) => {
-                let inputs = Inputs::of_fingerprints(values, None)?;
-                store_fingerprints::<u128>(&path, &inputs, options, call)?;
+            Given::Fingerprints(values) => {
+                let width = values.width();
+                let inputs = each_width!(values, values => Inputs::of_fingerprints(values, None))?;
+                each_width!(width, type F => store_fingerprints::<F>(&path, &inputs, options, call))?;
             }
             Given::Paths(paths) => {
                 let inputs = Inputs::new(&paths, reading.clone())?.skip_bad(options.skip_bad);
@@ -162,10 +159,8 @@ fn store_documents(
     call: &Arc<Call>,
 ) -> Result<()> {
     if options.distance.is_some() || has_fingerprints {
-        return match options.bits {
-            Some(u128::BITS) => store_fingerprints::<u128>(path, inputs, options, call),
-            _ => store_fingerprints::<u64>(path, inputs, options, call),
-        };
+        let width = Width::of(options.bits.unwrap_or(64))?;
+        return each_width!(width, type F => store_fingerprints::<F>(path, inputs, options, call));
     }
     // The store knows it from now on.
     let named = options.verify_profile.take().or_else(|| options.profile.take());

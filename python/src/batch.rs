@@ -141,10 +141,9 @@ impl Batch {
                     Write::InsertMany(entries) => (0..entries.len())
                         .try_for_each(|at| entries.insert(at, &mut transaction, &mut numbers).map(drop))?,
                     &Write::Delete { fingerprint, id } => transaction.delete(fingerprint, id)?,
-                    Write::DeleteMany(rows) => (0..rows.len()).try_for_each(|at| {
-                        let (fingerprint, id) = rows.pair(at);
-                        transaction.delete(fingerprint, id)
-                    })?,
+                    Write::DeleteMany(rows) => rows
+                        .pairs(0..rows.len())
+                        .try_for_each(|(fingerprint, id)| transaction.delete(fingerprint, id))?,
                     Write::Mark { key, value } => transaction.mark(key, value)?,
                 }
             }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
-use simstore::any::AnySnapshot;
+use simstore::any::{AnySnapshot, AnyWidth};
 use simstore::store::Iter;
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result, Snapshot, each_width};
 
 use crate::columns::{ids_of, names_of};
 use crate::fingerprints::array_of;
@@ -29,17 +29,15 @@ pub(crate) struct Reader {
     is_cut_off: bool,
 }
 
-enum Entries {
-    Bits64(Iter<u64>),
-    Bits128(Iter<u128>),
-}
+type Entries = AnyWidth<Iter<u64>, Iter<u128>>;
 
 impl Reader {
     /// A reader of `size` rows at a time.
     pub(crate) fn new(snapshot: &AnySnapshot, size: usize) -> Reader {
-        let (entries, fingerprint) = match snapshot {
-            AnySnapshot::Bits64(one) => (Entries::Bits64(one.iter()), DataType::UInt64),
-            AnySnapshot::Bits128(one) => (Entries::Bits128(one.iter()), DataType::FixedSizeBinary(16)),
+        let entries = snapshot.as_ref().map(Snapshot::iter, Snapshot::iter);
+        let fingerprint = match entries {
+            Entries::Bits64(_) => DataType::UInt64,
+            Entries::Bits128(_) => DataType::FixedSizeBinary(16),
         };
         let columns = [("fingerprint", fingerprint), ("id", DataType::UInt64), ("name", DataType::LargeUtf8)];
         let fields =
@@ -57,10 +55,8 @@ impl Reader {
         if std::mem::replace(&mut self.is_cut_off, true) {
             return Err(Error::Refused("reading was cut off before: begin again".to_owned()));
         }
-        let (fingerprints, ids) = match &mut self.entries {
-            Entries::Bits64(entries) => columns(entries, self.size, call)?,
-            Entries::Bits128(entries) => columns(entries, self.size, call)?,
-        };
+        let (fingerprints, ids) =
+            each_width!(&mut self.entries, entries => columns(entries, self.size, call))?;
         let names = names_of(&self.snapshot, &ids)?;
         self.is_cut_off = false;
         if ids.is_empty() {

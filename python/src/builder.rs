@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use simstore::any::AnyBuilder;
+use simstore::any::{AnyBuilder, Width};
 use simstore::progress::ProgressCallback;
 use simstore::{BuildOptions, Error, Result};
 
 use crate::entries::{Entries, Id, IdRef};
-use crate::fingerprints::fingerprint;
+use crate::fingerprints::one;
 use crate::gate::{self, Call};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
 use crate::snapshot::Snapshot;
@@ -76,7 +76,7 @@ pub(crate) struct Builder {
     /// The call that is under way: what is told of progress.
     call: Arc<Mutex<Option<Arc<Call>>>>,
     path: PathBuf,
-    bits: u32,
+    width: Width,
 }
 
 /// A store that is built, and how its documents are called.
@@ -197,9 +197,10 @@ impl Builder {
             };
             AnyBuilder::create(&path, bits, options)
         })?;
-        let profile = TextProfile::new(&name, bits, &path, given);
+        let width = builder.width();
+        let profile = TextProfile::new(&name, width, &path, given);
         let building = Building { builder, by_name: None, position: 0 };
-        Ok(Builder { builder: OneAtATime::new(Some(building)), profile, call, path, bits })
+        Ok(Builder { builder: OneAtATime::new(Some(building)), profile, call, path, width })
     }
 
     /// Adds a fingerprint, or that of a text, with an id. The same pair again changes nothing; a fingerprint may have any number of ids.
@@ -260,7 +261,7 @@ impl Builder {
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let mut entries = Entries::read(fingerprints, ids, names, texts, self.bits)?;
+        let mut entries = Entries::read(fingerprints, ids, names, texts, self.width.bits())?;
         self.insert_with(py, "Builder.insert_many", |building| {
             gate::told(py, progress, |call| {
                 self.begin(call);
@@ -330,19 +331,16 @@ impl Builder {
     /// Width of the fingerprints, in bits: 64 or 128.
     #[getter]
     fn bits(&self) -> u32 {
-        self.bits
+        self.width.bits()
     }
 
     fn __repr__(&self) -> String {
-        format!("Builder('{}', bits={})", self.path.display(), self.bits)
+        format!("Builder('{}', bits={})", self.path.display(), self.width.bits())
     }
 }
 
 impl Builder {
     fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
-        match self.bits {
-            128 => fingerprint::<u128>(object),
-            _ => fingerprint::<u64>(object).map(u128::from),
-        }
+        one(object, self.width)
     }
 }

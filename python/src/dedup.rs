@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use serde_json::json;
+use simstore::each_width;
 use simstore_corpus::dedup::{self as job, Answer, ClusterBy, Files, Options, Question, Shard, Source};
 use simstore_corpus::numbers::{count_of, parse_bytes};
 use simstore_corpus::{DocumentOptions, Inputs, Notice};
@@ -16,7 +17,6 @@ use simstore_text::Resources;
 use crate::against::Against;
 use crate::deduplication::Deduplication;
 use crate::documents::{FieldNames, Handed};
-use crate::fingerprints::each_width;
 use crate::gate::{self, Call};
 use crate::html::escaped;
 use crate::profile::Profile;
@@ -429,7 +429,7 @@ fn set_profiles(
                 all.clone_from(of_this);
             }
         }
-        Ok((profile.inner.to_string(), Some(profile.bits)))
+        Ok((profile.inner.to_string(), Some(profile.bits())))
     };
     if let Some(profile) = profile.filter(|profile| !profile.is_none()) {
         let (name, bits) = name_of(profile)?;

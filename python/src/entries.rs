@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use simstore::any::{AnySnapshot, AnyTransaction};
+use simstore::any::{AnyFingerprints, AnySnapshot, AnyTransaction};
 use simstore::{Error, Result};
 
 use crate::errors::either;
-use crate::fingerprints::{Fingerprints, Values};
+use crate::fingerprints::Fingerprints;
 use crate::gate::Call;
 use crate::profile::in_parallel;
 use crate::rows::{id_of, read_ids};
@@ -165,7 +165,7 @@ pub(crate) struct Entries {
 }
 
 enum Given {
-    All(Values),
+    All(AnyFingerprints),
     Texts(Texts),
     /// Those of texts; some have none.
     Made(Vec<Option<u128>>),
@@ -241,7 +241,7 @@ impl Entries {
 
     pub(crate) fn fingerprint(&self, at: usize) -> Option<u128> {
         match &self.fingerprints {
-            Given::All(values) => Some(values.get(at)),
+            Given::All(values) => values.get(at),
             Given::Texts(_) => None,
             Given::Made(made) => made[at],
         }

@@ -12,29 +12,26 @@ use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes};
-use simstore::Fingerprint;
+use simstore::any::{AnyFingerprints, Width};
+use simstore::{Fingerprint, each_width};
 
 use crate::array::Array;
 use crate::border::{Numbers, arrow_array, holds_objects};
+use crate::errors::exception;
 use crate::panics::caught_here;
 use crate::texts::is_missing;
 
 /// Fingerprints of one width, some of which may be missing.
 pub(crate) struct Fingerprints {
-    pub(crate) values: Values,
+    /// 0 where one is missing.
+    pub(crate) values: AnyFingerprints,
     /// Which of them are there; `None`: all.
     pub(crate) valid: Option<NullBuffer>,
 }
 
-/// The fingerprints; 0 where one is missing.
-pub(crate) enum Values {
-    Bits64(Vec<u64>),
-    Bits128(Vec<u128>),
-}
-
 /// Fingerprints of one width that are all there, and where they stood.
 pub(crate) struct Present {
-    pub(crate) values: Values,
+    pub(crate) values: AnyFingerprints,
     positions: Option<Vec<u32>>,
 }
 
@@ -44,29 +41,6 @@ impl Present {
         self.positions.as_ref().map_or(at, |positions| positions[at] as usize)
     }
 }
-
-impl From<Vec<u64>> for Values {
-    fn from(values: Vec<u64>) -> Values {
-        Values::Bits64(values)
-    }
-}
-
-impl From<Vec<u128>> for Values {
-    fn from(values: Vec<u128>) -> Values {
-        Values::Bits128(values)
-    }
-}
-
-/// Does the same with fingerprints of either width.
-macro_rules! each_width {
-    ($values:expr, $one:pat => $result:expr) => {
-        match $values {
-            $crate::fingerprints::Values::Bits64($one) => $result,
-            $crate::fingerprints::Values::Bits128($one) => $result,
-        }
-    };
-}
-pub(crate) use each_width;
 
 impl Fingerprints {
     /// Reads an array: numpy's of unsigned integers of 64 bits, or of bytes in 16 columns; Arrow's of uint64 or of 16 bytes each;
@@ -106,7 +80,7 @@ impl Fingerprints {
     }
 
     /// The same, of which none may be missing.
-    pub(crate) fn read_all(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Values> {
+    pub(crate) fn read_all(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<AnyFingerprints> {
         let read = Fingerprints::read(object, bits)?;
         match read.valid.as_ref().and_then(|valid| (0..valid.len()).find(|&at| valid.is_null(at))) {
             Some(at) => Err(PyValueError::new_err(format!(
@@ -127,41 +101,23 @@ impl Fingerprints {
     }
 }
 
-impl Values {
-    pub(crate) fn len(&self) -> usize {
-        each_width!(self, values => values.len())
-    }
-
-    /// One of them, whatever the width.
-    pub(crate) fn get(&self, at: usize) -> u128 {
-        each_width!(self, values => values[at].to_u128())
-    }
-
-    pub(crate) fn bits(&self) -> u32 {
-        match self {
-            Values::Bits64(_) => 64,
-            Values::Bits128(_) => 128,
-        }
-    }
-}
-
 fn of_numpy(numbers: &Numbers<'_>, bits: Option<u32>) -> PyResult<Fingerprints> {
     let shape = numbers.shape();
-    let all = |mut values: Values| {
+    let all = |mut values: AnyFingerprints| {
         for at in numbers.valid.iter().flat_map(|valid| (0..valid.len()).filter(|&at| valid.is_null(at))) {
             each_width!(&mut values, values => values[at] = Default::default());
         }
         Ok(Fingerprints { values, valid: numbers.valid.clone() })
     };
     if let Some(values) = numbers.of::<u64>(1)? {
-        return all(Values::Bits64(values));
+        return all(AnyFingerprints::Bits64(values));
     }
     if let (Some(bytes), [_, 16]) = (numbers.of::<u8>(2)?, shape) {
-        return all(Values::Bits128(bytes.chunks_exact(16).map(wide).collect()));
+        return all(AnyFingerprints::Bits128(bytes.chunks_exact(16).map(wide).collect()));
     }
     // 16 bytes each, as numpy has them.
     if let (b'S' | b'V', [_], Some(rows)) = (numbers.kind(), shape, numbers.rows_of_bytes(16)?) {
-        return all(Values::Bits128(rows.chunks_exact(16).map(wide).collect()));
+        return all(AnyFingerprints::Bits128(rows.chunks_exact(16).map(wide).collect()));
     }
     // Ints of other kinds are taken for what they are, if they are not negative.
     match (numbers.kind(), shape) {
@@ -187,14 +143,14 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<Fingerprints>
                     Some(_) => values.extend(chunk.iter().map(Option::unwrap_or_default)),
                 }
             }
-            Values::Bits64(values)
+            AnyFingerprints::Bits64(values)
         }
         DataType::FixedSizeBinary(16) => {
             let of_chunk = |chunk: &ArrayRef| {
                 let chunk = chunk.as_fixed_size_binary().clone();
                 (0..chunk.len()).map(move |at| if chunk.is_valid(at) { wide(chunk.value(at)) } else { 0 })
             };
-            Values::Bits128(chunks.iter().flat_map(of_chunk).collect())
+            AnyFingerprints::Bits128(chunks.iter().flat_map(of_chunk).collect())
         }
         // Those of other types that are not negative.
         kind if kind.is_integer() => {
@@ -221,7 +177,7 @@ fn of_arrow(chunks: &[ArrayRef], data_type: &DataType) -> PyResult<Fingerprints>
                     values.push(bytes.map_or(0, wide));
                 }
             }
-            Values::Bits128(values)
+            AnyFingerprints::Bits128(values)
         }
         _ => {
             return Err(PyTypeError::new_err(format!(
@@ -251,13 +207,13 @@ fn of_ints(object: &Bound<'_, PyAny>, bits: Option<u32>) -> PyResult<Fingerprint
         }
         valid.push(is_there);
     }
-    let values = if is_wide { Values::Bits128(wide) } else { Values::Bits64(narrow) };
+    let values = if is_wide { AnyFingerprints::Bits128(wide) } else { AnyFingerprints::Bits64(narrow) };
     let valid = valid.contains(&false).then(|| NullBuffer::from(valid));
     Ok(Fingerprints { values, valid })
 }
 
 /// A single fingerprint: an int that fits; of 128 bits also bytes of length 16, the most significant first.
-pub(crate) fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<F> {
+fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<F> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         let bytes = bytes.as_bytes();
         if F::BITS == 128 && bytes.len() == F::BYTES {
@@ -292,13 +248,14 @@ pub(crate) fn fingerprint<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult
     })
 }
 
-/// A single fingerprint of so many bits.
-pub(crate) fn one(object: &Bound<'_, PyAny>, bits: u32) -> PyResult<u128> {
-    match bits {
-        64 => fingerprint::<u64>(object).map(u128::from),
-        128 => fingerprint::<u128>(object),
-        _ => Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
-    }
+/// A single fingerprint of a width.
+pub(crate) fn one(object: &Bound<'_, PyAny>, width: Width) -> PyResult<u128> {
+    each_width!(width, type F => fingerprint::<F>(object).map(Fingerprint::to_u128))
+}
+
+/// The width of so many bits.
+pub(crate) fn width_of(py: Python<'_>, bits: u32) -> PyResult<Width> {
+    Width::of(bits).map_err(|error| exception(py, error))
 }
 
 /// A fingerprint of so many bits as Python has it: an int, or bytes of length 16 for 128 bits.

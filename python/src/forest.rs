@@ -4,14 +4,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use simstore::any::{AnyFingerprints, AnyWidth, Width};
 use simstore::join::Forest as Inner;
-use simstore::{Fingerprint, Result};
+use simstore::{Fingerprint, each_width};
 
 use crate::array::Array;
-use crate::fingerprints::{Fingerprints, Values, array_of};
+use crate::fingerprints::{Fingerprints, array_of, width_of};
 use crate::gate;
 use crate::packed::{array_of_packed, unpacked};
-use crate::rows::other_width;
 use crate::table::Table;
 
 /// What pairs connect, without keeping the pairs: one edge fewer than members of each cluster.
@@ -36,13 +36,10 @@ use crate::table::Table;
 pub(crate) struct Forest {
     /// Nothing of Python runs where it is locked.
     inner: Mutex<AnyForest>,
-    bits: u32,
+    width: Width,
 }
 
-enum AnyForest {
-    Bits64(Inner<u64>),
-    Bits128(Inner<u128>),
-}
+type AnyForest = AnyWidth<Inner<u64>, Inner<u128>>;
 
 impl Forest {
     fn lock(&self) -> MutexGuard<'_, AnyForest> {
@@ -54,19 +51,15 @@ impl Forest {
 impl Forest {
     #[new]
     #[pyo3(signature = (bits=64))]
-    fn new(bits: u32) -> PyResult<Forest> {
-        let inner = match bits {
-            64 => AnyForest::Bits64(Inner::new()),
-            128 => AnyForest::Bits128(Inner::new()),
-            _ => return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
-        };
-        Ok(Forest { inner: Mutex::new(inner), bits })
+    fn new(py: Python<'_>, bits: u32) -> PyResult<Forest> {
+        let width = width_of(py, bits)?;
+        Ok(Forest { inner: Mutex::new(width.map(|()| Inner::new(), |()| Inner::new())), width })
     }
 
     /// Width of what is connected, in bits.
     #[getter]
     fn bits(&self) -> u32 {
-        self.bits
+        self.width.bits()
     }
 
     /// Connects the clusters of two fingerprints, for each element of two arrays. One that is connected with itself has a cluster,
@@ -82,10 +75,10 @@ impl Forest {
         if a.len() != b.len() {
             return Err(PyValueError::new_err(format!("arrays of {} and {} fingerprints", a.len(), b.len())));
         }
-        gate::quick(py, || match (&mut *self.lock(), &a, &b) {
-            (AnyForest::Bits64(forest), Values::Bits64(a), Values::Bits64(b)) => connect(forest, a, b),
-            (AnyForest::Bits128(forest), Values::Bits128(a), Values::Bits128(b)) => connect(forest, a, b),
-            _ => Err(other_width()),
+        gate::quick(py, || {
+            let pairs = a.zip(b)?;
+            each_width!(self.lock().as_mut().zip(pairs)?, (forest, (a, b)) => connect(forest, &a, &b));
+            Ok(())
         })
     }
 
@@ -96,17 +89,10 @@ impl Forest {
     /// packed : Arrow array of binary
     ///     What `packed` or `Parts.forest` have made.
     fn merge(&self, py: Python<'_>, packed: &Bound<'_, PyAny>) -> PyResult<()> {
-        if self.bits() == 64 {
-            let edges = edges_of::<u64>(packed)?;
-            return gate::quick(py, || match &mut *self.lock() {
-                AnyForest::Bits64(forest) => take(forest, &edges),
-                AnyForest::Bits128(_) => Err(other_width()),
-            });
-        }
-        let edges = edges_of::<u128>(packed)?;
-        gate::quick(py, || match &mut *self.lock() {
-            AnyForest::Bits128(forest) => take(forest, &edges),
-            AnyForest::Bits64(_) => Err(other_width()),
+        let edges: AnyFingerprints = each_width!(self.width, type F => edges_of::<F>(packed)?.into());
+        gate::quick(py, || {
+            each_width!(self.lock().as_mut().zip(edges)?, (forest, edges) => take(forest, &edges));
+            Ok(())
         })
     }
 
@@ -118,10 +104,7 @@ impl Forest {
     ///     Binary: two fingerprints an edge, little-endian.
     fn packed(&self, py: Python<'_>) -> PyResult<Array> {
         gate::quick(py, || {
-            Ok(match &mut *self.lock() {
-                AnyForest::Bits64(forest) => array_of_packed(&flat(reduced(forest))),
-                AnyForest::Bits128(forest) => array_of_packed(&flat(reduced(forest))),
-            })
+            Ok(each_width!(&mut *self.lock(), forest => array_of_packed(&flat(reduced(forest)))))
         })
     }
 
@@ -133,12 +116,8 @@ impl Forest {
     /// Table
     ///     With columns first and member, sorted.
     fn edges(&self, py: Python<'_>) -> PyResult<Table> {
-        let [first, member] = gate::quick(py, || {
-            Ok(match &mut *self.lock() {
-                AnyForest::Bits64(forest) => columns(&reduced(forest)),
-                AnyForest::Bits128(forest) => columns(&reduced(forest)),
-            })
-        })?;
+        let [first, member] =
+            gate::quick(py, || Ok(each_width!(&mut *self.lock(), forest => columns(&reduced(forest)))))?;
         Table::of_columns(vec![("first", first.values), ("member", member.values)])
     }
 
@@ -155,14 +134,12 @@ fn edges_of<F: Fingerprint>(packed: &Bound<'_, PyAny>) -> PyResult<Vec<F>> {
     Ok(ends)
 }
 
-fn connect<F: Fingerprint>(forest: &mut Inner<F>, a: &[F], b: &[F]) -> Result<()> {
+fn connect<F: Fingerprint>(forest: &mut Inner<F>, a: &[F], b: &[F]) {
     a.iter().zip(b).for_each(|(&a, &b)| forest.connect(a, b));
-    Ok(())
 }
 
-fn take<F: Fingerprint>(forest: &mut Inner<F>, ends: &[F]) -> Result<()> {
+fn take<F: Fingerprint>(forest: &mut Inner<F>, ends: &[F]) {
     ends.chunks_exact(2).for_each(|edge| forest.connect(edge[0], edge[1]));
-    Ok(())
 }
 
 /// The edges, which stay in the forest.

@@ -7,12 +7,12 @@ use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
+use simstore::any::AnyFingerprints;
 use simstore::join::{join_positions, label_clusters};
-use simstore::{Fingerprint, Result};
+use simstore::{Fingerprint, Result, each_width};
 
-use crate::fingerprints::{Fingerprints, Values, each_width, one};
+use crate::fingerprints::{Fingerprints, one, width_of};
 use crate::gate;
-use crate::rows::other_width;
 use crate::table::Table;
 
 /// All pairs of elements whose fingerprints differ in no more than some bits, equal ones included.
@@ -151,7 +151,8 @@ pub(crate) fn distance<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (a, b) = match (is_int(a)?, is_int(b)?) {
         (true, true) => {
-            let (a, b) = (one(a, bits.unwrap_or(128))?, one(b, bits.unwrap_or(128))?);
+            let width = width_of(py, bits.unwrap_or(128))?;
+            let (a, b) = (one(a, width)?, one(b, width)?);
             return Ok(a.distance(b).into_pyobject(py)?.into_any());
         }
         (true, false) => (b, a),
@@ -159,7 +160,7 @@ pub(crate) fn distance<'py>(
     };
     let a = Fingerprints::read_all(a, bits)?;
     let distances = if is_int(b)? {
-        let b = one(b, a.bits())?;
+        let b = one(b, a.width())?;
         gate::quick(py, || Ok(each_width!(&a, a => with_one(a, b))))
     } else {
         let b = Fingerprints::read_all(b, Some(a.bits()))?;
@@ -171,16 +172,10 @@ pub(crate) fn distance<'py>(
     Ok(PyArray1::from_vec(py, distances).into_any())
 }
 
-fn elementwise(a: &Values, b: &Values) -> Result<Vec<u8>> {
-    match (a, b) {
-        (Values::Bits64(a), Values::Bits64(b)) => {
-            Ok(a.iter().zip(b).map(|(a, b)| a.distance(*b) as u8).collect())
-        }
-        (Values::Bits128(a), Values::Bits128(b)) => {
-            Ok(a.iter().zip(b).map(|(a, b)| a.distance(*b) as u8).collect())
-        }
-        _ => Err(other_width()),
-    }
+fn elementwise(a: &AnyFingerprints, b: &AnyFingerprints) -> Result<Vec<u8>> {
+    Ok(each_width!(a.as_ref().zip(b.as_ref())?, (a, b) => {
+        a.iter().zip(b).map(|(a, b)| a.distance(*b) as u8).collect()
+    }))
 }
 
 fn with_one<F: Fingerprint>(fingerprints: &[F], one: u128) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use simstore::Result;
-use simstore::any::AnySnapshot;
+use simstore::any::{AnySnapshot, Width};
 
 use crate::fingerprints::{one, to_python};
 use crate::gate;
@@ -52,9 +52,10 @@ impl Match {
         id: Option<u64>,
         name: Option<String>,
     ) -> PyResult<Match> {
-        let bits = if fingerprint.is_instance_of::<PyBytes>() { 128 } else { 64 };
-        let fingerprint = one(fingerprint, bits)?;
-        Ok(Match { found: simstore::Match { fingerprint, distance, id }, bits, name })
+        let is_wide = fingerprint.is_instance_of::<PyBytes>();
+        let width = if is_wide { Width::Bits128(()) } else { Width::Bits64(()) };
+        let fingerprint = one(fingerprint, width)?;
+        Ok(Match { found: simstore::Match { fingerprint, distance, id }, bits: width.bits(), name })
     }
 
     #[getter]

@@ -22,22 +22,8 @@ const WAITING: usize = 2;
 /// Pairs of a batch.
 const MANY: usize = 1 << 16;
 
-pub(crate) enum Found {
-    Bits64(Vec<NearPair<u64>>),
-    Bits128(Vec<NearPair<u128>>),
-}
-
-impl From<Vec<NearPair<u64>>> for Found {
-    fn from(pairs: Vec<NearPair<u64>>) -> Found {
-        Found::Bits64(pairs)
-    }
-}
-
-impl From<Vec<NearPair<u128>>> for Found {
-    fn from(pairs: Vec<NearPair<u128>>) -> Found {
-        Found::Bits128(pairs)
-    }
-}
+/// Columns of a batch.
+type Found = Vec<(&'static str, ArrayRef)>;
 
 /// Finds pairs for as long as somebody takes them.
 pub(crate) fn send_pairs<F: Fingerprint>(
@@ -46,9 +32,7 @@ pub(crate) fn send_pairs<F: Fingerprint>(
     fingerprints: &[F],
     repeated: &[F],
     sender: &SyncSender<Result<Found>>,
-) where
-    Found: From<Vec<NearPair<F>>>,
-{
+) {
     let equal = repeated.iter().map(|&one| NearPair { a: one, b: one, distance: 0 }).collect();
     let waiting = Mutex::new(equal);
     let visit = |pairs: &[NearPair<F>]| {
@@ -60,7 +44,7 @@ pub(crate) fn send_pairs<F: Fingerprint>(
         }
         let many = std::mem::take(&mut *waiting);
         drop(waiting);
-        match sender.send(Ok(many.into())) {
+        match sender.send(Ok(columns_of(&many))) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
@@ -70,7 +54,7 @@ pub(crate) fn send_pairs<F: Fingerprint>(
     // A panic is not the end of the pairs.
     let joined = caught(|| in_this_process(|| in_own_pool("simstore join", join)).flatten().flatten());
     let last = match joined {
-        Ok(()) => Ok(waiting.into_inner().unwrap_or_else(PoisonError::into_inner).into()),
+        Ok(()) => Ok(columns_of(&waiting.into_inner().unwrap_or_else(PoisonError::into_inner))),
         Err(error) => Err(error),
     };
     // Nobody may want it any more.
@@ -121,22 +105,16 @@ impl NearPairs {
                 }
             })
         };
-        let found = self.received.with(py, "next", take)?;
-        match found {
-            Some(Found::Bits64(pairs)) => table_of(&pairs).map(Some),
-            Some(Found::Bits128(pairs)) => table_of(&pairs).map(Some),
-            None => Ok(None),
-        }
+        self.received.with(py, "next", take)?.map(Table::of_columns).transpose()
     }
 }
 
-fn table_of<F: Fingerprint>(pairs: &[NearPair<F>]) -> PyResult<Table> {
+fn columns_of<F: Fingerprint>(pairs: &[NearPair<F>]) -> Found {
     let fingerprints = |of: fn(&NearPair<F>) -> F| array_of(pairs.iter().map(|pair| Some(of(pair)))).values;
     let distance = UInt8Array::from_iter_values(pairs.iter().map(|pair| pair.distance as u8));
-    let columns: Vec<(&str, ArrayRef)> = vec![
+    vec![
         ("a", fingerprints(|pair| pair.a)),
         ("b", fingerprints(|pair| pair.b)),
         ("distance", Arc::new(distance)),
-    ];
-    Table::of_columns(columns)
+    ]
 }

@@ -7,11 +7,12 @@ use arrow_array::{ArrayRef, UInt32Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
+use simstore::any::AnyWidth;
 use simstore::join::{Parts as Inner, bucket, collapse, sort};
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result, each_width};
 
 use crate::array::Array;
-use crate::fingerprints::{Fingerprints, Values, each_width};
+use crate::fingerprints::Fingerprints;
 use crate::gate;
 use crate::near::{NearPairs, send_pairs};
 use crate::packed::{Sent, array_of_packed, packed, unpacked};
@@ -52,36 +53,9 @@ pub(crate) struct Parts {
     inner: AnyParts,
 }
 
-#[derive(Clone)]
-enum AnyParts {
-    Bits64(Inner<u64>),
-    Bits128(Inner<u128>),
-}
-
-/// Does the same with the parts of either width.
-macro_rules! each {
-    ($parts:expr, $one:pat => $result:expr) => {
-        match &$parts.inner {
-            AnyParts::Bits64($one) => $result,
-            AnyParts::Bits128($one) => $result,
-        }
-    };
-}
+type AnyParts = AnyWidth<Inner<u64>, Inner<u128>>;
 
 impl Parts {
-    fn new(
-        bits: u32,
-        narrow: impl FnOnce() -> Result<Inner<u64>>,
-        wide: impl FnOnce() -> Result<Inner<u128>>,
-    ) -> PyResult<Result<Parts>> {
-        let inner = match bits {
-            64 => narrow().map(AnyParts::Bits64),
-            128 => wide().map(AnyParts::Bits128),
-            _ => return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128"))),
-        };
-        Ok(inner.map(|inner| Parts { inner }))
-    }
-
     /// The table and the part of a place.
     fn of_place(&self, place: usize) -> PyResult<(usize, usize)> {
         let (tables, parts) = (self.tables(), self.parts());
@@ -97,9 +71,14 @@ impl Parts {
     #[new]
     #[pyo3(signature = (distance=3, *, parts=1, bits=64))]
     fn with_parts(py: Python<'_>, distance: u32, parts: usize, bits: u32) -> PyResult<Parts> {
-        let of =
-            Parts::new(bits, || Inner::with_parts(distance, parts), || Inner::with_parts(distance, parts))?;
-        gate::quick(py, || of)
+        let of = || {
+            AnyParts::of_bits(
+                bits,
+                || Inner::with_parts(distance, parts),
+                || Inner::with_parts(distance, parts),
+            )
+        };
+        gate::quick(py, || Ok(Parts { inner: of()? }))
     }
 
     /// As few parts as let one of them be joined within so much memory. Few parts are less work.
@@ -115,39 +94,38 @@ impl Parts {
     #[staticmethod]
     #[pyo3(signature = (count, distance=3, *, memory, bits=64))]
     fn choose(py: Python<'_>, count: u64, distance: u32, memory: u64, bits: u32) -> PyResult<Parts> {
-        let of = Parts::new(
-            bits,
-            || Inner::choose(count, distance, memory),
-            || Inner::choose(count, distance, memory),
-        )?;
-        gate::quick(py, || of)
+        let of = || {
+            AnyParts::of_bits(
+                bits,
+                || Inner::choose(count, distance, memory),
+                || Inner::choose(count, distance, memory),
+            )
+        };
+        gate::quick(py, || Ok(Parts { inner: of()? }))
     }
 
     /// Width of the fingerprints, in bits.
     #[getter]
     fn bits(&self) -> u32 {
-        match self.inner {
-            AnyParts::Bits64(_) => 64,
-            AnyParts::Bits128(_) => 128,
-        }
+        self.inner.bits()
     }
 
     /// The most bits in which two near fingerprints differ.
     #[getter]
     fn distance(&self) -> u32 {
-        each!(self, parts => parts.distance())
+        each_width!(&self.inner, parts => parts.distance())
     }
 
     /// How many parts each table has.
     #[getter]
     fn parts(&self) -> usize {
-        each!(self, parts => parts.parts())
+        each_width!(&self.inner, parts => parts.parts())
     }
 
     /// How many tables there are: to so many places a fingerprint is sent.
     #[getter]
     fn tables(&self) -> usize {
-        each!(self, parts => parts.tables())
+        each_width!(&self.inner, parts => parts.tables())
     }
 
     /// Packs some of the fingerprints, each once, by buckets: equal ones of all tasks are in one bucket.
@@ -171,10 +149,7 @@ impl Parts {
         }
         let values = Fingerprints::read(fingerprints, Some(self.bits()))?.present().values;
         let sent = gate::long(py, |_| {
-            Ok(match values {
-                Values::Bits64(values) => packed_by_bucket(values, buckets as usize),
-                Values::Bits128(values) => packed_by_bucket(values, buckets as usize),
-            })
+            Ok(each_width!(values, values => packed_by_bucket(values, buckets as usize)))
         })?;
         sent.finish()
     }
@@ -222,16 +197,10 @@ impl Parts {
         fingerprints: &Bound<'_, PyAny>,
         values: &Bound<'_, PyAny>,
     ) -> PyResult<Array> {
-        match self.inner {
-            AnyParts::Bits64(_) => {
-                let (stored, values) = (unpacked::<u64>(fingerprints)?, unpacked(values)?);
-                gate::quick(py, || looked_up(&stored, &values))
-            }
-            AnyParts::Bits128(_) => {
-                let (stored, values) = (unpacked::<u128>(fingerprints)?, unpacked(values)?);
-                gate::quick(py, || looked_up(&stored, &values))
-            }
-        }
+        each_width!(&self.inner, type F => {
+            let (stored, values) = (unpacked::<F>(fingerprints)?, unpacked(values)?);
+            gate::quick(py, || looked_up(&stored, &values))
+        })
     }
 
     /// Collapses what came to a bucket, and packs it once for each table, by places.
@@ -251,16 +220,10 @@ impl Parts {
         fingerprints: &Bound<'_, PyAny>,
         repeated: &Bound<'_, PyAny>,
     ) -> PyResult<Table> {
-        let sent = match &self.inner {
-            AnyParts::Bits64(parts) => {
-                let of = (unpacked(fingerprints)?, unpacked(repeated)?);
-                gate::long(py, |_| scattered(parts, of.0, of.1))
-            }
-            AnyParts::Bits128(parts) => {
-                let of = (unpacked(fingerprints)?, unpacked(repeated)?);
-                gate::long(py, |_| scattered(parts, of.0, of.1))
-            }
-        }?;
+        let sent = each_width!(&self.inner, parts => {
+            let of = (unpacked(fingerprints)?, unpacked(repeated)?);
+            gate::long(py, |_| scattered(parts, of.0, of.1))
+        })?;
         sent.finish()
     }
 
@@ -285,16 +248,10 @@ impl Parts {
         repeated: &Bound<'_, PyAny>,
     ) -> PyResult<NearPairs> {
         let (table, _) = self.of_place(place)?;
-        match &self.inner {
-            AnyParts::Bits64(parts) => {
-                let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
-                NearPairs::start(py, move |sender| send_pairs(&of.0, table, &of.1, &of.2, sender))
-            }
-            AnyParts::Bits128(parts) => {
-                let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
-                NearPairs::start(py, move |sender| send_pairs(&of.0, table, &of.1, &of.2, sender))
-            }
-        }
+        each_width!(&self.inner, parts => {
+            let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
+            NearPairs::start(py, move |sender| send_pairs(&of.0, table, &of.1, &of.2, sender))
+        })
     }
 
     /// What the pairs of a place connect: one edge fewer than members of each cluster, however many pairs there are.
@@ -316,16 +273,10 @@ impl Parts {
         repeated: &Bound<'_, PyAny>,
     ) -> PyResult<Array> {
         let (table, _) = self.of_place(place)?;
-        match &self.inner {
-            AnyParts::Bits64(parts) => {
-                let of = (unpacked(fingerprints)?, unpacked(repeated)?);
-                gate::long(py, |call| edges_of(parts, table, of.0, &of.1, call))
-            }
-            AnyParts::Bits128(parts) => {
-                let of = (unpacked(fingerprints)?, unpacked(repeated)?);
-                gate::long(py, |call| edges_of(parts, table, of.0, &of.1, call))
-            }
-        }
+        each_width!(&self.inner, parts => {
+            let of = (unpacked(fingerprints)?, unpacked(repeated)?);
+            gate::long(py, |call| edges_of(parts, table, of.0, &of.1, call))
+        })
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (u32, usize, u32))> {

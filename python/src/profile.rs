@@ -8,8 +8,9 @@ use arrow_array::builder::UInt64Builder;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
+use simstore::any::Width;
 use simstore::threads::ensure_pool;
-use simstore::{Fingerprint, Result};
+use simstore::{Fingerprint, Result, each_width};
 use simstore_text::{Preset, Resource, Resources, SKETCHES, Sketcher, jaccard};
 
 use crate::array::Array;
@@ -44,20 +45,20 @@ const TEXTS: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Profile {
     pub(crate) inner: simstore_text::Profile,
-    pub(crate) bits: u32,
+    pub(crate) width: Width,
     /// The files that its name refers to.
     pub(crate) resources: Resources,
 }
 
 impl PartialEq for Profile {
     fn eq(&self, other: &Self) -> bool {
-        self.inner == other.inner && self.bits == other.bits
+        self.inner == other.inner && self.width == other.width
     }
 }
 
 impl std::hash::Hash for Profile {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (self.inner.to_string(), self.bits).hash(state);
+        (self.inner.to_string(), self.width.bits()).hash(state);
     }
 }
 
@@ -112,7 +113,7 @@ impl Profile {
     /// Width of the fingerprints, in bits.
     #[getter]
     pub(crate) fn bits(&self) -> u32 {
-        self.bits
+        self.width.bits()
     }
 
     /// The fingerprint of a text.
@@ -122,13 +123,8 @@ impl Profile {
     /// int, bytes of length 16 for 128 bits, or None
     ///     None if nothing in the text makes a feature: it is empty, or has no letter and no digit.
     fn fingerprint<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let fingerprint = gate::quick(py, || {
-            Ok(match self.bits {
-                128 => self.inner.fingerprint::<u128>(text).map(|simhash| simhash.fingerprint),
-                _ => self.inner.fingerprint::<u64>(text).map(|simhash| simhash.fingerprint.into()),
-            })
-        })?;
-        fingerprint.map(|fingerprint| to_python(py, fingerprint, self.bits)).transpose()
+        let fingerprint = gate::quick(py, || Ok(fingerprint_of(&self.inner, self.width, text)))?;
+        fingerprint.map(|fingerprint| to_python(py, fingerprint, self.width.bits())).transpose()
     }
 
     /// The fingerprints of many texts, on all cores.
@@ -145,28 +141,28 @@ impl Profile {
     ///     without features.
     fn fingerprints(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Array> {
         let texts = Texts::read(texts, "text")?;
-        gate::long(py, |call| match self.bits {
-            128 => fingerprints_of::<u128>(&self.inner, &texts, call),
-            _ => fingerprints_of::<u64>(&self.inner, &texts, call),
-        })
+        gate::long(
+            py,
+            |call| each_width!(self.width, type F => fingerprints_of::<F>(&self.inner, &texts, call)),
+        )
     }
 
     fn __repr__(&self) -> String {
-        match (self.bits, self.inner.bits()) {
+        match (self.width.bits(), self.inner.bits()) {
             (128, None) => format!("Profile('{}', bits=128)", self.inner),
             _ => format!("Profile('{}')", self.inner),
         }
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
-        let Profile { inner, bits, resources } = slf.get();
+        let Profile { inner, width, resources } = slf.get();
         let make = slf.py().import("simstore._simstore")?.getattr("_profile")?;
         let Resources { dictionary, stop_words, idf } = resources;
         let file = |file: &Option<Resource>| {
             let file = file.as_ref()?;
             Some((file.path().display().to_string(), file.text().to_owned()))
         };
-        Ok((make, (inner.to_string(), *bits, file(dictionary), file(stop_words), file(idf))))
+        Ok((make, (inner.to_string(), width.bits(), file(dictionary), file(stop_words), file(idf))))
     }
 }
 
@@ -179,12 +175,11 @@ impl Profile {
         let default = simstore_text::Profile::default().to_string();
         let name = name.unwrap_or(&default);
         let inner = gate::quick(py, || simstore_text::Profile::with_resources(name, &resources))?;
-        let bits = bits.or(inner.bits()).unwrap_or(64);
-        if ![64, 128].contains(&bits) {
-            return Err(PyValueError::new_err(format!("bits is {bits}: expected 64 or 128")));
-        }
-        gate::quick(py, || inner.check_bits(bits))?;
-        Ok(Profile { inner, bits, resources })
+        let width = gate::quick(py, || {
+            let width = Width::of(bits.or(inner.bits()).unwrap_or(64))?;
+            inner.check_bits(width.bits()).map(|()| width)
+        })?;
+        Ok(Profile { inner, width, resources })
     }
 }
 
@@ -201,6 +196,11 @@ pub(crate) fn _profile(
     let file = |file: Option<File>| file.map(|(path, text)| Resource::new(path, text));
     let resources = Resources { dictionary: file(dictionary), stop_words: file(stop_words), idf: file(idf) };
     Profile::of(py, Some(name), Some(bits), resources)
+}
+
+/// The fingerprint of a text, whatever the width.
+pub(crate) fn fingerprint_of(profile: &simstore_text::Profile, width: Width, text: &str) -> Option<u128> {
+    each_width!(width, type F => profile.fingerprint::<F>(text).map(|simhash| simhash.fingerprint.to_u128()))
 }
 
 fn fingerprints_of<F: Fingerprint>(

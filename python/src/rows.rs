@@ -1,6 +1,7 @@
 //! Arrays of fingerprints and ids, as stores take them.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray;
@@ -11,15 +12,15 @@ use arrow_schema::DataType;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use simstore::Error;
+use simstore::any::AnyFingerprints;
 
 use crate::border::{Numbers, arrow_array, holds_objects};
-use crate::fingerprints::{Fingerprints, Values};
+use crate::fingerprints::Fingerprints;
 use crate::panics::caught_here;
 
 /// Fingerprints with their ids.
 pub(crate) struct Rows {
-    fingerprints: Values,
+    fingerprints: AnyFingerprints,
     ids: Vec<u64>,
 }
 
@@ -39,8 +40,9 @@ impl Rows {
         self.ids.len()
     }
 
-    pub(crate) fn pair(&self, at: usize) -> (u128, u64) {
-        (self.fingerprints.get(at), self.ids[at])
+    /// Some of the pairs.
+    pub(crate) fn pairs(&self, some: Range<usize>) -> impl Iterator<Item = (u128, u64)> {
+        some.filter_map(|at| Some((self.fingerprints.get(at)?, *self.ids.get(at)?)))
     }
 }
 
@@ -114,9 +116,4 @@ pub(crate) fn id_of(object: &Bound<'_, PyAny>) -> PyResult<u64> {
 
 fn no_id(id: impl Display) -> PyErr {
     PyValueError::new_err(format!("{id} is no id: expected 0 to 2**64 - 1"))
-}
-
-/// Fingerprints of another width than the store's, which reading refuses.
-pub(crate) fn other_width() -> Error {
-    Error::Bug("fingerprints of another width have been read".to_owned())
 }

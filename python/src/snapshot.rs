@@ -13,18 +13,18 @@ use simstore::any::AnySnapshot;
 use simstore::batch::BatchMatch;
 use simstore::fs::{Disk, Fs};
 use simstore::threads::ensure_pool;
-use simstore::{Fingerprint, Result};
+use simstore::{Fingerprint, Result, each_width};
 use simstore_corpus::describe::describe_store;
 
 use crate::array::Array;
 use crate::batches::{Batches, Reader};
 use crate::columns::{ids_of, names_of};
 use crate::errors::exception;
-use crate::fingerprints::{Fingerprints, Values, array_of, fingerprint};
+use crate::fingerprints::{Fingerprints, array_of, one};
 use crate::gate::{self, Call};
 use crate::matches;
 use crate::profile::Profile;
-use crate::rows::{id_of, other_width, read_ids};
+use crate::rows::{id_of, read_ids};
 use crate::settings::path_of;
 use crate::similar::check_look_up;
 use crate::table::{Table, stream};
@@ -32,27 +32,6 @@ use crate::text_profile::{Queries, TextProfile};
 
 /// Fingerprints that are looked up between two questions whether to go on.
 const LOOKED_UP: usize = 256;
-
-/// Does the same with what a snapshot and fingerprints of its width hold.
-macro_rules! of_one_width {
-    ($snapshot:expr, $values:expr, ($one:pat, $fingerprints:pat) => $result:expr) => {
-        match ($snapshot, $values) {
-            (AnySnapshot::Bits64($one), Values::Bits64($fingerprints)) => $result,
-            (AnySnapshot::Bits128($one), Values::Bits128($fingerprints)) => $result,
-            _ => Err(other_width()),
-        }
-    };
-}
-
-/// Does the same with a snapshot of any width.
-macro_rules! each {
-    ($snapshot:expr, $one:pat => $result:expr) => {
-        match $snapshot {
-            AnySnapshot::Bits64($one) => $result,
-            AnySnapshot::Bits128($one) => $result,
-        }
-    };
-}
 
 /// A store as it was at one moment: answers queries, from any number of threads, while another process may write to the store.
 ///
@@ -108,7 +87,7 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(inner: AnySnapshot) -> Snapshot {
-        let profile = TextProfile::new(inner.profile(), inner.bits(), inner.path(), None);
+        let profile = TextProfile::new(inner.profile(), inner.width(), inner.path(), None);
         Snapshot::with(inner, profile)
     }
 
@@ -117,10 +96,7 @@ impl Snapshot {
     }
 
     fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
-        match self.inner.bits() {
-            128 => fingerprint::<u128>(object),
-            _ => fingerprint::<u64>(object).map(u128::from),
-        }
+        one(object, self.inner.width())
     }
 
     fn reader(&self, size: usize) -> Reader {
@@ -150,7 +126,7 @@ impl Snapshot {
             )));
         }
         let object = profile.map(|profile| profile.as_any());
-        let text_profile = TextProfile::new(inner.profile(), inner.bits(), inner.path(), object);
+        let text_profile = TextProfile::new(inner.profile(), inner.width(), inner.path(), object);
         Ok(Snapshot {
             inner,
             mmap,
@@ -219,7 +195,7 @@ impl Snapshot {
         let columns = gate::told(py, progress, |call| {
             check_look_up(&self.inner)?;
             let queries = queries.make(&self.profile, call)?;
-            of_one_width!(&self.inner, &queries.values, (one, fingerprints) => {
+            each_width!(self.inner.as_ref().zip(queries.values.as_ref())?, (one, fingerprints) => {
                 let matches = one.batch_query_with(fingerprints, distance, &call.callback("matches"))?;
                 call.check()?;
                 columns(&self.inner, &matches, |query| queries.position(query))
@@ -264,7 +240,7 @@ impl Snapshot {
         let queries = Fingerprints::read(fingerprints, Some(self.inner.bits()))?;
         let stored = gate::long(py, |call| {
             check_look_up(&self.inner)?;
-            of_one_width!(&self.inner, &queries.values, (one, fingerprints) => {
+            each_width!(self.inner.as_ref().zip(queries.values.as_ref())?, (one, fingerprints) => {
                 let is_there = |at: usize| queries.valid.as_ref().is_none_or(|valid| valid.is_valid(at));
                 in_parallel(fingerprints, call, |at, fingerprint| Ok(is_there(at) && one.contains(fingerprint)?))
             })
@@ -345,7 +321,7 @@ impl Snapshot {
     /// Counts and sizes, and how the store was made: a dict of what ``simstore inspect --json`` tells of a store.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let described = each!(&self.inner, one => describe_store(one));
+        let described = each_width!(&self.inner, one => describe_store(one));
         let json =
             serde_json::to_string(&described).map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(py.import("json")?.call_method1("loads", (json,))?.cast_into::<PyDict>()?)

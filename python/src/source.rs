@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::{PyFileNotFoundError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
+use simstore::any::AnyFingerprints;
 use simstore_corpus::matching_paths;
 
 use crate::border::is_of;
 use crate::border::{Numbers, StringChunk, arrow_array};
 use crate::documents::{Documents, FieldNames};
-use crate::fingerprints::{Fingerprints, Values};
+use crate::fingerprints::Fingerprints;
 use crate::frames::{dict_of_columns, texts};
 use crate::items::{documents_of, items};
 use crate::tables::stream;
@@ -19,7 +20,7 @@ use crate::texts::is_missing;
 /// What is handed over.
 pub(crate) enum Given {
     Paths(Vec<PathBuf>),
-    Fingerprints(Values),
+    Fingerprints(AnyFingerprints),
     Documents(Documents),
 }
 

@@ -167,7 +167,7 @@ impl Store {
         if let Some(torn) = store.torn_end() {
             gate::warn_of(py, &torn.to_string())?;
         }
-        let text_profile = TextProfile::new(snapshot.profile(), snapshot.bits(), snapshot.path(), given);
+        let text_profile = TextProfile::new(snapshot.profile(), snapshot.width(), snapshot.path(), given);
         Ok(Store { inner: Arc::new(Writable::new(store, is_similar, durability, text_profile)) })
     }
 
@@ -370,7 +370,7 @@ impl Store {
             while deleted.len() < rows.len() {
                 call.check()?;
                 let end = rows.len().min(deleted.len() + DELETED);
-                let pairs: Vec<(u128, u64)> = (deleted.len()..end).map(|at| rows.pair(at)).collect();
+                let pairs: Vec<(u128, u64)> = rows.pairs(deleted.len()..end).collect();
                 let durability = if end < rows.len() { Durability::Os } else { self.durability() };
                 deleted.extend(open.store.delete_all(&pairs, durability)?);
                 call.step("fingerprints", end as u64, rows.len() as u64);

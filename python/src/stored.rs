@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, Int32Builder, StringBuilder, UInt64Builder};
 use pyo3::prelude::*;
+use simstore::any::Width;
 use simstore::threads::ensure_pool;
 use simstore_corpus::dedup::SimilarStores;
 use simstore_text::Resources;
@@ -38,7 +39,7 @@ impl StoresOfSimilar {
     /// How the texts of the stores become features.
     #[getter]
     fn profile(&self) -> Profile {
-        Profile { inner: self.0.profile().clone(), bits: 64, resources: Resources::default() }
+        Profile { inner: self.0.profile().clone(), width: Width::Bits64(()), resources: Resources::default() }
     }
 
     /// The most similar stored document of each text: `store`, `id`, `name` and `similarity`; null where there is none.

@@ -6,20 +6,21 @@ use std::sync::OnceLock;
 use arrow_buffer::NullBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simstore::{Error, Result};
+use simstore::any::Width;
+use simstore::{Error, Fingerprint as _, Result, each_width};
 use simstore_text::Resources;
 
 use crate::errors::either;
 use crate::fingerprints::{Fingerprints, Present};
 use crate::gate::{self, Call};
-use crate::profile::{Profile, in_parallel};
+use crate::profile::{Profile, fingerprint_of, in_parallel};
 use crate::texts::Texts;
 
 /// The profile of a store, which is made of its name when it is first needed.
 #[derive(Clone)]
 pub(crate) struct TextProfile {
     name: String,
-    bits: u32,
+    width: Width,
     path: PathBuf,
     made: OnceLock<OfWidth>,
 }
@@ -28,27 +29,29 @@ pub(crate) struct TextProfile {
 #[derive(Clone)]
 pub(crate) struct OfWidth {
     profile: simstore_text::Profile,
-    bits: u32,
+    width: Width,
 }
 
 impl OfWidth {
     /// The fingerprint of a text; `None` if it has no features.
     pub(crate) fn fingerprint(&self, text: &str) -> Option<u128> {
-        match self.bits {
-            128 => self.profile.fingerprint::<u128>(text).map(|simhash| simhash.fingerprint),
-            _ => self.profile.fingerprint::<u64>(text).map(|simhash| simhash.fingerprint.into()),
-        }
+        fingerprint_of(&self.profile, self.width, text)
     }
 }
 
 impl TextProfile {
     /// That of a store; `given` is what the caller has given, with the files that its name refers to.
-    pub(crate) fn new(name: &str, bits: u32, path: &Path, given: Option<&Bound<'_, PyAny>>) -> TextProfile {
+    pub(crate) fn new(
+        name: &str,
+        width: Width,
+        path: &Path,
+        given: Option<&Bound<'_, PyAny>>,
+    ) -> TextProfile {
         let made = OnceLock::new();
         if let Some(Ok(given)) = given.map(|given| given.cast::<Profile>()) {
-            made.get_or_init(|| OfWidth { profile: given.get().inner.clone(), bits });
+            made.get_or_init(|| OfWidth { profile: given.get().inner.clone(), width });
         }
-        TextProfile { name: name.to_owned(), bits, path: path.to_path_buf(), made }
+        TextProfile { name: name.to_owned(), width, path: path.to_path_buf(), made }
     }
 
     pub(crate) fn get(&self) -> Result<&OfWidth> {
@@ -69,8 +72,8 @@ impl TextProfile {
             }
             Err(error) => return Err(error),
         };
-        profile.check_bits(self.bits)?;
-        Ok(self.made.get_or_init(|| OfWidth { profile, bits: self.bits }))
+        profile.check_bits(self.width.bits())?;
+        Ok(self.made.get_or_init(|| OfWidth { profile, width: self.width }))
     }
 
     /// The fingerprint that is given, or that of the text; `None` if the text has none.
@@ -137,10 +140,7 @@ impl Queries {
         let made = in_parallel(texts, call, |text| Ok(of.fingerprint(text)))?;
         let valid = NullBuffer::from_iter(made.iter().map(Option::is_some));
         let made = made.into_iter().map(Option::unwrap_or_default);
-        let values = match profile.bits {
-            128 => made.collect::<Vec<u128>>().into(),
-            _ => made.map(|fingerprint| fingerprint as u64).collect::<Vec<u64>>().into(),
-        };
+        let values = each_width!(profile.width, type F => made.map(F::from_u128).collect::<Vec<F>>().into());
         Ok(Fingerprints { values, valid: Some(valid) }.present())
     }
 }

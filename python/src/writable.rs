@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simstore::any::{AnySnapshot, AnyStore, AnyTransaction};
+use simstore::any::{AnySnapshot, AnyStore, AnyTransaction, Width};
 use simstore::{Durability, Error, Result};
 
 use crate::entries::{Entry, Id, Numbers};
 use crate::errors::exception;
-use crate::fingerprints::fingerprint;
+use crate::fingerprints::one;
 use crate::gate;
 use crate::similar::{self, refused};
 use crate::text_profile::TextProfile;
@@ -27,7 +27,7 @@ pub(crate) struct Writable {
     /// Locked under the GIL alone, and never for long: so nobody holds it when a process is forked.
     held: Mutex<Option<Held>>,
     path: PathBuf,
-    bits: u32,
+    width: Width,
     durability: Durability,
     process: u32,
     profile: TextProfile,
@@ -90,11 +90,11 @@ impl Writable {
         durability: Durability,
         profile: TextProfile,
     ) -> Writable {
-        let (path, bits) = (store.snapshot().path().to_path_buf(), store.snapshot().bits());
+        let (path, width) = (store.snapshot().path().to_path_buf(), store.width());
         let (sender, closed) = mpsc::channel();
         let open = Arc::new(Open { store, numbering: RwLock::default(), is_similar, _closed: sender });
         let held = Mutex::new(Some(Held { open, closed }));
-        Writable { held, path, bits, durability, process: std::process::id(), profile }
+        Writable { held, path, width, durability, process: std::process::id(), profile }
     }
 
     /// The store, for one call.
@@ -138,7 +138,7 @@ impl Writable {
     }
 
     pub(crate) fn bits(&self) -> u32 {
-        self.bits
+        self.width.bits()
     }
 
     pub(crate) fn durability(&self) -> Durability {
@@ -165,10 +165,7 @@ impl Writable {
 
     /// A single fingerprint of the store's width.
     pub(crate) fn fingerprint(&self, object: &Bound<'_, PyAny>) -> PyResult<u128> {
-        match self.bits {
-            128 => fingerprint::<u128>(object),
-            _ => fingerprint::<u64>(object).map(u128::from),
-        }
+        one(object, self.width)
     }
 
     pub(crate) fn path(&self) -> &Path {

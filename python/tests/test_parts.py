@@ -114,8 +114,8 @@ def test_what_parts_are_like():
     [
         (lambda: simstore.Parts(17), "17"),
         (lambda: simstore.Parts(3, parts=0), "parts"),
-        (lambda: simstore.Parts(3, bits=32), "bits is 32"),
-        (lambda: simstore.Forest(1), "bits is 1"),
+        (lambda: simstore.Parts(3, bits=32), "`bits` is 32"),
+        (lambda: simstore.Forest(1), "`bits` is 1"),
         (lambda: simstore.Parts(3).pack([1], 0), "bucket"),
         (lambda: simstore.Parts(3).pairs(4, pa.array([b""]), pa.array([b""])), "no place 4"),
         (lambda: simstore.Parts(3).scatter(pa.array([b"123"]), pa.array([b""])), "3 bytes"),

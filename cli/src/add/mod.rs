@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use simstore::any::Width;
 use simstore::store::is_store;
-use simstore::{Codec, Durability, Fingerprint, PlanChoice, Snapshot, StoreOptions};
+use simstore::{Codec, Durability, Fingerprint, PlanChoice, Snapshot, StoreOptions, each_width};
 use simstore_corpus::add::{self, AddOptions};
 use simstore_corpus::{InputKind, Inputs, profile_of_texts};
 use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar};
@@ -17,7 +18,7 @@ use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::parse_bytes;
 use crate::profile::check_bits;
 use crate::progress::Progress;
-use crate::width::{Bits, by_width};
+use crate::width::width;
 
 mod report;
 
@@ -111,8 +112,8 @@ pub(crate) struct AddArgs {
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
     /// Width of fingerprints of a new store [default: 64]
-    #[arg(long, value_enum)]
-    bits: Option<Bits>,
+    #[arg(long, value_parser = width())]
+    bits: Option<Width>,
     /// How fingerprints are compressed, as of `simstore build` [default: first-difference for a new store;
     /// with --similar, elias-fano]
     #[arg(long)]
@@ -134,9 +135,9 @@ pub(crate) struct AddArgs {
 }
 
 pub(crate) fn run(args: &AddArgs, progress: &Progress) -> Outcome {
-    let bits = if is_store(&args.store) { Bits::of_store(&args.store)? } else { Bits::Narrow };
+    let bits = if is_store(&args.store) { Width::of_store(&args.store)? } else { Width::Bits64(()) };
     let bits = args.bits.unwrap_or(bits);
-    by_width!(bits, add(args, progress))
+    each_width!(bits, type F => add::<F>(args, progress))
 }
 
 fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Arg, Args, ValueEnum};
 use serde::Serialize;
+use simstore::any::Width;
 use simstore_corpus::dedup::{
     self, AddedBefore, Answer, ClusterBy, Found, Keep, Options, Question, Shard, Summary,
 };
@@ -17,7 +18,7 @@ use crate::inputs::{self, DocumentArgs, count_of};
 use crate::numbers::parse_bytes;
 use crate::output::{Output, UNFINISHED};
 use crate::progress::Progress;
-use crate::width::Bits;
+use crate::width::width;
 
 mod estimate;
 mod files;
@@ -78,8 +79,8 @@ pub(crate) struct DedupArgs {
     #[arg(long, short, value_name = "K", conflicts_with_all = ["similar", "recall"])]
     distance: Option<u32>,
     /// Width of fingerprints: 64 or 128 [default: 64, or that of the store]
-    #[arg(long, value_enum)]
-    bits: Option<Bits>,
+    #[arg(long, value_parser = width())]
+    bits: Option<Width>,
     /// With --distance, count only pairs whose texts are at least this similar
     #[arg(long, value_name = "SIMILARITY", value_parser = parse_share)]
     verify_text: Option<f64>,
@@ -257,7 +258,7 @@ impl DedupArgs {
             similar: self.similar,
             recall: self.recall,
             distance: self.distance,
-            bits: self.bits.map(Bits::count),
+            bits: self.bits.map(|width| width.bits()),
             profile,
             resources,
             cluster_by: self.cluster_by.map(ClusterBy::from),

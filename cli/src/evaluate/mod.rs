@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use simstore::any::Width;
+use simstore::each_width;
 use simstore_corpus::evaluate::{EvaluateOptions, PairOptions, evaluate, labelled_pairs};
 use simstore_corpus::{DocumentOptions, Inputs};
 use simstore_text::Profile;
@@ -14,7 +16,7 @@ use crate::numbers::{grouped, parse_count};
 use crate::output::Output;
 use crate::profile::{ResourceArgs, check_bits};
 use crate::progress::Progress;
-use crate::width::{Bits, by_width};
+use crate::width::width;
 
 mod report;
 
@@ -79,8 +81,8 @@ pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     resources: ResourceArgs,
     /// Width of fingerprints
-    #[arg(long, value_enum, default_value = "64")]
-    bits: Bits,
+    #[arg(long, value_parser = width(), default_value = "64")]
+    bits: Width,
     /// The size of the corpus for which a distance is wanted, like 8e9, 100M or 1_000_000
     #[arg(long, value_name = "N", default_value = "1M", value_parser = parse_count)]
     documents: u64,
@@ -146,12 +148,12 @@ pub(crate) fn run(args: &EvaluateArgs, progress: &Progress) -> Outcome {
     let profile = |name: &String| {
         let profile = Profile::with_resources(name, &resources)
             .map_err(|error| Failure::Usage(with_flags(&error.to_string())))?;
-        by_width!(args.bits, check_bits(&profile))?;
+        each_width!(args.bits, type F => check_bits::<F>(&profile))?;
         Ok(profile)
     };
     let options = EvaluateOptions {
         profiles: args.profiles.iter().map(profile).collect::<Outcome<_>>()?,
-        bits: args.bits.count(),
+        bits: args.bits.bits(),
         documents: args.documents,
         alike_from: args.alike_from,
         similar: args.similar.clone(),

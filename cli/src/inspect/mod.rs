@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use simstore::any::Width;
 use simstore::plan::floor_bits_per_fingerprint;
 use simstore::raw::Table;
-use simstore::{Fingerprint, Snapshot};
+use simstore::{Fingerprint, Snapshot, each_width};
 use simstore_corpus::describe::{TableDescription, count_symbols, describe_store, describe_table};
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::{bits_each, bytes, grouped};
 use crate::output::Output;
-use crate::width::{Bits, by_width};
 
 mod parts;
 pub(crate) mod table;
@@ -90,7 +90,7 @@ pub(crate) struct InspectArgs {
 }
 
 pub(crate) fn run(args: &InspectArgs) -> Outcome {
-    by_width!(Bits::of_store(&args.store)?, inspect(args))
+    each_width!(Width::of_store(&args.store)?, type F => inspect::<F>(args))
 }
 
 fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result, each_width};
 use simstore_text::{Profile, SKETCHES, SketchSearch};
 
 use super::against;
@@ -227,12 +227,10 @@ pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result
     let inputs = &inputs.within(Budget::new(options.memory).of_reading());
     let kind = inputs.kind()?;
     options.check_with(kind)?;
-    match (kind, options.width()?) {
-        (InputKind::Fingerprints, u128::BITS) => fingerprints::<u128>(inputs, options, watch),
-        (InputKind::Fingerprints, _) => fingerprints::<u64>(inputs, options, watch),
-        (InputKind::Documents, u128::BITS) => estimate_of::<u128>(inputs, options, watch),
-        (InputKind::Documents, _) => estimate_of::<u64>(inputs, options, watch),
-    }
+    each_width!(options.width()?, type F => match kind {
+        InputKind::Fingerprints => fingerprints::<F>(inputs, options, watch),
+        InputKind::Documents => estimate_of::<F>(inputs, options, watch),
+    })
 }
 
 /// The same for files of fingerprints: of raw ones the lengths tell how many they hold, of lines the first ones.

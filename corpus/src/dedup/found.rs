@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 
-use simstore::{Fingerprint, Result};
+use simstore::any::AnyWidth;
+use simstore::{Fingerprint, Result, each_width};
 
 use super::documents::Told;
 use super::model;
@@ -31,20 +32,7 @@ pub struct Found {
     pub(super) totals: Box<Totals>,
 }
 
-pub(super) enum AnyJob {
-    Narrow(Box<Job<u64>>),
-    Wide(Box<Job<u128>>),
-}
-
-/// Does the same for both widths.
-macro_rules! of_any {
-    ($found:expr, $job:ident => $call:expr) => {
-        match $found {
-            AnyJob::Narrow($job) => $call,
-            AnyJob::Wide($job) => $call,
-        }
-    };
-}
+pub(super) type AnyJob = AnyWidth<Box<Job<u64>>, Box<Job<u128>>>;
 
 impl fmt::Debug for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,25 +139,22 @@ pub struct Removed<'a> {
 impl Found {
     /// Width of the fingerprints, in bits.
     pub fn bits(&self) -> u32 {
-        match &self.job {
-            AnyJob::Narrow(_) => u64::BITS,
-            AnyJob::Wide(_) => u128::BITS,
-        }
+        self.job.bits()
     }
 
     /// What was asked.
     pub fn question(&self) -> Question {
-        of_any!(&self.job, job => job.question)
+        each_width!(&self.job, job => job.question)
     }
 
     /// Whether documents were read, or fingerprints.
     pub fn kind(&self) -> InputKind {
-        of_any!(&self.job, job => job.kind)
+        each_width!(&self.job, job => job.kind)
     }
 
     /// How much of which kind was read.
     pub fn counts(&self) -> Counts {
-        of_any!(&self.job, job => job.counts)
+        each_width!(&self.job, job => job.counts)
     }
 
     /// The numbers of the whole.
@@ -188,7 +173,7 @@ impl Found {
     /// Items are errors where the store does not tell what something in it is called, and where documents are on disk, for they were
     /// too much for the memory, and cannot be read.
     pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
-        of_any!(&self.job, job => Box::new(Clusters::new(job)))
+        each_width!(&self.job, job => Box::new(Clusters::new(job)))
     }
 
     /// What is kept, in order of input.
@@ -196,7 +181,7 @@ impl Found {
     /// # Errors
     /// Items are errors where documents are on disk, for they were too much for the memory, and cannot be read.
     pub fn kept(&self) -> Box<dyn Iterator<Item = Result<Kept>> + '_> {
-        of_any!(&self.job, job => match kept_of(job) {
+        each_width!(&self.job, job => match kept_of(job) {
             Ok(kept) => Box::new(kept),
             Err(error) => Box::new(std::iter::once(Err(error))),
         })
@@ -207,7 +192,7 @@ impl Found {
     /// # Errors
     /// As [`Found::clusters`].
     pub fn visit_removed(&self, visitor: &mut dyn FnMut(&Removed<'_>) -> Result<()>) -> Result<()> {
-        of_any!(&self.job, job => {
+        each_width!(&self.job, job => {
             let results = job.results();
             results.visit_removed(&(), "documents", |told, Reason { document, of, how }| {
                 visitor(&Removed {
@@ -227,12 +212,12 @@ impl Found {
 
     /// How many stores were compared with, one that is only made included.
     pub fn stores(&self) -> usize {
-        of_any!(&self.job, job => job.against.len())
+        each_width!(&self.job, job => job.against.len())
     }
 
     /// Whether the ids of all documents are numbers; and whether all that is stored is called by a number too.
     pub fn are_numbers(&self) -> (bool, bool) {
-        of_any!(&self.job, job => (job.corpus.are_numbers(), job.results().mixed_are_numbers()))
+        each_width!(&self.job, job => (job.corpus.are_numbers(), job.results().mixed_are_numbers()))
     }
 
     /// Visits the pairs of near documents by input order, then those of documents with something stored; where texts are
@@ -247,7 +232,7 @@ impl Found {
         watch: &dyn Watch,
         visitor: &mut dyn FnMut(&NearPair<'_>) -> Result<()>,
     ) -> Result<()> {
-        of_any!(&self.job, job => {
+        each_width!(&self.job, job => {
             let results = job.results();
             results.visit_pairs(watch, |told, Near { document, other, how }| {
                 let (other, other_id, store) = match other {
@@ -267,7 +252,7 @@ impl Found {
     /// have changed or cannot be written as was asked for, [`Error::Cancelled`](simstore::Error::Cancelled) if the watch says
     /// so. Nothing is left of the files when this is dropped.
     pub fn write(&mut self, watch: &dyn Watch) -> Result<()> {
-        of_any!(&mut self.job, job => job.write(watch))
+        each_width!(&mut self.job, job => job.write(watch))
     }
 
     /// Gives the files their names, written before or now, and adds what is kept to the store, if that was asked for: as one
@@ -276,7 +261,7 @@ impl Found {
     /// # Errors
     /// As [`Found::write`], and those of the store. If the process is killed meanwhile, the same run finishes what it has left.
     pub fn finish(self, watch: &dyn Watch) -> Result<()> {
-        of_any!(self.job, job => job.finish(watch))
+        each_width!(self.job, job => job.finish(watch))
     }
 }
 

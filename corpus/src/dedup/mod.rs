@@ -30,7 +30,8 @@
 //! # Ok::<(), simstore::Error>(())
 //! ```
 
-use simstore::{Error, Fingerprint, Result};
+use simstore::any::Width;
+use simstore::{Error, Fingerprint, Result, each_width};
 use simstore_text::Sketcher;
 
 use self::found::AnyJob;
@@ -94,10 +95,10 @@ pub use self::totals::{Largest, Spilled, Totals};
 /// the store.
 pub fn find(source: Source<'_>, options: &Options, files: Files, watch: &dyn Watch) -> Result<Answer> {
     let found = match options.width()? {
-        u128::BITS => run::find::<u128>(source, options, files, watch)?
-            .map(|job| Ok((Totals::of(&job)?, AnyJob::Wide(Box::new(job))))),
-        _ => run::find::<u64>(source, options, files, watch)?
-            .map(|job| Ok((Totals::of(&job)?, AnyJob::Narrow(Box::new(job))))),
+        Width::Bits64(()) => run::find::<u64>(source, options, files, watch)?
+            .map(|job| Ok((Totals::of(&job)?, AnyJob::Bits64(Box::new(job))))),
+        Width::Bits128(()) => run::find::<u128>(source, options, files, watch)?
+            .map(|job| Ok((Totals::of(&job)?, AnyJob::Bits128(Box::new(job))))),
     };
     match found {
         Ok(found) => found.map(|(totals, job)| Answer::Found(Found { job, totals: Box::new(totals) })),
@@ -117,10 +118,7 @@ pub fn make_shard(
     unfinished: &Unfinished,
     watch: &dyn Watch,
 ) -> Result<(Counts, Tally)> {
-    match options.width()? {
-        u128::BITS => make_shard_of::<u128>(inputs, shard, options, unfinished, watch),
-        _ => make_shard_of::<u64>(inputs, shard, options, unfinished, watch),
-    }
+    each_width!(options.width()?, type F => make_shard_of::<F>(inputs, shard, options, unfinished, watch))
 }
 
 fn make_shard_of<F: Fingerprint>(

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use simstore::any::Width;
 use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Result};
 use simstore_text::{Profile, Resources, Sketcher};
@@ -150,8 +151,8 @@ impl Options {
         options
     }
 
-    /// The width of the fingerprints, in bits.
-    pub(super) fn width(&self) -> Result<u32> {
+    /// The width of the fingerprints.
+    pub(super) fn width(&self) -> Result<Width> {
         let mut stored: Option<(u32, &Path)> = None;
         for (at, store) in self.against.iter().enumerate() {
             // The first is made if it is added to.
@@ -173,10 +174,7 @@ impl Options {
                 _ => stored = Some((bits, store)),
             }
         }
-        match self.bits.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS) {
-            bits @ (64 | 128) => Ok(bits),
-            bits => Err(Error::BadArgument(format!("option `bits` is {bits}: expected 64 or 128"))),
-        }
+        Width::of(self.bits.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
     }
 
     /// Refuses what makes no sense whatever is read.

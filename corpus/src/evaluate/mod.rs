@@ -27,8 +27,9 @@
 //! # Ok::<(), simstore::Error>(())
 //! ```
 
+use simstore::any::Width;
 use simstore::threads::ensure_pool;
-use simstore::{Error, Fingerprint, Result};
+use simstore::{Error, Fingerprint, Result, each_width};
 use simstore_text::Profile;
 
 use crate::Watch;
@@ -102,13 +103,7 @@ pub fn evaluate(
     let profiles = if options.profiles.is_empty() { &by_default[..] } else { &options.profiles };
     profiles.iter().try_for_each(|profile| profile.check_bits(options.bits))?;
     let pairs = &mut pairs.into_iter();
-    match options.bits {
-        64 => evaluate_by::<u64>(pairs, profiles, options, watch),
-        128 => evaluate_by::<u128>(pairs, profiles, options, watch),
-        bits => {
-            Err(Error::BadArgument(format!("there are no fingerprints of {bits} bits: they have 64 or 128")))
-        }
-    }
+    each_width!(Width::of(options.bits)?, type F => evaluate_by::<F>(pairs, profiles, options, watch))
 }
 
 impl EvaluateOptions {

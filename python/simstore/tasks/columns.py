@@ -15,7 +15,7 @@ def width_of(bits: int) -> Literal[64, 128]:
         return 64
     if bits == 128:
         return 128
-    raise ValueError(f"bits is {bits}: expected 64 or 128")
+    raise ValueError(f"option `bits` is {bits}: expected 64 or 128")
 
 
 def check_column(name: str, there: Sequence[str]) -> None:
