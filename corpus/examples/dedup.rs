@@ -16,7 +16,7 @@ pub(crate) fn run(
     let inputs = Inputs::new(&[input], DocumentOptions::default())?;
     let options = Options { similar: Some(0.8), ..Options::default() };
     let files = Files { output: Some(unique), clusters: Some(clusters), ..Files::default() };
-    let Answer::Found(found) = dedup::find(inputs.into(), &options, files, &())? else {
+    let Answer::Found(found) = dedup::find(&inputs, &options, files, &())? else {
         unreachable!("only what is added to a store may have been added before");
     };
     for cluster in found.clusters() {

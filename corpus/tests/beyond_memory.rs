@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use simstore::Result;
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Removed, Source, Totals};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Removed, Totals};
 use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Notice, Watch};
 
+use crate::support::given;
 use crate::{Folder, Random};
 
 /// Less than the documents of these tests take.
@@ -109,7 +110,7 @@ fn run(input: &Path, out: &Path, options: &Options, watch: &Told) -> Result<Outc
         ..Files::default()
     };
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap().skip_bad(true);
-    let found = found(dedup::find(inputs.into(), options, files, watch)?);
+    let found = found(dedup::find(&inputs, options, files, watch)?);
     let kept = found.kept().map(|kept| format!("{:?}", kept.unwrap())).collect();
     let totals = Totals { spilled: None, ..found.totals() };
     found.finish(watch)?;
@@ -192,14 +193,14 @@ fn fingerprints_are_found_and_written_the_same() {
 fn what_is_handed_over_may_be_too_much_too() {
     let folder = Folder::new();
     let given = || {
-        let value = |i: u64| u128::from(Random(i % 19_500).next());
+        let value = |i: u64| Random(i % 19_500).next();
         (0..20_000).map(move |i| (DocumentId::Number(i % 15_000), value(i)))
     };
     let run = |memory| {
         let told = Told::default();
         let temporary = Some(folder.0.path().to_path_buf());
         let options = Options { distance: Some(1), memory, temporary, ..Options::default() };
-        let answer = dedup::find(Source::fingerprints(given()), &options, Files::default(), &told);
+        let answer = dedup::find(&given::values(given()), &options, Files::default(), &told);
         let found = found(answer.unwrap());
         assert_eq!(told.has_spilled(), memory.is_some());
         let clusters: Vec<String> =
@@ -214,11 +215,10 @@ fn what_is_handed_over_may_be_too_much_too() {
 fn however_many_are_near_others_it_is_done() {
     for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {
         let run = |memory| {
-            let given = (0..20_000).map(|i| (DocumentId::Number(i), 1 << (i % 60)));
+            let given = (0..20_000).map(|i| (DocumentId::Number(i), 1_u64 << (i % 60)));
             let options =
                 Options { distance: Some(2), memory, cluster_by: Some(cluster_by), ..Options::default() };
-            let found =
-                found(dedup::find(Source::fingerprints(given), &options, Files::default(), &()).unwrap());
+            let found = found(dedup::find(&given::values(given), &options, Files::default(), &()).unwrap());
             let mut removed = Vec::new();
             let visit = &mut |one: &Removed<'_>| {
                 removed.push((one.document, one.duplicate_of, one.distance));

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::{Error, Result, Snapshot};
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Source, Text};
-use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Progress, Watch};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options};
+use simstore_corpus::{Document, DocumentId, DocumentOptions, Inputs, Progress, Watch};
 
+use crate::support::given;
 use crate::{Folder, Random};
 
 #[path = "../examples/dedup.rs"]
@@ -90,13 +91,9 @@ fn the_example_deduplicates_a_file() {
         DocumentOptions { text_fields: vec!["representative".to_owned()], ..DocumentOptions::default() },
     );
     let members: Vec<String> = read.unwrap().documents().map(|row| row.unwrap().id.to_string()).collect();
-    let expected: Vec<String> = clusters(&found(dedup::find(
-        self::inputs(&unique).into(),
-        &Options::default(),
-        Files::default(),
-        &(),
-    )))
-    .concat();
+    let expected: Vec<String> =
+        clusters(&found(dedup::find(&self::inputs(&unique), &Options::default(), Files::default(), &())))
+            .concat();
     assert!(expected.is_empty(), "what is left has duplicates: {expected:?}");
     assert!(members.len() > 77 - kept, "{members:?}");
 }
@@ -107,17 +104,16 @@ fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
     let given = || {
         let document = |(id, text): (u64, &str)| {
             let id = DocumentId::Number(id);
-            Ok(Text { id, text: text.to_owned(), extra: None })
+            Ok(Document::new(id, text.to_owned()))
         };
         let bad = || Err(Error::BadInput { path: "-".into(), line: 2, reason: "no text".to_owned() });
         let all = [document((0, "the same")), bad(), bad(), document((3, "the same"))];
-        Source::Documents(Box::new(all.into_iter()))
+        Inputs::of_documents(all)
     };
     let options = Options::default();
-    let ended = dedup::find(given(), &options, Files::default(), &());
+    let ended = dedup::find(&given(), &options, Files::default(), &());
     assert!(matches!(ended, Err(Error::BadInput { line: 2, .. })), "{ended:?}");
-    let options = Options { skip_bad: true, ..options };
-    let found = found(dedup::find(given(), &options, Files::default(), &()));
+    let found = found(dedup::find(&given().skip_bad(true), &options, Files::default(), &()));
     let totals = found.totals();
     assert_eq!((totals.documents, totals.bad, totals.kept, totals.clusters), (2, 2, 1, 1));
     let said = dedup::Summary::new(totals, found.question(), &options, 0.25).to_string();
@@ -134,7 +130,7 @@ fn files_documents_and_fingerprints_give_the_same() {
         inputs(&path).documents().map(|document| document.unwrap()).map(|d| (d.id, d.text)).collect();
     for bits in [64, 128] {
         let options = Options { bits: Some(bits), pairs: true, ..Options::default() };
-        let of_files = found(dedup::find(inputs(&path).into(), &options, Files::default(), &()));
+        let of_files = found(dedup::find(&inputs(&path), &options, Files::default(), &()));
         let fingerprints: Vec<(DocumentId, u128)> = of_files
             .kept()
             .map(Result::unwrap)
@@ -142,7 +138,7 @@ fn files_documents_and_fingerprints_give_the_same() {
             .collect();
         let expected = clusters(&of_files);
         assert_eq!((of_files.bits(), expected.len()), (bits, 3));
-        let of_texts = found(dedup::find(Source::documents(texts.clone()), &options, Files::default(), &()));
+        let of_texts = found(dedup::find(&given::texts(texts.clone()), &options, Files::default(), &()));
         assert_eq!(clusters(&of_texts), expected);
         let totals = |found: &Found| dedup::Totals { text_bytes: 0, ..found.totals() };
         assert_eq!(totals(&of_texts), totals(&of_files));
@@ -156,7 +152,11 @@ fn files_documents_and_fingerprints_give_the_same() {
             .unwrap();
         assert!(pairs >= of_files.totals().duplicates);
         // What is left has no duplicates.
-        let left = found(dedup::find(Source::fingerprints(fingerprints), &options, Files::default(), &()));
+        let left = match bits {
+            64 => given::values(fingerprints.into_iter().map(|(id, value)| (id, value as u64))),
+            _ => given::values(fingerprints),
+        };
+        let left = found(dedup::find(&left, &options, Files::default(), &()));
         assert_eq!((left.totals().clusters, left.totals().kept), (0, of_files.totals().kept));
     }
 }
@@ -168,7 +168,7 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
         (0..300).map(|_| u128::from(random.below(4)) << 90 | 1 << random.below(40)).collect();
     let given = || (0..).map(DocumentId::Number).zip(values.clone());
     let options = Options { bits: Some(128), distance: Some(2), pairs: true, ..Options::default() };
-    let of_values = found(dedup::find(Source::fingerprints(given()), &options, Files::default(), &()));
+    let of_values = found(dedup::find(&given::values(given()), &options, Files::default(), &()));
     let mut expected = Vec::new();
     for (a, x) in values.iter().enumerate() {
         for (b, y) in values.iter().enumerate().skip(a + 1) {
@@ -190,13 +190,13 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
     let stopped = of_values.visit_pairs(&(), &mut |_| Err(Error::Cancelled));
     assert!(matches!(stopped, Err(Error::Cancelled)));
     let narrow = Options { bits: Some(64), ..options };
-    let refused = dedup::find(Source::fingerprints(given()), &narrow, Files::default(), &()).unwrap_err();
-    assert!(refused.to_string().contains("more than 64 bits"), "{refused}");
+    let refused = dedup::find(&given::values(given()), &narrow, Files::default(), &()).unwrap_err();
+    assert!(refused.to_string().contains("have 128 bits, not 64"), "{refused}");
 }
 
 #[test]
 fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
-    let one = || Source::documents([(DocumentId::Number(0), "one".to_owned())]);
+    let one = || given::numbered(&["one".to_owned()]);
     let files = || Files { output: Some("never-written".into()), ..Files::default() };
     let options = Options::default;
     let similar = |similar| Options { similar: Some(similar), ..options() };
@@ -213,12 +213,12 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
         (Options { verify_text: Some(1.5), ..options() }, Files::default(), "from 0 to 1"),
     ];
     for (options, files, message) in cases {
-        let error = dedup::find(one(), &options, files, &()).unwrap_err();
+        let error = dedup::find(&one(), &options, files, &()).unwrap_err();
         assert!(matches!(error, Error::BadArgument(_)), "{error:?}");
         assert!(error.to_string().contains(message) && !error.to_string().contains("--"), "{error}");
     }
     let missing = Options { keep: Keep::Newest("date".to_owned()), ..options() };
-    let error = dedup::find(one(), &missing, Files::default(), &()).unwrap_err();
+    let error = dedup::find(&one(), &missing, Files::default(), &()).unwrap_err();
     assert!(matches!(&error, Error::Refused(reason) if reason.starts_with("option `keep`")), "{error:?}");
     assert!(!Path::new("never-written").exists() && !Path::new("never-made").exists());
 }
@@ -233,12 +233,12 @@ fn nothing_is_left_of_what_is_dropped() {
         pairs: Some(folder.0.path().join("pairs.csv")),
         ..Files::default()
     };
-    let mut dropped = found(dedup::find(inputs(&path).into(), &Options::default(), files(), &()));
+    let mut dropped = found(dedup::find(&inputs(&path), &Options::default(), files(), &()));
     dropped.write(&()).unwrap();
     assert!(all_files(folder.0.path()).len() > before.len());
     drop(dropped);
     assert_eq!(all_files(folder.0.path()), before);
-    found(dedup::find(inputs(&path).into(), &Options::default(), files(), &())).finish(&()).unwrap();
+    found(dedup::find(&inputs(&path), &Options::default(), files(), &())).finish(&()).unwrap();
     assert_eq!(all_files(folder.0.path()).len(), before.len() + 2);
 }
 
@@ -267,7 +267,7 @@ fn run(input: &Path, folder: &Path, options: &Options, watch: &dyn Watch) -> Res
         remove_list: Some(folder.join("remove")),
         ..Files::default()
     };
-    match dedup::find(inputs(input).into(), options, files, watch)? {
+    match dedup::find(&inputs(input), options, files, watch)? {
         Answer::Found(found) => found.finish(watch),
         Answer::AddedBefore(before) => panic!("{before:?}"),
     }
@@ -285,7 +285,7 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
         if options.add {
             let distance = options.distance;
             let add = Options { against: options.against, add: true, distance, ..Options::default() };
-            found(dedup::find(inputs(&first).into(), &add, Files::default(), &())).finish(&()).unwrap();
+            found(dedup::find(&inputs(&first), &add, Files::default(), &())).finish(&()).unwrap();
         }
         out
     };
@@ -361,7 +361,7 @@ fn the_same_run_adds_once() {
     run(&input, out, &options, &()).unwrap();
     let before = (stored(&out.join("store")), fs::read(out.join("keep")).unwrap());
     let files = Files { keep_list: Some(out.join("keep")), ..Files::default() };
-    match dedup::find(inputs(&input).into(), &options, files, &()).unwrap() {
+    match dedup::find(&inputs(&input), &options, files, &()).unwrap() {
         Answer::AddedBefore(again) => {
             assert_eq!((again.counts.read, again.added), (24, before.0.len() as u64));
         }

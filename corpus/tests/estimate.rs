@@ -107,8 +107,7 @@ fn what_is_foretold_is_done_and_shown() {
         let path = folder.file(&format!("{name}.jsonl"), lines);
         let foretold = foretold(&path).candidates;
         let counted = Counted::default();
-        let found =
-            dedup::find(inputs(&path).into(), &Options::default(), Files::default(), &counted).unwrap();
+        let found = dedup::find(&inputs(&path), &Options::default(), Files::default(), &counted).unwrap();
         let Answer::Found(found) = found else { panic!("nothing is added") };
         let counts = counted.0.lock().unwrap();
         let shown = counts.iter().filter(|(step, _)| *step == "candidates").map(|&(_, count)| count).max();

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use simstore::Error;
-use simstore_corpus::dedup::{self, Files, Keep, Options, Source, Text};
-use simstore_corpus::{DocumentId, DocumentOptions, Inputs};
+use simstore_corpus::dedup::{self, Files, Keep, Options};
+use simstore_corpus::{Document, DocumentId, DocumentOptions, Inputs};
 
 use crate::beyond_memory::{LITTLE, Told, found};
 use crate::{Folder, Random};
@@ -98,28 +98,30 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
         let mut expected: Vec<usize> = best.into_iter().flatten().collect();
         expected.sort_unstable();
 
-        let kept = |source: Source<'_>, options: &Options, told: &Told| -> Vec<usize> {
-            let found = found(dedup::find(source, options, Files::default(), told).unwrap());
+        let kept = |inputs: &Inputs, options: &Options, told: &Told| -> Vec<usize> {
+            let found = found(dedup::find(inputs, options, Files::default(), told).unwrap());
             found.kept().map(|kept| kept.unwrap().document).collect()
         };
         let files = || Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
         for distance in [None, Some(0)] {
             let options = || Options { keep: keep.clone(), distance, ..Options::default() };
             let documents = topics.iter().zip(&texts).zip(0..).map(|((&topic, extra), at)| {
-                Ok(Text { id: DocumentId::Number(at), text: text(topic), extra: extra.clone() })
+                let document = Document::new(DocumentId::Number(at), text(topic));
+                Ok(Document { extra: extra.clone(), ..document })
             });
+            let documents: Vec<_> = documents.collect();
             let told = Told::default();
-            let handed = kept(Source::Documents(Box::new(documents)), &options(), &told);
+            let handed = kept(&Inputs::of_documents(documents), &options(), &told);
             assert_eq!(handed, expected, "{keep:?} {distance:?}");
             assert!(!told.has_spilled());
             // Once to make the parts, and once from them.
             for _ in 0..2 {
                 let resume = Some(folder.0.path().join(format!("parts-{distance:?}")));
-                let parts = kept(files().into(), &Options { resume, ..options() }, &Told::default());
+                let parts = kept(&files(), &Options { resume, ..options() }, &Told::default());
                 assert_eq!(parts, expected, "{keep:?} {distance:?}");
             }
             let told = Told::default();
-            let on_disk = kept(files().into(), &Options { memory: Some(LITTLE), ..options() }, &told);
+            let on_disk = kept(&files(), &Options { memory: Some(LITTLE), ..options() }, &told);
             assert_eq!(on_disk, expected, "{keep:?} {distance:?}");
             assert!(told.has_spilled());
         }
@@ -130,12 +132,12 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
 fn a_rule_of_numbers_tells_of_documents_without_one() {
     let run = |values: [&str; 2], keep: Keep| {
         let documents = values.map(|value| {
-            Ok(Text { id: DocumentId::Number(0), text: "one two".to_owned(), extra: Some(value.to_owned()) })
+            let document = Document::new(DocumentId::Number(0), "one two".to_owned());
+            Ok(Document { extra: Some(value.to_owned()), ..document })
         });
         let told = Told::default();
         let options = Options { keep, ..Options::default() };
-        dedup::find(Source::Documents(Box::new(documents.into_iter())), &options, Files::default(), &told)
-            .map(|_| told.all())
+        dedup::find(&Inputs::of_documents(documents), &options, Files::default(), &told).map(|_| told.all())
     };
     let largest = || Keep::Largest("size".to_owned());
     let said = run(["soon", "9"], largest()).unwrap();

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::Value;
-use simstore_corpus::DocumentId;
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Removed, Source};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Removed};
+use simstore_corpus::{DocumentId, Inputs};
 use simstore_text::{Profile, jaccard};
 
+use crate::support::given;
 use crate::{Folder, Random};
 
 const DISTANCE: u32 = 3;
@@ -16,11 +17,11 @@ const DISTANCE: u32 = 3;
 type Reasons = BTreeMap<usize, (usize, f64)>;
 
 /// Runs to the end, and reads the list.
-fn reasons(source: Source<'_>, options: &Options, how: &str) -> (Vec<usize>, Reasons) {
+fn reasons(inputs: &Inputs, options: &Options, how: &str) -> (Vec<usize>, Reasons) {
     let folder = Folder::new();
     let list = folder.0.path().join("removed.jsonl");
     let files = Files { remove_list: Some(list.clone()), reasons: true, ..Files::default() };
-    let found: Found = match dedup::find(source, options, files, &()).unwrap() {
+    let found: Found = match dedup::find(inputs, options, files, &()).unwrap() {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => panic!("{before:?}"),
     };
@@ -107,11 +108,9 @@ fn by_distance_what_is_told_is_the_nearest() {
         let distance = |a: usize, b: usize| f64::from((values[a] ^ values[b]).count_ones());
         let near = |a, b| Some(distance(a, b)).filter(|&bits| bits <= f64::from(DISTANCE));
         let pairs = pairs_of(values.len(), near);
-        let given = || {
-            Source::fingerprints((0..).map(DocumentId::Number).zip(values.iter().map(|&value| value.into())))
-        };
+        let given = || given::values((0..).map(DocumentId::Number).zip(values.iter().copied()));
         let options = Options { keep: Keep::None, ..Options::default() };
-        let (kept, told) = reasons(given(), &options, "distance");
+        let (kept, told) = reasons(&given(), &options, "distance");
         let expected = nearest(values.len(), &pairs, &[]);
         assert_eq!(told, expected);
         assert!(told.len() > 50 && kept.len() > 20);
@@ -119,9 +118,9 @@ fn by_distance_what_is_told_is_the_nearest() {
         assert_eq!(kept.len() + told.len(), values.len());
         // With all pairs at hand it is the same.
         let with_pairs = Options { pairs: true, ..options };
-        assert_eq!(reasons(given(), &with_pairs, "distance"), (kept, expected));
+        assert_eq!(reasons(&given(), &with_pairs, "distance"), (kept, expected));
         // If one is kept, the others are told with it.
-        let (kept, told) = reasons(given(), &Options::default(), "distance");
+        let (kept, told) = reasons(&given(), &Options::default(), "distance");
         let first = firsts(values.len(), &pairs);
         let removed = (0..values.len()).filter(|&document| first[document] != document);
         let expected: Reasons = removed
@@ -131,11 +130,11 @@ fn by_distance_what_is_told_is_the_nearest() {
         assert!(kept.into_iter().all(|document| first[document] == document));
         // In stars what is told is near.
         let stars = Options { cluster_by: Some(ClusterBy::Stars), ..Options::default() };
-        let (kept, told) = reasons(given(), &stars, "distance");
+        let (kept, told) = reasons(&given(), &stars, "distance");
         assert_eq!(told, nearest(values.len(), &pairs, &kept));
         assert!(told.len() > 30, "{}", told.len());
         // Not always what stands for the cluster.
-        let clusters = cluster_of(dedup::find(given(), &stars, Files::default(), &()).unwrap());
+        let clusters = cluster_of(dedup::find(&given(), &stars, Files::default(), &()).unwrap());
         others += told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     }
     assert!(others > 5, "{others}");
@@ -172,10 +171,10 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let similarity = |a: usize, b: usize| jaccard(&sets[a], &sets[b]) as f32;
     let near = |a, b| Some(f64::from(similarity(a, b))).filter(|_| jaccard(&sets[a], &sets[b]) >= 0.7);
     let pairs = pairs_of(texts.len(), near);
-    let given = || Source::documents((0..).map(DocumentId::Number).zip(texts.iter().cloned()));
+    let given = || given::numbered(&texts);
     let similar = Options { similar: Some(0.7), ..Options::default() };
     let options = Options { keep: Keep::None, ..similar.clone() };
-    let (kept, told) = reasons(given(), &options, "similarity");
+    let (kept, told) = reasons(&given(), &options, "similarity");
     let minus = |told: Reasons| -> Reasons {
         told.into_iter().map(|(document, (of, how))| (document, (of, -how))).collect()
     };
@@ -187,11 +186,11 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     assert_eq!(minus(told), expected);
     assert!(expected.len() > 30 && kept.len() + expected.len() == texts.len(), "{}", expected.len());
     // If one is kept, what goes is told with the most similar of all that are kept; with all pairs at hand, too.
-    let (kept, told) = reasons(given(), &similar, "similarity");
+    let (kept, told) = reasons(&given(), &similar, "similarity");
     assert_eq!(minus(told.clone()), nearest(texts.len(), &pairs, &kept));
     assert_eq!(kept.len() + told.len(), texts.len());
     let with_pairs = Options { pairs: true, ..similar.clone() };
-    assert_eq!(reasons(given(), &with_pairs, "similarity"), (kept, told.clone()));
+    assert_eq!(reasons(&given(), &with_pairs, "similarity"), (kept, told.clone()));
     // Where fingerprints are near, and texts decide, it is the most similar text.
     let profile = Profile::default();
     let fingerprints: Vec<u64> =
@@ -207,13 +206,13 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
             cluster_by: Some(cluster_by),
             ..Options::default()
         };
-        let (kept, told) = reasons(given(), &by_both, "similarity");
+        let (kept, told) = reasons(&given(), &by_both, "similarity");
         let kept = if is_none { &[] } else { &kept[..] };
         assert_eq!(minus(told), nearest(texts.len(), &both, kept));
         assert!(both.len() > 30);
     }
     // Not always what stands for the cluster.
-    let clusters = cluster_of(dedup::find(given(), &similar, Files::default(), &()).unwrap());
+    let clusters = cluster_of(dedup::find(&given(), &similar, Files::default(), &()).unwrap());
     let others = told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     assert!(others > 2, "{others}");
 }
@@ -231,11 +230,11 @@ fn cluster_of(answer: Answer) -> BTreeMap<usize, usize> {
 
 #[test]
 fn what_does_not_go_with_keeping_none_is_refused() {
-    let one = || Source::documents([(DocumentId::Number(0), "one".to_owned())]);
+    let one = || given::numbered(&["one".to_owned()]);
     let stars = Options { keep: Keep::None, cluster_by: Some(ClusterBy::Stars), ..Options::default() };
-    let said = dedup::find(one(), &stars, Files::default(), &()).unwrap_err().to_string();
+    let said = dedup::find(&one(), &stars, Files::default(), &()).unwrap_err().to_string();
     assert!(said.contains("leave out option `cluster_by`"), "{said}");
     let files = Files { reasons: true, ..Files::default() };
-    let said = dedup::find(one(), &Options::default(), files, &()).unwrap_err().to_string();
+    let said = dedup::find(&one(), &Options::default(), files, &()).unwrap_err().to_string();
     assert!(said.contains("option `reasons` needs option `remove_list`"), "{said}");
 }

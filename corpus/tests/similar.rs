@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use simstore::Result;
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Source};
-use simstore_corpus::{DocumentId, DocumentOptions, Inputs};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options};
+use simstore_corpus::{DocumentOptions, Inputs};
 use simstore_text::{Profile, jaccard};
 
+use crate::support::given;
 use crate::{Folder, Random};
 
 /// Pairs of documents, the earlier one first, and their similarity.
 type Pairs = Vec<(usize, usize, f32)>;
 
 fn found(texts: &[String], options: &Options) -> Found {
-    let documents = (0..).map(DocumentId::Number).zip(texts.iter().cloned());
-    match dedup::find(Source::documents(documents), options, Files::default(), &()).unwrap() {
+    match dedup::find(&given::numbered(texts), options, Files::default(), &()).unwrap() {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => panic!("{before:?}"),
     }
@@ -243,7 +243,7 @@ fn what_a_crowd_has_left_out_is_compared() {
     for memory in [None, Some(1 << 20), Some(200 << 10)] {
         let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
         let options = Options { memory, ..Options::default() };
-        let answer = dedup::find(inputs.into(), &options, Files::default(), &()).unwrap();
+        let answer = dedup::find(&inputs, &options, Files::default(), &()).unwrap();
         let Answer::Found(of_files) = answer else { panic!() };
         assert!(members(&of_files) == of_texts, "{memory:?}");
         assert_eq!(of_files.totals().kept, OTHERS + 2);
@@ -286,7 +286,7 @@ fn files_and_documents_give_the_same_and_keep_what_the_rule_says() {
             let of_texts = found(&texts, &options);
             let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
             let of_files: Result<Answer> =
-                dedup::find(inputs.into(), &Options { resume, ..options }, Files::default(), &());
+                dedup::find(&inputs, &Options { resume, ..options }, Files::default(), &());
             let Answer::Found(of_files) = of_files.unwrap() else { panic!() };
             assert_eq!((pairs(&of_files), members(&of_files)), (pairs(&of_texts), members(&of_texts)));
             assert!(of_files.totals().duplicates > 20);

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use simstore::{Durability, Result, Store, StoreOptions};
-use simstore_corpus::dedup::{self, ClusterBy, Files, Keep, Options, Source, Totals};
-use simstore_corpus::{DocumentId, DocumentOptions, Inputs};
+use simstore_corpus::dedup::{self, ClusterBy, Files, Keep, Options, Totals};
+use simstore_corpus::{DocumentOptions, Inputs};
 use simstore_text::{Profile, SimilarDocuments, SimilarSettings};
 
 use crate::beyond_memory::{LITTLE, Told, all_files, found};
+use crate::support::given;
 use crate::{Folder, Random};
 
 /// Documents that no other is similar to.
@@ -80,7 +81,7 @@ fn run(input: &Path, out: &Path, with_pairs: bool, options: &Options, watch: &To
         ..Files::default()
     };
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
-    let found = found(dedup::find(inputs.into(), options, files, watch)?);
+    let found = found(dedup::find(&inputs, options, files, watch)?);
     let totals = Totals { spilled: None, ..found.totals() };
     found.finish(watch)?;
     Ok((totals, all_files(out)))
@@ -194,10 +195,9 @@ fn texts_may_be_handed_over() {
     let texts = texts(4);
     let run = |memory| {
         let told = Told::default();
-        let given = (0..).map(DocumentId::Number).zip(texts.iter().cloned());
         let options =
             Options { memory, temporary: Some(folder.0.path().to_path_buf()), ..Options::default() };
-        let found = found(dedup::find(Source::documents(given), &options, Files::default(), &told).unwrap());
+        let found = found(dedup::find(&given::numbered(&texts), &options, Files::default(), &told).unwrap());
         assert_eq!(told.has_spilled(), memory.is_some());
         let clusters = found.clusters().map(|cluster| format!("{:?}", cluster.unwrap()));
         (clusters.collect::<Vec<_>>(), Totals { spilled: None, ..found.totals() })
@@ -211,9 +211,8 @@ fn however_many_are_similar_to_others_it_is_done() {
     let mut random = Random(8);
     let texts: Vec<String> = (0..6000).map(|at| words(&mut random, at / 2, 40, 1)).collect();
     let run = |memory| {
-        let given = (0..).map(DocumentId::Number).zip(texts.iter().cloned());
         let options = Options { memory, ..Options::default() };
-        let found = found(dedup::find(Source::documents(given), &options, Files::default(), &()).unwrap());
+        let found = found(dedup::find(&given::numbered(&texts), &options, Files::default(), &()).unwrap());
         let clusters = found.clusters().map(|cluster| format!("{:?}", cluster.unwrap()));
         (clusters.collect::<Vec<_>>(), Totals { spilled: None, ..found.totals() })
     };

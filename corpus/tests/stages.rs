@@ -83,7 +83,7 @@ fn run(input: &Path, out: &Path, options: &Options, watch: &dyn Watch) -> Result
         ..Files::default()
     };
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
-    let Answer::Found(found) = dedup::find(inputs.into(), options, files, watch)? else {
+    let Answer::Found(found) = dedup::find(&inputs, options, files, watch)? else {
         panic!("nothing is added")
     };
     let totals = Totals { spilled: None, compared: None, unlike: None, ..found.totals() };
@@ -189,7 +189,7 @@ fn what_cannot_be_is_told_and_made_again() {
         let other = folder.file("a.jsonl", documents().replace("d2999", "d2998"));
         found(
             dedup::find(
-                Inputs::new(&[other], DocumentOptions::default()).unwrap().into(),
+                &Inputs::new(&[other], DocumentOptions::default()).unwrap(),
                 &options,
                 Files::default(),
                 &(),

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use simstore::{Fingerprint, Result, Store, StoreOptions};
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Options, Source};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Options};
 use simstore_corpus::{DocumentId, IdRef};
 
+use crate::support::given;
 use crate::{Folder, Random};
 
 const DISTANCE: u32 = 3;
@@ -27,8 +28,8 @@ fn make<F: Fingerprint>(path: &Path, profile: &str, fingerprints: &[F]) -> PathB
 }
 
 fn find(fingerprints: &[u64], options: &Options) -> Result<Found> {
-    let given = (0..).map(DocumentId::Number).zip(fingerprints.iter().map(|&value| u128::from(value)));
-    match dedup::find(Source::fingerprints(given), options, Files::default(), &())? {
+    let given = (0..).map(DocumentId::Number).zip(fingerprints.iter().copied());
+    match dedup::find(&given::values(given), options, Files::default(), &())? {
         Answer::Found(found) => Ok(found),
         Answer::AddedBefore(before) => panic!("{before:?}"),
     }

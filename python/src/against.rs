@@ -1,7 +1,7 @@
 //! What a corpus is compared with: stores, or documents and fingerprints, of which a store is made for the time of the call.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,11 +11,11 @@ use simstore::store::is_store;
 use simstore::{Error, Fingerprint, Result, Store, StoreOptions, each_width};
 use simstore_corpus::add::{AddOptions, add};
 use simstore_corpus::dedup::Options;
-use simstore_corpus::{Document, DocumentOptions, Inputs, Watch as _};
+use simstore_corpus::{DocumentOptions, Inputs};
 use simstore_text::{Profile, SimilarSettings, open_similar};
 use tempfile::TempDir;
 
-use crate::documents::{Documents, FieldNames, Handed};
+use crate::documents::{FieldNames, Handed};
 use crate::gate::Call;
 use crate::source::{Given, path_of};
 
@@ -76,6 +76,7 @@ impl Against {
         self,
         options: &mut Options,
         reading: &DocumentOptions,
+        skip_bad: bool,
         has_fingerprints: bool,
         call: &Arc<Call>,
     ) -> Result<Option<TempDir>> {
@@ -95,17 +96,13 @@ impl Against {
                 each_width!(width, type F => store_fingerprints::<F>(&path, &inputs, options, call))?;
             }
             Given::Paths(paths) => {
-                let inputs = Inputs::new(&paths, reading.clone())?.skip_bad(options.skip_bad);
+                let inputs = Inputs::new(&paths, reading.clone())?.skip_bad(skip_bad);
                 store_documents(&path, &inputs, options, has_fingerprints, call)?;
             }
             Given::Documents(documents) => {
-                let failed = Arc::default();
-                let documents = one_by_one(documents, options.skip_bad, call, &failed);
-                let inputs = Inputs::of_documents(documents, DocumentOptions::default());
+                let (handed, _) = Handed::new(documents, call);
+                let inputs = Inputs::of_documents(handed).skip_bad(skip_bad);
                 store_documents(&path, &inputs, options, has_fingerprints, call)?;
-                if let Some(error) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                    return Err(error);
-                }
             }
         }
         options.against = vec![path];
@@ -124,31 +121,6 @@ fn temporary_folder(options: &Options) -> Result<TempDir> {
         action: "make a temporary folder in",
         source,
     })
-}
-
-/// Documents up to the first that is malformed, or without those that are.
-fn one_by_one(
-    documents: Documents,
-    skip_bad: bool,
-    call: &Arc<Call>,
-    failed: &Arc<Mutex<Option<Error>>>,
-) -> impl Iterator<Item = Document> + Send + use<> {
-    let (call, failed) = (Arc::clone(call), Arc::clone(failed));
-    let (handed, _) = Handed::new(documents, &call);
-    handed
-        .map(move |text| match text {
-            Ok(text) => Some(Some(Document::new(text.id, text.text))),
-            Err(error @ Error::BadInput { .. }) if skip_bad => {
-                call.notice(&simstore_corpus::Notice::Malformed(&error));
-                Some(None)
-            }
-            Err(error) => {
-                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                None
-            }
-        })
-        .map_while(|document| document)
-        .flatten()
 }
 
 fn store_documents(

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use serde_json::json;
 use simstore::each_width;
-use simstore_corpus::dedup::{self as job, Answer, ClusterBy, Files, Options, Question, Shard, Source};
+use simstore_corpus::dedup::{self as job, Answer, ClusterBy, Files, Options, Question, Shard};
 use simstore_corpus::numbers::{count_of, parse_bytes};
 use simstore_corpus::{DocumentOptions, Inputs, Notice};
 use simstore_text::Resources;
@@ -194,7 +194,6 @@ pub(crate) fn dedup(
         pairs: keeps_pairs,
         memory: memory.map(|memory| bytes_of("memory", memory)).transpose()?,
         temporary,
-        skip_bad,
         ..Options::default()
     };
     set_profiles(&mut options, profile, verify_profile)?;
@@ -243,8 +242,8 @@ pub(crate) fn dedup(
     let is_handed_over = matches!(given, Given::Documents(_));
     let (mut results, summary) = gate::told(py, progress, |call| {
         let has_fingerprints = matches!(given, Given::Fingerprints(_));
-        let _made = against.stores(&mut options, &reading, has_fingerprints, call)?;
-        run(given, reading, &options, files, keeps_pairs, shard, call)
+        let _made = against.stores(&mut options, &reading, skip_bad, has_fingerprints, call)?;
+        run(given, reading, skip_bad, &options, files, keeps_pairs, shard, call)
     })?;
     for large in results.iter_mut().filter(|_| is_handed_over).flat_map(|results| &mut results.marks.largest)
     {
@@ -256,6 +255,7 @@ pub(crate) fn dedup(
 fn run(
     given: Given,
     reading: DocumentOptions,
+    skip_bad: bool,
     options: &Options,
     files: Files,
     pairs: bool,
@@ -263,28 +263,22 @@ fn run(
     call: &Arc<Call>,
 ) -> simstore::Result<(Result<Results, String>, Summary)> {
     let started = Instant::now();
-    let (source, malformed) = match given {
-        Given::Paths(paths) => {
-            let inputs = Inputs::new(&paths, reading)?.skip_bad(options.skip_bad);
-            (Source::Files(inputs), None)
-        }
+    let (inputs, malformed) = match given {
+        Given::Paths(paths) => (Inputs::new(&paths, reading)?, None),
         Given::Fingerprints(values) => {
-            let inputs = each_width!(values, values => Inputs::of_fingerprints(values, None))?;
-            (Source::Files(inputs), None)
+            (each_width!(values, values => Inputs::of_fingerprints(values, None))?, None)
         }
         Given::Documents(documents) => {
             let (handed, malformed) = Handed::new(documents, call);
-            (Source::Documents(Box::new(handed)), Some(malformed))
+            (Inputs::of_documents(handed), Some(malformed))
         }
     };
-    let kind = match &source {
-        Source::Files(inputs) => inputs.kind()?,
-        _ => simstore_corpus::InputKind::Documents,
-    };
+    let inputs = inputs.skip_bad(skip_bad);
+    let kind = inputs.kind()?;
     if let Some(shard) = shard {
-        return make_shard(&source, shard, options, &files, call);
+        return make_shard(&inputs, shard, options, &files, call);
     }
-    let mut found = match job::find(source, options, files, &**call)? {
+    let mut found = match job::find(&inputs, options, files, &**call)? {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => {
             let values = json!({"documents": before.counts.read, "added": 0, "added_before": before.added});
@@ -323,14 +317,13 @@ fn run(
 
 /// Makes the parts of a shard: what is near what is known when all of them are joined.
 fn make_shard(
-    source: &Source<'_>,
+    inputs: &Inputs,
     shard: Shard,
     options: &Options,
     files: &Files,
     call: &Arc<Call>,
 ) -> simstore::Result<(Result<Results, String>, Summary)> {
     let bad = |reason: &str| Err(simstore::Error::BadArgument(reason.to_owned()));
-    let Source::Files(inputs) = source else { return bad("option `shard` is for files") };
     if !files.is_empty() || !options.against.is_empty() || options.verify_text.is_some() || options.pairs {
         return bad(
             "option `shard` makes parts alone: files, stores, pairs and option `verify_text` are for the run that joins them",

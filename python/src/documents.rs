@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 use simstore::Error;
-use simstore_corpus::dedup::Text;
-use simstore_corpus::{DocumentId, MAX_NAME_BYTES};
+use simstore_corpus::{Document, DocumentId, MAX_NAME_BYTES};
 
 use crate::border::is_of;
 use crate::gate::Call;
@@ -160,7 +159,7 @@ impl Handed {
 }
 
 impl Iterator for Handed {
-    type Item = simstore::Result<Text>;
+    type Item = simstore::Result<Document>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let pulled = loop {
@@ -177,7 +176,7 @@ impl Iterator for Handed {
         self.row += 1;
         Some(match pulled {
             Ok(Row { id, text, extra }) => {
-                Ok(Text { id: id.unwrap_or(DocumentId::Number(row)), text, extra })
+                Ok(Document { extra, ..Document::new(id.unwrap_or(DocumentId::Number(row)), text) })
             }
             Err(reason) => {
                 self.malformed.lock().unwrap_or_else(PoisonError::into_inner).push(row);

@@ -167,7 +167,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let is_cut_off = Arc::new(AtomicBool::new(false));
     let files = args.files.files(args.json, args.documents.null, &is_cut_off, args.add);
     let (prints, uses_stdout) = (files.is_empty(), files.use_stdout());
-    let mut found = match dedup::find(inputs.into(), &options, files, progress).map_err(Failure::usage)? {
+    let mut found = match dedup::find(&inputs, &options, files, progress).map_err(Failure::usage)? {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => return say_added_before(&before, args.json, progress),
     };
@@ -272,7 +272,6 @@ impl DedupArgs {
             resume: self.resume.clone(),
             pairs: false,
             section: None,
-            skip_bad: false,
             memory: self.memory,
             temporary: self.temporary.clone(),
         })

@@ -17,7 +17,7 @@ pub(crate) struct Pipes {
     opened: Mutex<BTreeMap<PathBuf, Opened>>,
     /// Inputs that have been put aside, in temporary files without a name.
     aside: Mutex<BTreeMap<PathBuf, File>>,
-    /// What stands for a reader that was given.
+    /// What stands for documents that are given, in no file.
     given: Option<PathBuf>,
 }
 
@@ -51,12 +51,9 @@ impl Opened {
 }
 
 impl Pipes {
-    /// A reader that is read under this name as a pipe is.
-    pub(crate) fn given(name: &str, reader: impl Read + Send + 'static) -> Pipes {
-        let opened = Opened { head: Vec::new(), rest: Box::new(reader) };
-        let path = PathBuf::from(name);
-        let given = Some(path.clone());
-        Pipes { opened: Mutex::new(BTreeMap::from([(path, opened)])), given, ..Pipes::default() }
+    /// Of documents that are given, and stand under this name for what can be read once.
+    pub(crate) fn of_given(name: &str) -> Pipes {
+        Pipes { given: Some(PathBuf::from(name)), ..Pipes::default() }
     }
 
     fn opened(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Opened>> {
@@ -77,12 +74,6 @@ impl Pipes {
             let rest = Box::new(rewound.map_err(Error::io(path, "read"))?);
             return Ok(Opened { head: Vec::new(), rest });
         }
-        if self.given.as_deref() == Some(path) {
-            let path = path.display();
-            return Err(Error::Refused(format!(
-                "{path}: can be read only once, and have been; put them aside first"
-            )));
-        }
         let rest: Box<dyn Read + Send> = if is_stdin(path) {
             Box::new(io::stdin())
         } else {
@@ -91,9 +82,14 @@ impl Pipes {
         Ok(Opened { head: Vec::new(), rest })
     }
 
+    /// Whether a path stands for documents that are given.
+    pub(crate) fn is_given(&self, path: &Path) -> bool {
+        self.given.as_deref() == Some(path)
+    }
+
     /// Whether an input can be read only once.
     pub(crate) fn is_read_once(&self, path: &Path) -> Result<bool> {
-        if self.given.as_deref() == Some(path) { Ok(true) } else { is_read_once(path) }
+        if self.is_given(path) { Ok(true) } else { is_read_once(path) }
     }
 
     /// The first bytes of an input: as many as are enough, `max_bytes` or a little more, or all. They are not lost to

@@ -30,7 +30,7 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
     pub(super) corpus: &'a Corpus<F>,
     /// Of all documents, if they are compared by similarity.
     pub(super) sketches: Option<&'a Rows<SketchRow>>,
-    /// The files of documents, to be read again, and what they were when they were read.
+    /// The documents, to be read again, and what their files were when they were read.
     pub(super) inputs: Option<&'a Inputs>,
     pub(super) listing: Option<&'a Listing>,
     /// The profile of the features by which texts are compared.
@@ -46,18 +46,18 @@ pub(super) struct Comparing<'a, F: Fingerprint> {
 }
 
 impl<F: Fingerprint> Comparing<'_, F> {
-    /// Finds what is near what, and makes clusters of it. `given` are the features of documents that were handed over.
-    pub(super) fn run(&self, given: Option<Features>) -> Result<Outcome<F>> {
+    /// Finds what is near what, and makes clusters of it.
+    pub(super) fn run(&self) -> Result<Outcome<F>> {
         match (self.question, self.sketches) {
-            (Question::Distance(distance), _) => self.near(distance, given),
-            (Question::Similarity(least), Some(sketches)) => self.similar(least, sketches, given),
+            (Question::Distance(distance), _) => self.near(distance),
+            (Question::Similarity(least), Some(sketches)) => self.similar(least, sketches),
             (Question::Similarity(_), None) => {
                 Err(Error::Bug("similarity is asked of documents without sketches".to_owned()))
             }
         }
     }
 
-    fn near(&self, distance: u32, given: Option<Features>) -> Result<Outcome<F>> {
+    fn near(&self, distance: u32) -> Result<Outcome<F>> {
         let search = NearSearch {
             corpus: self.corpus,
             distance,
@@ -70,15 +70,10 @@ impl<F: Fingerprint> Comparing<'_, F> {
             room: self.room,
             watch: self.watch,
         };
-        search.run(|wanted| self.features(given, wanted))
+        search.run(|wanted| self.features(wanted))
     }
 
-    fn similar(
-        &self,
-        least: f64,
-        sketches: &Rows<SketchRow>,
-        mut given: Option<Features>,
-    ) -> Result<Outcome<F>> {
+    fn similar(&self, least: f64, sketches: &Rows<SketchRow>) -> Result<Outcome<F>> {
         let &Comparing { room, watch, .. } = self;
         let is_dropped = self.options.keep == Keep::None;
         let step = Step::new(watch, "documents numbered");
@@ -88,7 +83,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let keys = with_features.map(|row| row.map(|row| (row.digest(), row.number)));
         let sets = distinct(keys, &ranks, room, &step)?;
         drop((ranks, step));
-        let stored = self.stored(sketches, least, &mut given)?;
+        let stored = self.stored(sketches, least)?;
         let out = self.out(&stored, &sets)?;
         let cluster_by = self.options.cluster_by(self.question);
         let wanted = Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs };
@@ -103,7 +98,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
             watch,
         };
         let Searched { leaders, pairs, nearest, compared, boilerplate, .. } =
-            search.run(is_dropped, |documents| self.features(given, documents))?;
+            search.run(is_dropped, |documents| self.features(documents))?;
         let equal = of_similarity(1.0);
         let clustering = Clustering {
             sets: &sets,
@@ -131,12 +126,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
     }
 
     /// What is similar to documents of the stores, by their texts, or as far as sketches tell.
-    fn stored(
-        &self,
-        sketches: &Rows<SketchRow>,
-        least: f64,
-        given: &mut Option<Features>,
-    ) -> Result<FoundStored<F>> {
+    fn stored(&self, sketches: &Rows<SketchRow>, least: f64) -> Result<FoundStored<F>> {
         let &Comparing { room, watch, .. } = self;
         if self.texts.is_empty() {
             return FoundStored::none(room);
@@ -149,19 +139,14 @@ impl<F: Fingerprint> Comparing<'_, F> {
         drop(step);
         // Where no store has texts, nothing is compared by features.
         let has_texts = self.texts.iter().any(|texts| texts.settings().has_texts());
-        let features = match given.take() {
-            Some(features) => features,
-            None if has_texts => self.features(None, &mut similar_stored::documents(&likely)?)?,
-            None => FeaturesWriter::new(room)?.finish()?,
+        let features = match has_texts {
+            true => self.features(&mut similar_stored::documents(&likely)?)?,
+            false => FeaturesWriter::new(room)?.finish()?,
         };
         let step = Step::new(watch, "stored documents compared");
         let compared =
             ComparedStores { stores: &stores, numbers: &numbers, least, with_all: self.pairs, room };
-        let found = compared.compare(&likely, sketches, &features, &step)?;
-        if self.inputs.is_none() {
-            *given = Some(features);
-        }
-        Ok(found)
+        compared.compare(&likely, sketches, &features, &step)
     }
 
     /// The sets of documents that are similar to something stored.
@@ -184,14 +169,9 @@ impl<F: Fingerprint> Comparing<'_, F> {
     }
 
     /// The features of some documents, which ascend, each with the number by which it is asked for.
-    fn features(
-        &self,
-        given: Option<Features>,
-        wanted: &mut dyn Iterator<Item = Result<(u64, u32)>>,
-    ) -> Result<Features> {
-        match (given, self.inputs, self.profile_of_texts) {
-            (Some(given), ..) => given.numbered(wanted, self.room),
-            (None, Some(inputs), Some(profile)) => {
+    fn features(&self, wanted: &mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
+        match (self.inputs, self.profile_of_texts) {
+            (Some(inputs), Some(profile)) => {
                 // Before work that would be in vain.
                 check_unchanged(self.listing, self.inputs)?;
                 let &Comparing { corpus, room, watch, .. } = self;

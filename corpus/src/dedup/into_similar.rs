@@ -10,7 +10,7 @@ use simstore_text::{Kept, StoredTexts};
 
 use super::documents::{Document, changed};
 use super::model::SketchRow;
-use crate::spill::{Cursor, Rows, RowsIter, SpillFile, SpillReader, Temporary};
+use crate::spill::{Cursor, Rows, RowsIter, Temporary};
 use crate::{DocumentOptions, Inputs, Records};
 
 /// Records, with their positions.
@@ -20,26 +20,18 @@ type Positioned = std::iter::Zip<std::ops::RangeFrom<u64>, Records>;
 pub(super) enum TextsInOrder<'a> {
     /// The store keeps none.
     None,
-    Files(Box<Peekable<Positioned>>, &'a DocumentOptions),
-    /// Those of all documents that were handed over.
-    Aside(SpillReader, usize),
+    Read(Box<Peekable<Positioned>>, &'a DocumentOptions),
 }
 
 impl<'a> TextsInOrder<'a> {
-    pub(super) fn of(inputs: Option<&'a Inputs>, aside: Option<&SpillFile>) -> Result<Self> {
-        Ok(match (inputs, aside) {
-            (Some(inputs), _) => {
-                TextsInOrder::Files(Box::new((0..).zip(inputs.records()).peekable()), inputs.options())
-            }
-            (None, Some(aside)) => TextsInOrder::Aside(aside.read()?, 0),
-            (None, None) => TextsInOrder::None,
-        })
+    pub(super) fn of(inputs: &'a Inputs) -> Self {
+        TextsInOrder::Read(Box::new((0..).zip(inputs.records()).peekable()), inputs.options())
     }
 
     fn next<F: Fingerprint>(&mut self, document: &Document<'_, F>) -> Result<String> {
         match self {
             TextsInOrder::None => Ok(String::new()),
-            TextsInOrder::Files(records, options) => {
+            TextsInOrder::Read(records, options) => {
                 while records.next_if(|(position, _)| *position < document.position()).is_some() {}
                 let Some((_, record)) = records.next_if(|(position, _)| *position == document.position())
                 else {
@@ -49,13 +41,6 @@ impl<'a> TextsInOrder<'a> {
                 document.check_unchanged(&record, options)?;
                 Ok(record.document(options)?.text)
             }
-            TextsInOrder::Aside(texts, next) => loop {
-                let text = texts.text()?;
-                *next += 1;
-                if *next > document.number {
-                    return Ok(text);
-                }
-            },
         }
     }
 }

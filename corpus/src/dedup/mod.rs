@@ -1,6 +1,6 @@
 //! Near-duplicates of a corpus: clusters, and what is kept of them. No store is needed; one can be compared with, and added to.
 //!
-//! [`find`] reads [files, documents or fingerprints](Source) and compares all with all, by [`Options`]. What it has [`Found`] can
+//! [`find`] reads [files, documents or fingerprints](Inputs) and compares all with all, by [`Options`]. What it has [`Found`] can
 //! be looked at; the [`Files`] that were asked for appear, and a store changes, with [`Found::finish`]. Until then nothing can
 //! be seen of the run, and a [`Watch`] can stop it.
 //!
@@ -13,13 +13,13 @@
 //! `examples/dedup.rs` is a program of its own.
 //!
 //! ```
-//! use simstore_corpus::DocumentId;
-//! use simstore_corpus::dedup::{self, Answer, Files, Options, Source};
+//! use simstore_corpus::dedup::{self, Answer, Files, Options};
+//! use simstore_corpus::{Document, DocumentId, Inputs};
 //!
 //! let documents = [("a", "To be, or not to be, that is the question"), ("b", "something else altogether")];
-//! let twice = documents.iter().chain(&documents[..1]);
-//! let texts = twice.map(|&(id, text)| (DocumentId::Name(id.to_owned()), text.to_owned()));
-//! let answer = dedup::find(Source::documents(texts), &Options::default(), Files::default(), &())?;
+//! let twice = documents.into_iter().chain([documents[0]]);
+//! let inputs = twice.map(|(id, text)| Ok(Document::new(DocumentId::Name(id.to_owned()), text.to_owned())));
+//! let answer = dedup::find(&Inputs::of_documents(inputs), &Options::default(), Files::default(), &())?;
 //! let Answer::Found(found) = answer else { unreachable!("nothing is added to a store") };
 //! assert_eq!((found.totals().documents, found.totals().kept), (3, 2));
 //! for cluster in found.clusters() {
@@ -62,7 +62,6 @@ mod room;
 mod run;
 mod sealed;
 mod similar_stores;
-mod source;
 mod stages;
 mod summary;
 mod tables;
@@ -81,7 +80,6 @@ pub use self::pieces::SimilarSearch;
 pub use self::question::Question;
 pub use self::run::AddedBefore;
 pub use self::similar_stores::SimilarStores;
-pub use self::source::{Source, Text};
 pub use self::stages::Boilerplate;
 pub use self::summary::Summary;
 pub use self::totals::{Largest, Spilled, Totals};
@@ -93,11 +91,11 @@ pub use self::totals::{Largest, Spilled, Totals};
 /// inputs change, there is more than the memory allows, or there is no store; [`Error::Cancelled`] if the watch says so;
 /// [`Error::BadInput`] for what is malformed, unless that is [skipped](Inputs::skip_bad); and those of reading, writing and of
 /// the store.
-pub fn find(source: Source<'_>, options: &Options, files: Files, watch: &dyn Watch) -> Result<Answer> {
+pub fn find(inputs: &Inputs, options: &Options, files: Files, watch: &dyn Watch) -> Result<Answer> {
     let found = match options.width()? {
-        Width::Bits64(()) => run::find::<u64>(source, options, files, watch)?
+        Width::Bits64(()) => run::find::<u64>(inputs, options, files, watch)?
             .map(|job| Ok((Totals::of(&job)?, AnyJob::Bits64(Box::new(job))))),
-        Width::Bits128(()) => run::find::<u128>(source, options, files, watch)?
+        Width::Bits128(()) => run::find::<u128>(inputs, options, files, watch)?
             .map(|job| Ok((Totals::of(&job)?, AnyJob::Bits128(Box::new(job))))),
     };
     match found {

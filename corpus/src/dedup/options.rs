@@ -74,9 +74,6 @@ pub struct Options {
     /// The most memory to take, in bytes; by default what the machine, or the group of processes, has. A quarter of it, up to 128
     /// MiB, is left to the program and to what it reads at a time. Documents are put on disk where they would take more.
     pub memory: Option<u64>,
-    /// Whether malformed documents that are handed over are skipped, told to the watch and counted; of files, that is said by
-    /// [`Inputs::skip_bad`](crate::Inputs::skip_bad).
-    pub skip_bad: bool,
     /// The folder for temporary files; that of the system by default. What processes that were killed have left there of such files
     /// is removed.
     pub temporary: Option<PathBuf>,

@@ -18,22 +18,21 @@ use super::outcome::Outcome;
 use super::outputs::Outputs;
 use super::question::Question;
 use super::room::Room;
-use super::source::Source;
-use super::stages::sketch::{Read, Reading};
+use super::stages::sketch::Reading;
 use super::tables::Results;
 use super::written::Documents;
 use crate::formats::fields::listed;
 use crate::numbers::count_of;
 use crate::output::{Complete, SetAside};
-use crate::spill::{Budget, Rows, RowsWriter, SpillFile, Temporary};
+use crate::spill::{Budget, Rows, RowsWriter, Temporary};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 
 /// What was found, and what is still to be done with it.
 pub(super) struct Job<F: Fingerprint> {
-    /// The files of documents, to be read again.
+    /// The documents, to be read again.
     inputs: Option<Inputs>,
-    /// What they were when the run began, if they are read again.
+    /// What their files were when the run began, if they are read again.
     listing: Option<Listing>,
     pub(super) kind: InputKind,
     /// The name of the profile, where that is known.
@@ -72,8 +71,6 @@ pub struct AddedBefore {
 struct ToSimilar {
     settings: SimilarSettings,
     profile: Profile,
-    /// The texts of all documents, if these were handed over and texts are stored.
-    texts: Option<SpillFile>,
 }
 
 /// How texts become fingerprints, or sketches, and what they are compared by.
@@ -111,24 +108,20 @@ impl Profiles {
 
 /// Reads all, and finds what is near what. Nothing can be seen of it yet.
 pub(super) fn find<F: Fingerprint>(
-    source: Source<'_>,
+    inputs: &Inputs,
     options: &Options,
     files: Files,
     watch: &dyn Watch,
 ) -> Result<std::result::Result<Job<F>, AddedBefore>> {
     files.check()?;
     options.check()?;
-    let kind = source.kind()?;
+    let kind = inputs.kind()?;
     options.check_with(kind)?;
-    let source = match source {
-        Source::Files(inputs) => {
-            let inputs = inputs.with_extra_field(options.keep.field());
-            Source::Files(inputs.within(Budget::new(options.memory).of_reading()))
-        }
-        other => other,
-    };
-    source.check(options, &files)?;
     let budget = Budget::new(options.memory);
+    let inputs = inputs.with_extra_field(options.keep.field()).within(budget.of_reading());
+    if inputs.are_given() {
+        check_given(kind, options, &files)?;
+    }
     let against = against::open_all(&options.against, options.add, budget, watch)?;
     let stored = against::profile_of(&against)?;
     let settings = against::settings_of(&against)?;
@@ -139,13 +132,15 @@ pub(super) fn find<F: Fingerprint>(
     let last = LastRun::finished(against.first().filter(|_| options.add), watch)?;
     let asked = options.ask(kind, &against, &settings)?;
     let question = asked.told(watch);
-    let listing = source.listing()?;
+    let listing = match kind {
+        InputKind::Documents => Some(Listing::read(&inputs)?),
+        InputKind::Fingerprints => None,
+    };
     let of_files = listing.as_ref().filter(|_| settings.is_empty());
     let of_files = of_files.map(|listing| options.of_files(listing.paths(), question, watch));
     let options = of_files.as_ref().unwrap_or(options);
-    check_files(&source, listing.as_ref(), &files, options.add, watch)?;
+    check_files(&inputs, listing.as_ref(), &files, options.add, watch)?;
     let into_similar = options.added_to_similar(question, &against, &settings)?;
-    let keeps_texts = into_similar.is_some_and(|settings| settings.has_texts());
     let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
     // Those that are stored are read again, too.
     let twice = compares_texts || files.write_documents();
@@ -155,7 +150,7 @@ pub(super) fn find<F: Fingerprint>(
     let temporary = &room.temporary;
     // Opened first, so that a folder that is not there costs no work.
     let outputs = Outputs::create(files)?;
-    if let (Source::Files(inputs), true, Some(_)) = (&source, twice, &listing) {
+    if twice && kind == InputKind::Documents {
         // What is read twice has to be there twice.
         inputs.put_aside_in(temporary.parent()).map_err(|error| temporary.explain(error))?;
     }
@@ -168,22 +163,20 @@ pub(super) fn find<F: Fingerprint>(
         options,
         profile: &profile,
         sketcher: sketcher.as_ref(),
-        profile_of_texts: profile_of_texts.as_ref(),
-        keeps_texts,
         unfinished: &outputs.files().unfinished,
         room: &room,
         watch,
     };
-    let Read { mut corpus, counts, inputs, features, texts } = reading.read(source, corpus)?;
+    let (mut corpus, counts) = reading.read(&inputs, corpus).map_err(|error| temporary.explain(error))?;
     let sketches = corpus.take_sketches()?;
     if let Some(field) = options.keep.field() {
-        check_field(field, options.keep.takes_numbers(), &corpus, inputs.as_ref(), watch)?;
+        check_field(field, options.keep.takes_numbers(), &corpus, &inputs, watch)?;
     }
     let run = run_of(options, &corpus, question, &profile)?;
     if let Some(added) = last.has_added(&run, options, outputs.files())? {
         return Ok(Err(AddedBefore { counts, added }));
     }
-    let inputs = inputs.filter(|_| kind == InputKind::Documents);
+    let inputs = (kind == InputKind::Documents).then_some(inputs);
     let listing = listing.filter(|_| twice);
     let stored_texts = match &profile_of_texts {
         Some(profile) => against::texts_of(&against, &settings, profile)?,
@@ -208,7 +201,7 @@ pub(super) fn find<F: Fingerprint>(
         room: &room,
         watch,
     };
-    let outcome = comparing.run(features)?;
+    let outcome = comparing.run()?;
     Ok(Ok(Job {
         inputs,
         listing,
@@ -224,7 +217,7 @@ pub(super) fn find<F: Fingerprint>(
         against,
         add: options.add,
         into_similar: match (into_similar, profile_of_texts) {
-            (Some(settings), Some(profile)) => Some(ToSimilar { settings, profile, texts }),
+            (Some(settings), Some(profile)) => Some(ToSimilar { settings, profile }),
             _ => None,
         },
         room,
@@ -261,11 +254,6 @@ impl<F: Fingerprint> Job<F> {
                 // What is malformed was told before.
                 let found = documents.filter_map(|document| Some(StoredTexts::sample(document.ok()?.text)));
                 texts.extend(found.take(StoredTexts::LEARNT_FROM));
-            } else if let Some(aside) = &similar.texts {
-                let (mut aside, most) = (aside.read()?, StoredTexts::LEARNT_FROM);
-                while texts.len() < most && !aside.is_at_end() {
-                    texts.push(StoredTexts::sample(aside.text()?));
-                }
             }
             stored.learn_from(store, &texts)?;
         }
@@ -274,10 +262,8 @@ impl<F: Fingerprint> Job<F> {
 
     /// What takes documents into a store of similar ones.
     fn taker<'a>(&'a self, similar: &'a ToSimilar, stored: &'a StoredTexts) -> Result<IntoSimilar<'a>> {
-        let texts = match similar.settings.has_texts() {
-            true => TextsInOrder::of(self.inputs.as_ref(), similar.texts.as_ref())?,
-            false => TextsInOrder::None,
-        };
+        let inputs = self.inputs.as_ref().filter(|_| similar.settings.has_texts());
+        let texts = inputs.map_or(TextsInOrder::None, TextsInOrder::of);
         let sketches = self.sketches.as_ref();
         let sketches =
             sketches.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
@@ -378,15 +364,29 @@ fn has(files: usize) -> String {
     format!("{} {}", count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
 }
 
+/// Refuses what needs files.
+fn check_given(kind: InputKind, options: &Options, files: &Files) -> Result<()> {
+    let writes_documents = kind == InputKind::Documents && files.write_documents();
+    let of_files = [(options.resume.is_some(), "resume"), (writes_documents, "output")];
+    match of_files.iter().find(|(is_set, _)| *is_set) {
+        Some((_, option)) => {
+            Err(Error::BadArgument(format!("option `{option}` is for files: what is given stands in none")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Refuses outputs that do not go with the inputs.
 fn check_files(
-    source: &Source<'_>,
+    inputs: &Inputs,
     listing: Option<&Listing>,
     files: &Files,
     add: bool,
     watch: &dyn Watch,
 ) -> Result<()> {
-    let Source::Files(inputs) = source else { return files.check_with_inputs(std::iter::empty(), None, add) };
+    if inputs.are_given() {
+        return files.check_with_inputs(std::iter::empty(), None, add);
+    }
     match listing {
         Some(listing) => {
             files.warn_of_folders(inputs.paths(), watch);
@@ -404,7 +404,7 @@ fn check_field<F: Fingerprint>(
     field: &str,
     takes_numbers: bool,
     corpus: &Corpus<F>,
-    inputs: Option<&Inputs>,
+    inputs: &Inputs,
     watch: &dyn Watch,
 ) -> Result<()> {
     let missing = corpus.missing();
@@ -420,8 +420,10 @@ fn check_field<F: Fingerprint>(
         return Ok(());
     }
     // What was read from a pipe is gone.
-    let inputs = inputs.filter(|inputs| inputs.pipes().next().is_none());
-    let first = inputs.and_then(|inputs| inputs.records().find_map(Result::ok));
+    let first = match inputs.pipes().next() {
+        Some(_) => None,
+        None => inputs.records().find_map(Result::ok),
+    };
     let there = match first.map(|record| record.field_names()) {
         Some(names) if !names.is_empty() => {
             format!("{}; the first has {}", did_you_mean(field, &names), listed(&names))

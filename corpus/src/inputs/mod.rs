@@ -20,6 +20,7 @@ use crate::inputs::fingerprints::Fingerprints;
 use crate::inputs::given::GivenFingerprints;
 use crate::reading::files::named::{Named, has_file};
 use crate::reading::files::{InputFiles, matches_of};
+use crate::reading::given::GivenDocuments;
 use crate::reading::records::Records;
 use crate::reading::sections;
 use crate::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile, ReadProgress};
@@ -67,7 +68,8 @@ pub struct Inputs {
     pipes: Arc<Pipes>,
     /// A section, if only that is read of the one path.
     section: Option<Box<Section>>,
-    /// Fingerprints in memory, for which the one path stands.
+    /// Documents or fingerprints in memory, for which the one path stands.
+    documents: Option<GivenDocuments>,
     given: Option<GivenFingerprints>,
 }
 
@@ -91,44 +93,38 @@ impl Inputs {
             kind: OnceLock::new(),
             pipes: Arc::default(),
             section: None,
+            documents: None,
             given: None,
         })
     }
 
     /// Documents that are given one after the other: their ids, texts and [extra fields](Document::extra) count. They are read as
-    /// a pipe is, once, unless they are [put aside](Inputs::put_aside), and called `documents` where a file would be named.
+    /// a pipe is, once, unless they are [put aside](Inputs::put_aside), and called `documents` where a file would be named. They
+    /// cannot be written as they stood in a file.
     ///
-    /// Of the options, [`extra_field`](DocumentOptions::extra_field), [`max_bytes`](DocumentOptions::max_bytes) and
-    /// [`memory`](DocumentOptions::memory) count.
+    /// An item that is [`Error::BadInput`] is a malformed document, any other error the end of the reading.
     ///
     /// ```
-    /// use simstore_corpus::{Document, DocumentId, DocumentOptions, Inputs};
+    /// use simstore_corpus::{Document, DocumentId, Inputs};
     ///
     /// let texts = ["To be", "or not to be"].map(str::to_owned);
-    /// let documents = (0..).zip(texts).map(|(i, text)| Document::new(DocumentId::Number(i), text));
-    /// let inputs = Inputs::of_documents(documents, DocumentOptions::default());
+    /// let documents = (0..).zip(texts).map(|(i, text)| Ok(Document::new(DocumentId::Number(i), text)));
+    /// let inputs = Inputs::of_documents(documents);
     /// assert_eq!(inputs.documents().nth(1).unwrap()?.text, "or not to be");
     /// # Ok::<(), simstore::Error>(())
     /// ```
     pub fn of_documents(
-        documents: impl IntoIterator<Item = Document, IntoIter: Send + 'static>,
-        options: DocumentOptions,
+        documents: impl IntoIterator<Item = Result<Document>, IntoIter: Send + 'static>,
     ) -> Inputs {
-        let lines = given::Lines::new(documents.into_iter(), options.extra_field.clone());
         Inputs {
             paths: vec![PathBuf::from(GIVEN)],
-            options: DocumentOptions {
-                extra_field: options.extra_field,
-                max_bytes: options.max_bytes,
-                memory: options.memory,
-                format: Some(DocumentFormat::Jsonl),
-                encoding: Encoding::UTF_8,
-                ..DocumentOptions::default()
-            },
+            // Nothing tells a format.
+            options: DocumentOptions { format: Some(DocumentFormat::Jsonl), ..DocumentOptions::default() },
             skip_bad: false,
             kind: OnceLock::from(InputKind::Documents),
-            pipes: Arc::new(Pipes::given(GIVEN, lines)),
+            pipes: Arc::new(Pipes::of_given(GIVEN)),
             section: None,
+            documents: Some(GivenDocuments::new(documents.into_iter())),
             given: None,
         }
     }
@@ -149,6 +145,7 @@ impl Inputs {
             kind: OnceLock::from(InputKind::Fingerprints),
             pipes: Arc::default(),
             section: None,
+            documents: None,
             given: Some(given),
         })
     }
@@ -169,8 +166,14 @@ impl Inputs {
             kind: self.kind.clone(),
             pipes: Arc::clone(&self.pipes),
             section: self.section.clone(),
+            documents: self.documents.clone(),
             given: self.given.clone(),
         }
+    }
+
+    /// Whether these are documents or fingerprints in memory.
+    pub(crate) fn are_given(&self) -> bool {
+        self.documents.is_some() || self.given.is_some()
     }
 
     /// A section of one of the files as inputs of their own, with lines counted from its start; `section` tells how far it
@@ -214,7 +217,8 @@ impl Inputs {
         self.skip_bad
     }
 
-    /// Those that can be read only once, unless they are [put aside](Inputs::put_aside): standard input, pipes, devices.
+    /// Those that can be read only once, unless they are [put aside](Inputs::put_aside): standard input, pipes, devices, documents
+    /// that are given.
     pub fn pipes(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().map(|path| &**path).filter(|path| self.pipes.is_read_once(path).unwrap_or(false))
     }
@@ -343,24 +347,29 @@ impl Inputs {
     }
 
     /// Lets pipes and standard input be read again and again, by one reader at a time: they are read to their end, into
-    /// temporary files, which are gone with this value and its readers.
+    /// temporary files, which are gone with this value and its readers. Documents that are given are put aside as they are read.
     ///
     /// # Errors
-    /// [`Error::Io`] if an input cannot be read, or nothing can be written to the folder for temporary files.
+    /// [`Error::Io`] if an input cannot be read, or nothing can be written to the folder for temporary files; [`Error::Refused`] if
+    /// documents that are given were read before.
     pub fn put_aside(&self) -> Result<()> {
         self.put_aside_in(&std::env::temp_dir())
     }
 
     /// The same, into files in this folder.
     pub(crate) fn put_aside_in(&self, folder: &Path) -> Result<()> {
-        self.pipes().try_for_each(|path| self.pipes.put_aside(path, folder))
+        match &self.documents {
+            Some(documents) => documents.put_aside(folder),
+            None => self.pipes().try_for_each(|path| self.pipes.put_aside(path, folder)),
+        }
     }
 
     /// The documents as they stand in their files: see [`records`](crate::records).
     pub fn records(&self) -> Records {
-        match &self.section {
-            Some(section) => Records::of_section(section, &self.options, &self.pipes),
-            None => Records::new(&self.paths, &self.options, &self.pipes),
+        match (&self.section, &self.documents) {
+            (Some(section), _) => Records::of_section(section, &self.options, &self.pipes),
+            (None, Some(documents)) if !self.paths.is_empty() => Records::of_given(documents, &self.options),
+            (None, _) => Records::new(&self.paths, &self.options, &self.pipes),
         }
     }
 

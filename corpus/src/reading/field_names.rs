@@ -19,7 +19,7 @@ impl Record {
                 let name = |line: &str| line.split_once(':').map(|(name, _)| name.to_owned());
                 header.lines().skip(1).filter_map(name).collect()
             }
-            Content::Text(_) => Vec::new(),
+            Content::Text(_) | Content::Given(_) => Vec::new(),
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => {
                 row.batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect()

@@ -14,6 +14,7 @@ use crate::formats::objects::Objects;
 #[cfg(feature = "parquet")]
 use crate::formats::parquet;
 use crate::formats::warc::{self, Page};
+use crate::reading::given::GivenReader;
 use crate::reading::record::{Content, Record};
 use crate::{Compression, DocumentFormat, DocumentOptions, ReadNote, ReadProgress};
 use simstore::Result;
@@ -31,6 +32,7 @@ pub(crate) enum File {
     #[cfg(feature = "parquet")]
     Parquet(parquet::Rows),
     Archive(Box<Members>),
+    Given(GivenReader),
     Ended,
 }
 
@@ -136,6 +138,7 @@ impl File {
                 Ok(rows.read()?.map(|(number, row)| Record::new(rows.path(), number, Content::Parquet(row))))
             }
             File::Archive(members) => members.next(),
+            File::Given(documents) => documents.next(),
             File::Ended => Ok(None),
         }
     }

@@ -158,6 +158,10 @@ impl Files {
                 let other = self.other_json.take().filter(|_| !self.is_found);
                 return other.map(|path| self.found(path, DocumentFormat::Jsonl)).transpose();
             };
+            if self.pipes.is_given(&path) {
+                let (format, compression) = (DocumentFormat::Jsonl, Compression::None);
+                return Ok(Some(Found { path, format, compression }));
+            }
             if !self.pipes.is_read_once(&path)? && is_folder(&path)? {
                 self.walk(&path, is_link);
             } else {

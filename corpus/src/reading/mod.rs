@@ -3,6 +3,7 @@
 mod field_names;
 mod file;
 pub(crate) mod files;
+pub(crate) mod given;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod sections;

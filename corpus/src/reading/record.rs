@@ -16,7 +16,8 @@ use crate::formats::warc;
 use crate::{Document, DocumentFormat, DocumentId, DocumentOptions};
 use simstore::{Error, Result};
 
-/// A document as it stands in its file: a line of JSON, a row of a table, a record of a web archive or a text file.
+/// A document as it stands in its file: a line of JSON, a row of a table, a record of a web archive or a text file. Or one that was
+/// [given](crate::Inputs::of_documents).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     path: Arc<Path>,
@@ -42,6 +43,15 @@ pub(crate) enum Content {
     Text(Vec<u8>),
     #[cfg(feature = "parquet")]
     Parquet(parquet::Row),
+    Given(GivenDocument),
+}
+
+/// A document that was given.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GivenDocument {
+    pub(crate) id: DocumentId,
+    pub(crate) text: String,
+    pub(crate) extra: Option<String>,
 }
 
 impl Record {
@@ -66,7 +76,7 @@ impl Record {
     }
 
     /// Its bytes as they stand: a line or a row without the newline, a record of a web archive, a whole text file.
-    /// `None` for a row of Parquet. Lines and rows of a file in UTF-16 are in UTF-8; so are elements of a JSON array, which
+    /// `None` for a row of Parquet and for a document that was given. Lines and rows of a file in UTF-16 are in UTF-8; so are elements of a JSON array, which
     /// stand on one line here, whatever newlines were between their tokens.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.content {
@@ -76,13 +86,14 @@ impl Record {
             | Content::Text(bytes) => Some(bytes),
             #[cfg(feature = "parquet")]
             Content::Parquet(_) => None,
+            Content::Given(_) => None,
         }
     }
 
-    /// What kind of file it stands in.
+    /// What kind of file it stands in; of a document that was given, [`DocumentFormat::Jsonl`].
     pub fn format(&self) -> DocumentFormat {
         match &self.content {
-            Content::Jsonl { .. } => DocumentFormat::Jsonl,
+            Content::Jsonl { .. } | Content::Given(_) => DocumentFormat::Jsonl,
             Content::Table { header, .. } if header.delimiter == b'\t' => DocumentFormat::Tsv,
             Content::Table { .. } => DocumentFormat::Csv,
             Content::Warc { .. } => DocumentFormat::Warc,
@@ -97,12 +108,13 @@ impl Record {
         match &self.content {
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => row.size(),
+            Content::Given(given) => given.text.len(),
             _ => self.bytes().map_or(0, <[u8]>::len),
         }
     }
 
     /// A checksum of what stands there: xxh3 of its bytes and, for a row, of the header. Of a row of Parquet, of the
-    /// columns that these options ask for. It tells whether a document that is read again is still the same.
+    /// columns that these options ask for; of a document that was given, of its text. It tells whether a document that is read again is still the same.
     pub fn checksum(
         &self,
         #[cfg_attr(
@@ -118,6 +130,7 @@ impl Record {
             Content::Jsonl { line: bytes, .. } | Content::Warc { bytes, .. } | Content::Text(bytes) => {
                 xxh3_64(bytes)
             }
+            Content::Given(given) => xxh3_64(given.text.as_bytes()),
         }
     }
 
@@ -140,6 +153,9 @@ impl Record {
             }),
             #[cfg(feature = "parquet")]
             Content::Parquet(row) => row.parse(options, position),
+            Content::Given(GivenDocument { id, text, extra }) => {
+                Ok(Parsed { id, text, replaced: 0, extra, is_placed: false, guessed: None })
+            }
         };
         match parsed {
             Ok(Parsed { id, text, replaced, extra, is_placed, guessed }) => {

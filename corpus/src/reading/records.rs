@@ -8,6 +8,7 @@ use crate::bytes::section::Section;
 use crate::progress::ReadProgress;
 use crate::reading::file::File;
 use crate::reading::files::{Files, Found};
+use crate::reading::given::GivenDocuments;
 use crate::reading::record::Record;
 use crate::{Document, DocumentOptions};
 use simstore::{Error, Result};
@@ -59,6 +60,11 @@ impl Records {
         Records { section: Some(section.clone()), ..Records::new(&[], options, pipes) }
     }
 
+    /// Documents that are given, in no file.
+    pub(crate) fn of_given(given: &GivenDocuments, options: &DocumentOptions) -> Records {
+        Records { open: Some(File::Given(given.read())), ..Records::new(&[], options, &Arc::default()) }
+    }
+
     pub(crate) fn new(paths: &[PathBuf], options: &DocumentOptions, pipes: &Arc<Pipes>) -> Records {
         let progress = Arc::default();
         Records {
@@ -90,8 +96,11 @@ impl Records {
                 if let Some(record) = file.next()? {
                     return Ok(Some(record));
                 }
+                let is_file = !matches!(file, File::Given(_));
                 self.open = None;
-                self.progress.add_file();
+                if is_file {
+                    self.progress.add_file();
+                }
             }
             if let Some(section) = self.section.take() {
                 self.open = Some(File::Ended);

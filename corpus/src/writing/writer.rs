@@ -99,8 +99,8 @@ impl<W: Write + Send> DocumentWriter<W> {
     /// Writes a document; all with an annotation or all without.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for a document of another format or with other columns than the first, and for an
-    /// annotation where there is no place for it; [`Error::Io`] if it cannot be written.
+    /// [`Error::BadArgument`] for a document of another format or with other columns than the first, for one that was
+    /// [given](crate::Inputs::of_documents), and for an annotation where there is no place for it; [`Error::Io`] if it cannot be written.
     pub fn write(&mut self, record: &Record, annotation: Option<&Annotation<'_>>) -> Result<()> {
         let refused = |reason: String| {
             Error::BadArgument(format!("{}:{}: {reason}", record.path().display(), record.line()))
@@ -138,6 +138,7 @@ impl<W: Write + Send> DocumentWriter<W> {
                     None => path.into(),
                 })
             }
+            Content::Given(_) => Err("was given, and stands in no file".to_owned()),
         };
         let lines = lines.map_err(refused)?;
         let end: &[u8] = match record.format() {

@@ -1,5 +1,6 @@
 //! What several tests need: a folder, compression, what is read of a file.
 
+pub(crate) mod given;
 #[path = "../../../tests/support/random.rs"]
 mod random;
 

@@ -10,7 +10,7 @@ use simstore_text::Profile;
 
 use super::super::documents::{Corpus, changed};
 use super::super::room::Room;
-use crate::spill::{Rows, Temporary, read_at};
+use crate::spill::{Temporary, read_at};
 use crate::watch::Step;
 use crate::{DocumentOptions, Inputs, Record, Watch};
 
@@ -28,8 +28,6 @@ pub(crate) struct Features {
     places: Places,
     /// Where those of the last document end.
     end: u64,
-    /// Where documents are asked for by other numbers: that of each.
-    numbers: Option<Rows<u32>>,
 }
 
 /// Where the features of documents start.
@@ -105,7 +103,7 @@ impl FeaturesWriter {
             Some((file, _)) => Places::File(finish(file)?),
             None => Places::Memory(places),
         };
-        Ok(Features { file: finish(file)?, temporary, places, end, numbers: None })
+        Ok(Features { file: finish(file)?, temporary, places, end })
     }
 }
 
@@ -114,29 +112,11 @@ fn unnamed(temporary: &Temporary) -> Result<File> {
 }
 
 impl Features {
-    /// The same for documents that are asked for by other numbers: some that ascend, each with that, from 0.
-    pub(crate) fn numbered(
-        mut self,
-        wanted: impl Iterator<Item = Result<(u64, u32)>>,
-        room: &Room,
-    ) -> Result<Features> {
-        let (mut numbers, mut are_the_same) = (room.rows(), true);
-        for one in wanted {
-            let (document, number) = one?;
-            are_the_same &= document == u64::from(number);
-            numbers.push(document as u32)?;
-        }
-        self.numbers = if are_the_same { None } else { Some(numbers.finish()?) };
-        Ok(self)
-    }
-
     /// The features of a document.
     ///
     /// # Errors
     /// [`Error::Bug`] for one that was not wanted, and those of reading.
     pub(crate) fn get(&self, document: u32) -> Result<Vec<u64>> {
-        let document =
-            self.numbers.as_ref().map_or(Ok(document), |numbers| numbers.get(document as usize))?;
         let missing = || Error::Bug(format!("document {document} is to be compared, and was not read again"));
         let failed = || Error::io(self.temporary.parent(), "read what was put aside in");
         let place = match &self.places {
