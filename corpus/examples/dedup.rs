@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use simstore_corpus::dedup::{self, Answer, Files, Options};
+use simstore_corpus::dedup::{self, Answer, Compare, Files, Options};
 use simstore_corpus::{DocumentOptions, Inputs};
 
 /// Deduplicates a file of documents; how many of how many are left.
@@ -14,7 +14,7 @@ pub(crate) fn run(
     clusters: PathBuf,
 ) -> Result<(usize, u64), simstore::Error> {
     let inputs = Inputs::new(&[input], DocumentOptions::default())?;
-    let options = Options { similar: Some(0.8), ..Options::default() };
+    let options = Options { compare: Compare::similar(0.8), ..Options::default() };
     let files = Files { output: Some(unique), clusters: Some(clusters), ..Files::default() };
     let Answer::Found(found) = dedup::find(&inputs, &options, files, &())? else {
         unreachable!("only what is added to a store may have been added before");

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use simstore::Result;
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Removed, Totals};
+use simstore_corpus::dedup::{
+    self, Add, Answer, ClusterBy, Compare, Distance, Files, Found, Keep, Options, Removed, Totals,
+};
 use simstore_corpus::{DocumentId, DocumentOptions, Inputs, Notice, Watch};
 
-use crate::support::given;
+use crate::support::given::{self, verified};
 use crate::{Folder, Random};
 
 /// Less than the documents of these tests take.
@@ -127,6 +129,7 @@ fn check(name: &str, content: impl AsRef<[u8]>, options: &Options, add: bool) {
     let outcome = |memory: Option<u64>, told: &Told| {
         let out = folder.0.path().join(format!("out-{memory:?}"));
         let against = if add { vec![out.join("store")] } else { Vec::new() };
+        let add = add.then(Add::default);
         let options = Options { memory, temporary: Some(temporary.clone()), against, add, ..options.clone() };
         run(&input, &out, &options, told).unwrap()
     };
@@ -142,7 +145,7 @@ fn check(name: &str, content: impl AsRef<[u8]>, options: &Options, add: bool) {
 
 #[test]
 fn documents_are_found_and_written_the_same() {
-    let options = || Options { distance: Some(2), ..Options::default() };
+    let options = || Options { compare: Compare::distance(2), ..Options::default() };
     let keep = |keep| Options { keep, ..options() };
     let names = documents(|_, i| Some(format!("\"d{i}\"")));
     check("a.jsonl", &names, &keep(Keep::Longest), false);
@@ -156,13 +159,14 @@ fn documents_are_found_and_written_the_same() {
         (1, 4000..) => Some(format!("\"{}\"", random.below(500))),
         _ => None,
     };
-    check("a.jsonl", documents(mixed), &Options { bits: Some(128), ..options() }, false);
+    let wide = Compare::Distance(Distance { most: Some(2), bits: Some(128), ..Distance::default() });
+    check("a.jsonl", documents(mixed), &Options { compare: wide, ..options() }, false);
 }
 
 #[test]
 fn texts_are_compared_the_same() {
     let names = documents(|_, i| Some(format!("\"d{i}\"")));
-    let options = Options { distance: Some(3), verify_text: Some(0.5), ..Options::default() };
+    let options = Options { compare: verified(3, 0.5), ..Options::default() };
     check("a.jsonl", &names, &options, false);
     check("a.jsonl", &names, &Options { cluster_by: Some(dedup::ClusterBy::Stars), ..options }, false);
 }
@@ -178,7 +182,7 @@ fn fingerprints_are_found_and_written_the_same() {
         };
         values.push(value);
     }
-    let options = Options { distance: Some(1), ..Options::default() };
+    let options = Options { compare: Compare::distance(1), ..Options::default() };
     let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     check("a.u64", raw, &options, false);
     let lines = |id: &dyn Fn(usize) -> String| -> String {
@@ -199,7 +203,7 @@ fn what_is_handed_over_may_be_too_much_too() {
     let run = |memory| {
         let told = Told::default();
         let temporary = Some(folder.0.path().to_path_buf());
-        let options = Options { distance: Some(1), memory, temporary, ..Options::default() };
+        let options = Options { compare: Compare::distance(1), memory, temporary, ..Options::default() };
         let answer = dedup::find(&given::values(given()), &options, Files::default(), &told);
         let found = found(answer.unwrap());
         assert_eq!(told.has_spilled(), memory.is_some());
@@ -216,8 +220,12 @@ fn however_many_are_near_others_it_is_done() {
     for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {
         let run = |memory| {
             let given = (0..20_000).map(|i| (DocumentId::Number(i), 1_u64 << (i % 60)));
-            let options =
-                Options { distance: Some(2), memory, cluster_by: Some(cluster_by), ..Options::default() };
+            let options = Options {
+                compare: Compare::distance(2),
+                memory,
+                cluster_by: Some(cluster_by),
+                ..Options::default()
+            };
             let found = found(dedup::find(&given::values(given), &options, Files::default(), &()).unwrap());
             let mut removed = Vec::new();
             let visit = &mut |one: &Removed<'_>| {

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use simstore::{Error, Result, Snapshot};
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options};
+use simstore_corpus::dedup::{
+    self, Add, Answer, ClusterBy, Compare, Distance, Files, Found, Keep, Options, Similar,
+};
 use simstore_corpus::{Document, DocumentId, DocumentOptions, Inputs, Progress, Watch};
 
-use crate::support::given;
+use crate::support::given::{self, verified};
 use crate::{Folder, Random};
 
 #[path = "../examples/dedup.rs"]
@@ -129,7 +131,8 @@ fn files_documents_and_fingerprints_give_the_same() {
     let texts: Vec<(DocumentId, String)> =
         inputs(&path).documents().map(|document| document.unwrap()).map(|d| (d.id, d.text)).collect();
     for bits in [64, 128] {
-        let options = Options { bits: Some(bits), pairs: true, ..Options::default() };
+        let compare = Compare::Distance(Distance { bits: Some(bits), ..Distance::default() });
+        let options = Options { compare, pairs: true, ..Options::default() };
         let of_files = found(dedup::find(&inputs(&path), &options, Files::default(), &()));
         let fingerprints: Vec<(DocumentId, u128)> = of_files
             .kept()
@@ -167,7 +170,10 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
     let values: Vec<u128> =
         (0..300).map(|_| u128::from(random.below(4)) << 90 | 1 << random.below(40)).collect();
     let given = || (0..).map(DocumentId::Number).zip(values.clone());
-    let options = Options { bits: Some(128), distance: Some(2), pairs: true, ..Options::default() };
+    let within = |most, bits| {
+        Compare::Distance(Distance { most: Some(most), bits: Some(bits), ..Distance::default() })
+    };
+    let options = Options { compare: within(2, 128), pairs: true, ..Options::default() };
     let of_values = found(dedup::find(&given::values(given()), &options, Files::default(), &()));
     let mut expected = Vec::new();
     for (a, x) in values.iter().enumerate() {
@@ -189,7 +195,7 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
     // A visitor can end it.
     let stopped = of_values.visit_pairs(&(), &mut |_| Err(Error::Cancelled));
     assert!(matches!(stopped, Err(Error::Cancelled)));
-    let narrow = Options { bits: Some(64), ..options };
+    let narrow = Options { compare: within(2, 64), ..options };
     let refused = dedup::find(&given::values(given()), &narrow, Files::default(), &()).unwrap_err();
     assert!(refused.to_string().contains("have 128 bits, not 64"), "{refused}");
 }
@@ -199,18 +205,34 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
     let one = || given::numbered(&["one".to_owned()]);
     let files = || Files { output: Some("never-written".into()), ..Files::default() };
     let options = Options::default;
-    let similar = |similar| Options { similar: Some(similar), ..options() };
-    let cases: [(Options, Files, &str); 10] = [
+    let by = |compare| Options { compare, ..options() };
+    let similar = |similar| by(Compare::similar(similar));
+    let cases: [(Options, Files, &str); 9] = [
         (similar(0.0), Files::default(), "above 0, up to 1"),
         (similar(f64::NAN), Files::default(), "above 0, up to 1"),
         (similar(0.2), Files::default(), "option `similar` 0.43 or more"),
-        (Options { distance: Some(3), ..similar(0.9) }, Files::default(), "leave out one of them"),
-        (Options { recall: Some(1.0), ..similar(0.9) }, Files::default(), "between 0 and 1"),
-        (Options { resume: Some("never-made".into()), ..options() }, Files::default(), "`resume` is for"),
+        (
+            by(Compare::Similar(Similar { recall: Some(1.0), ..Similar::default() })),
+            Files::default(),
+            "between 0 and 1",
+        ),
+        (
+            Options { resume: Some(PathBuf::from("never-made").into()), ..options() },
+            Files::default(),
+            "`resume` is for",
+        ),
         (options(), files(), "option `output` is for files"),
-        (Options { add: true, ..options() }, Files::default(), "option `add` needs option `against`"),
-        (Options { bits: Some(65), ..options() }, Files::default(), "option `bits` is 65"),
-        (Options { verify_text: Some(1.5), ..options() }, Files::default(), "from 0 to 1"),
+        (
+            Options { add: Some(Add::default()), ..options() },
+            Files::default(),
+            "option `add` needs option `against`",
+        ),
+        (
+            by(Compare::Distance(Distance { bits: Some(65), ..Distance::default() })),
+            Files::default(),
+            "option `bits` is 65",
+        ),
+        (by(verified(3, 1.5)), Files::default(), "from 0 to 1"),
     ];
     for (options, files, message) in cases {
         let error = dedup::find(&one(), &options, files, &()).unwrap_err();
@@ -282,9 +304,14 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
         let out = folder.0.path().join(at);
         fs::create_dir_all(&out).unwrap();
         let options = options(&out);
-        if options.add {
-            let distance = options.distance;
-            let add = Options { against: options.against, add: true, distance, ..Options::default() };
+        if options.add.is_some() {
+            let compare = options.compare.clone();
+            let add = Options {
+                against: options.against,
+                add: Some(Add::default()),
+                compare,
+                ..Options::default()
+            };
             found(dedup::find(&inputs(&first), &add, Files::default(), &())).finish(&()).unwrap();
         }
         out
@@ -326,8 +353,8 @@ fn stop_everywhere(options: impl Fn(&Path) -> Options, least: u64) {
 fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
     let options = |out: &Path| Options {
         against: vec![out.join("store")],
-        add: true,
-        distance: Some(3),
+        add: Some(Add::default()),
+        compare: Compare::distance(3),
         ..Options::default()
     };
     stop_everywhere(options, 8);
@@ -336,10 +363,9 @@ fn a_run_that_adds_to_a_store_can_be_stopped_everywhere() {
 #[test]
 fn a_run_that_compares_texts_can_be_stopped_everywhere() {
     let options = |out: &Path| Options {
-        verify_text: Some(0.5),
         cluster_by: Some(ClusterBy::Stars),
-        resume: Some(out.join("parts")),
-        distance: Some(8),
+        resume: Some(out.join("parts").into()),
+        compare: verified(8, 0.5),
         ..Options::default()
     };
     stop_everywhere(options, 10);
@@ -347,7 +373,7 @@ fn a_run_that_compares_texts_can_be_stopped_everywhere() {
 
 #[test]
 fn a_run_by_similarity_can_be_stopped_everywhere() {
-    let options = |out: &Path| Options { resume: Some(out.join("parts")), ..Options::default() };
+    let options = |out: &Path| Options { resume: Some(out.join("parts").into()), ..Options::default() };
     stop_everywhere(options, 10);
 }
 
@@ -356,8 +382,12 @@ fn the_same_run_adds_once() {
     let folder = Folder::new();
     let input = folder.file("a.jsonl", documents());
     let out = folder.0.path();
-    let options =
-        Options { against: vec![out.join("store")], add: true, distance: Some(3), ..Options::default() };
+    let options = Options {
+        against: vec![out.join("store")],
+        add: Some(Add::default()),
+        compare: Compare::distance(3),
+        ..Options::default()
+    };
     run(&input, out, &options, &()).unwrap();
     let before = (stored(&out.join("store")), fs::read(out.join("keep")).unwrap());
     let files = Files { keep_list: Some(out.join("keep")), ..Files::default() };

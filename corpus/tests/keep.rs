@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use simstore::Error;
-use simstore_corpus::dedup::{self, Files, Keep, Options};
+use simstore_corpus::dedup::{self, Compare, Files, Keep, Options};
 use simstore_corpus::{Document, DocumentId, DocumentOptions, Inputs};
 
 use crate::beyond_memory::{LITTLE, Told, found};
@@ -104,7 +104,8 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
         };
         let files = || Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
         for distance in [None, Some(0)] {
-            let options = || Options { keep: keep.clone(), distance, ..Options::default() };
+            let compare = distance.map_or(Compare::Default, Compare::distance);
+            let options = || Options { keep: keep.clone(), compare: compare.clone(), ..Options::default() };
             let documents = topics.iter().zip(&texts).zip(0..).map(|((&topic, extra), at)| {
                 let document = Document::new(DocumentId::Number(at), text(topic));
                 Ok(Document { extra: extra.clone(), ..document })
@@ -116,7 +117,7 @@ fn what_is_kept_is_what_the_plain_loop_keeps() {
             assert!(!told.has_spilled());
             // Once to make the parts, and once from them.
             for _ in 0..2 {
-                let resume = Some(folder.0.path().join(format!("parts-{distance:?}")));
+                let resume = Some(folder.0.path().join(format!("parts-{distance:?}")).into());
                 let parts = kept(&files(), &Options { resume, ..options() }, &Told::default());
                 assert_eq!(parts, expected, "{keep:?} {distance:?}");
             }

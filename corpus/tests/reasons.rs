@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::Value;
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options, Removed};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Compare, Files, Found, Keep, Options, Removed};
 use simstore_corpus::{DocumentId, Inputs};
 use simstore_text::{Profile, jaccard};
 
-use crate::support::given;
+use crate::support::given::{self, verified};
 use crate::{Folder, Random};
 
 const DISTANCE: u32 = 3;
@@ -172,7 +172,7 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let near = |a, b| Some(f64::from(similarity(a, b))).filter(|_| jaccard(&sets[a], &sets[b]) >= 0.7);
     let pairs = pairs_of(texts.len(), near);
     let given = || given::numbered(&texts);
-    let similar = Options { similar: Some(0.7), ..Options::default() };
+    let similar = Options { compare: Compare::similar(0.7), ..Options::default() };
     let options = Options { keep: Keep::None, ..similar.clone() };
     let (kept, told) = reasons(&given(), &options, "similarity");
     let minus = |told: Reasons| -> Reasons {
@@ -199,13 +199,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let both: Vec<(usize, usize, f64)> = pairs.iter().copied().filter(|&(a, b, _)| are_near(a, b)).collect();
     for (keep, cluster_by) in [(Keep::First, ClusterBy::Stars), (Keep::None, ClusterBy::Components)] {
         let is_none = keep == Keep::None;
-        let by_both = Options {
-            distance: Some(16),
-            verify_text: Some(0.7),
-            keep,
-            cluster_by: Some(cluster_by),
-            ..Options::default()
-        };
+        let by_both =
+            Options { compare: verified(16, 0.7), keep, cluster_by: Some(cluster_by), ..Options::default() };
         let (kept, told) = reasons(&given(), &by_both, "similarity");
         let kept = if is_none { &[] } else { &kept[..] };
         assert_eq!(minus(told), nearest(texts.len(), &both, kept));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use simstore::Result;
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Keep, Options};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Compare, Files, Found, Keep, Options, Resume};
 use simstore_corpus::{DocumentOptions, Inputs};
 use simstore_text::{Profile, jaccard};
 
@@ -102,7 +102,7 @@ fn chinese(at: u64) -> String {
 /// What holds whatever the texts are: returns the share of similar pairs that was found, and how many there are.
 fn check(texts: &[String], least: f64) -> (f64, usize) {
     let sets = sets(texts);
-    let options = Options { similar: Some(least), pairs: true, ..Options::default() };
+    let options = Options { compare: Compare::similar(least), pairs: true, ..Options::default() };
     let expected = plain(&sets, least);
     let with_pairs = found(texts, &options);
     let got = pairs(&with_pairs);
@@ -285,8 +285,12 @@ fn files_and_documents_give_the_same_and_keep_what_the_rule_says() {
             let options = Options { keep: keep.clone(), pairs: true, ..Options::default() };
             let of_texts = found(&texts, &options);
             let inputs = Inputs::new(std::slice::from_ref(&path), DocumentOptions::default()).unwrap();
-            let of_files: Result<Answer> =
-                dedup::find(&inputs, &Options { resume, ..options }, Files::default(), &());
+            let of_files: Result<Answer> = dedup::find(
+                &inputs,
+                &Options { resume: resume.map(Resume::from), ..options },
+                Files::default(),
+                &(),
+            );
             let Answer::Found(of_files) = of_files.unwrap() else { panic!() };
             assert_eq!((pairs(&of_files), members(&of_files)), (pairs(&of_texts), members(&of_texts)));
             assert!(of_files.totals().duplicates > 20);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use simstore::{Durability, Result, Store, StoreOptions};
-use simstore_corpus::dedup::{self, ClusterBy, Files, Keep, Options, Totals};
+use simstore_corpus::dedup::{self, ClusterBy, Compare, Files, Keep, Options, Similar, Totals};
 use simstore_corpus::{DocumentOptions, Inputs};
 use simstore_text::{Profile, SimilarDocuments, SimilarSettings};
 
@@ -113,14 +113,18 @@ fn check(texts: &[String], with_pairs: bool, options: &Options) -> Totals {
 fn stars_are_the_same() {
     let texts = texts(1);
     check(&texts, false, &Options::default());
-    check(&texts, false, &Options { keep: Keep::Longest, similar: Some(0.6), ..Options::default() });
+    check(
+        &texts,
+        false,
+        &Options { keep: Keep::Longest, compare: Compare::similar(0.6), ..Options::default() },
+    );
 }
 
 #[test]
 fn whatever_is_kept_it_is_the_same() {
     let texts = texts(2);
     for keep in [Keep::SmallestId, Keep::Newest("date".to_owned()), Keep::None] {
-        check(&texts, false, &Options { keep, similar: Some(0.9), ..Options::default() });
+        check(&texts, false, &Options { keep, compare: Compare::similar(0.9), ..Options::default() });
     }
 }
 
@@ -129,7 +133,15 @@ fn pairs_and_components_are_the_same() {
     let texts = texts(3);
     check(&texts, true, &Options::default());
     let components = Options { cluster_by: Some(ClusterBy::Components), ..Options::default() };
-    check(&texts, true, &Options { keep: Keep::Longest, recall: Some(0.99), ..components });
+    check(
+        &texts,
+        true,
+        &Options {
+            keep: Keep::Longest,
+            compare: Compare::Similar(Similar { recall: Some(0.99), ..Similar::default() }),
+            ..components
+        },
+    );
 }
 
 #[test]

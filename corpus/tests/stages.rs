@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use simstore::{Error, Result};
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Keep, Options, Totals};
+use simstore_corpus::dedup::{self, Answer, ClusterBy, Compare, Distance, Files, Keep, Options, Totals};
 use simstore_corpus::{DocumentOptions, Inputs, Notice, Progress, Watch};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::beyond_memory::{LITTLE, Told, all_files, found};
+use crate::support::given::verified;
 use crate::{Folder, Random};
 
 /// Stops a run when so many stages have been kept.
@@ -96,13 +97,24 @@ fn questions() -> Vec<(usize, Options)> {
     let longest = Options { keep: Keep::Longest, ..Options::default() };
     vec![
         (2, Options::default()),
-        (2, Options { similar: Some(0.6), ..longest.clone() }),
+        (2, Options { compare: Compare::similar(0.6), ..longest.clone() }),
         (2, Options { pairs: true, cluster_by: components, ..Options::default() }),
-        (2, Options { keep: Keep::None, similar: Some(0.7), ..Options::default() }),
-        (1, Options { distance: Some(3), ..Options::default() }),
-        (1, Options { distance: Some(5), cluster_by: Some(ClusterBy::Stars), ..longest }),
-        (1, Options { distance: Some(6), verify_text: Some(0.4), pairs: true, ..Options::default() }),
-        (1, Options { distance: Some(2), bits: Some(128), pairs: true, ..Options::default() }),
+        (2, Options { keep: Keep::None, compare: Compare::similar(0.7), ..Options::default() }),
+        (1, Options { compare: Compare::distance(3), ..Options::default() }),
+        (1, Options { compare: Compare::distance(5), cluster_by: Some(ClusterBy::Stars), ..longest }),
+        (1, Options { compare: verified(6, 0.4), pairs: true, ..Options::default() }),
+        (
+            1,
+            Options {
+                compare: Compare::Distance(Distance {
+                    most: Some(2),
+                    bits: Some(128),
+                    ..Distance::default()
+                }),
+                pairs: true,
+                ..Options::default()
+            },
+        ),
     ]
 }
 
@@ -118,7 +130,8 @@ fn a_run_that_is_stopped_after_a_stage_carries_on() {
             for after in 1..=count {
                 let kept = path(format!("kept-{memory:?}-{after}"));
                 let temporary = Some(folder.0.path().to_path_buf());
-                let options = Options { memory, temporary, resume: Some(kept.clone()), ..options.clone() };
+                let options =
+                    Options { memory, temporary, resume: Some(kept.clone().into()), ..options.clone() };
                 let out = path(format!("out-{memory:?}-{after}"));
                 let stops = StopsAfter { folder: &kept, stages: after, told: Told::default() };
                 let stopped = run(&input, &out, &options, &stops);
@@ -151,7 +164,7 @@ fn what_cannot_be_is_told_and_made_again() {
     let input = folder.file("a.jsonl", documents());
     for (number, (_, options)) in questions().into_iter().enumerate() {
         let kept = folder.0.path().join(format!("kept-{number}"));
-        let options = Options { resume: Some(kept.clone()), ..options };
+        let options = Options { resume: Some(kept.clone().into()), ..options };
         let out = folder.0.path().join(format!("out-{number}"));
         let expected = run(&input, &out, &options, &()).unwrap();
         let mut random = Random(number as u64);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use simstore::{Fingerprint, Result, Store, StoreOptions};
-use simstore_corpus::dedup::{self, Answer, ClusterBy, Files, Found, Options};
+use simstore_corpus::dedup::{self, Add, Answer, ClusterBy, Files, Found, Options};
 use simstore_corpus::{DocumentId, IdRef};
 
 use crate::support::given;
@@ -160,7 +160,8 @@ fn what_is_kept_is_added_to_the_first_store() {
     let folder = Folder::new();
     let [new, old] = ["new", "old"].map(|name| folder.0.path().join(name));
     make::<u64>(&old, "", &[0, u64::MAX]);
-    let options = Options { against: vec![new.clone(), old.clone()], add: true, ..Options::default() };
+    let options =
+        Options { against: vec![new.clone(), old.clone()], add: Some(Add::default()), ..Options::default() };
     let documents = [1, 0xff00, 0xff01, 0xff_0000];
     find(&documents, &options).unwrap().finish(&()).unwrap();
     let held = |path: &Path| {
@@ -186,7 +187,9 @@ fn stores_that_do_not_go_together_are_refused() {
     fs::create_dir(path("folder")).unwrap();
     let refused = |names: &[&str], add: bool| {
         let against = names.iter().map(|name| path(name)).collect();
-        find(&[1], &Options { against, add, ..Options::default() }).unwrap_err().to_string()
+        find(&[1], &Options { against, add: add.then(Add::default), ..Options::default() })
+            .unwrap_err()
+            .to_string()
     };
     for (names, add, message) in [
         (&["plain", "wide"][..], false, "wide: holds fingerprints of 128 bits, "),

@@ -10,7 +10,7 @@ use simstore::any::Width;
 use simstore::store::is_store;
 use simstore::{Error, Fingerprint, Result, Store, StoreOptions, each_width};
 use simstore_corpus::add::{AddOptions, add};
-use simstore_corpus::dedup::Options;
+use simstore_corpus::dedup::{Compare, Distance, Options, Similar};
 use simstore_corpus::{DocumentOptions, Inputs};
 use simstore_text::{Profile, SimilarSettings, open_similar};
 use tempfile::TempDir;
@@ -36,7 +36,8 @@ impl Against {
     pub(crate) fn read(
         object: Option<&Bound<'_, PyAny>>,
         names: &FieldNames,
-        options: &Options,
+        add: bool,
+        bits: Option<u32>,
     ) -> PyResult<Against> {
         let Some(object) = object.filter(|object| !object.is_none()) else {
             return Ok(Against::Stores(Vec::new()));
@@ -58,17 +59,17 @@ impl Against {
         };
         // The first store of several may be one that is made.
         let is_stored = |path: &PathBuf| is_store(path) || !path.exists() && !is_pattern(path);
-        if !paths.is_empty() && (options.add || paths.iter().any(is_stored)) {
+        if !paths.is_empty() && (add || paths.iter().any(is_stored)) {
             return Ok(Against::Stores(paths));
         }
-        if options.add {
+        if add {
             return Err(PyValueError::new_err("option `add` needs a store: option `against` names none"));
         }
         let names = FieldNames { extra: None, ..names.clone() };
         if !paths.is_empty() {
             return Ok(Against::Given(Given::Paths(paths)));
         }
-        Given::read(object, &names, options.bits).map(Against::Given)
+        Given::read(object, &names, bits).map(Against::Given)
     }
 
     /// The stores; one that is made is there as long as the folder that comes with it.
@@ -130,24 +131,39 @@ fn store_documents(
     has_fingerprints: bool,
     call: &Arc<Call>,
 ) -> Result<()> {
-    if options.distance.is_some() || has_fingerprints {
-        let width = Width::of(options.bits.unwrap_or(64))?;
+    let distance = distance_of(options);
+    if distance.most.is_some() || has_fingerprints {
+        let width = Width::of(distance.bits.unwrap_or(u64::BITS))?;
         return each_width!(width, type F => store_fingerprints::<F>(path, inputs, options, call));
     }
-    // The store knows it from now on.
-    let named = options.verify_profile.take().or_else(|| options.profile.take());
+    // The store knows the profile from now on.
+    let (similar, named) = match &mut options.compare {
+        Compare::Default => (Similar::default(), None),
+        Compare::Similar(similar) => {
+            let named = similar.profile.take();
+            (similar.clone(), named)
+        }
+        Compare::Distance(distance) => (Similar::default(), distance.profile.take()),
+    };
     let profile = match named {
         Some(name) => Profile::with_resources(&name, &options.resources)?,
         None => Profile::shingles(),
     };
-    let settings =
-        SimilarSettings::new(options.similar.unwrap_or(SIMILAR), options.recall.unwrap_or(RECALL))?
-            .with_texts();
+    let settings = SimilarSettings::new(similar.least.unwrap_or(SIMILAR), similar.recall.unwrap_or(RECALL))?
+        .with_texts();
     let of_store = StoreOptions { profile: Some(profile.to_string()), ..StoreOptions::default() };
     let store = open_similar(path, of_store, settings)?;
     // A number has one text in a store; a name may have several.
     let by_name = AddOptions { names: true, ..AddOptions::default() };
     add(&store, inputs, &profile, &by_name, &mut (), &**call).map(drop)
+}
+
+/// What is said of fingerprints.
+fn distance_of(options: &Options) -> Distance {
+    match &options.compare {
+        Compare::Distance(distance) => distance.clone(),
+        Compare::Default | Compare::Similar(_) => Distance::default(),
+    }
 }
 
 fn store_fingerprints<F: Fingerprint>(
@@ -156,13 +172,14 @@ fn store_fingerprints<F: Fingerprint>(
     options: &Options,
     call: &Arc<Call>,
 ) -> Result<()> {
-    let profile = match &options.profile {
+    let distance = distance_of(options);
+    let profile = match &distance.profile {
         Some(name) => Profile::with_resources(name, &options.resources)?,
         None => Profile::default(),
     };
     let of_documents = inputs.kind()? == simstore_corpus::InputKind::Documents;
     let of_store = StoreOptions {
-        distance: Some(options.distance.unwrap_or(DISTANCE)),
+        distance: Some(distance.most.unwrap_or(DISTANCE)),
         profile: of_documents.then(|| profile.to_string()),
         ..StoreOptions::default()
     };

@@ -9,7 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 use serde_json::json;
 use simstore::each_width;
-use simstore_corpus::dedup::{self as job, Answer, ClusterBy, Files, Options, Question, Shard};
+use simstore_corpus::dedup::{
+    self as job, Add, Answer, ClusterBy, Compare, CompareOptions, Distance, Files, Options, Question, Resume,
+    Shard,
+};
 use simstore_corpus::numbers::{count_of, parse_bytes};
 use simstore_corpus::{DocumentOptions, Inputs, Notice};
 use simstore_text::Resources;
@@ -179,24 +182,20 @@ pub(crate) fn dedup(
             Err(_) => (false, Some(pairs.extract()?)),
         },
     };
+    let mut compare =
+        CompareOptions { similar, recall, distance, bits, verify_text, ..CompareOptions::default() };
+    let resources = set_profiles(&mut compare, profile, verify_profile)?;
     let mut options = Options {
-        similar,
-        recall,
-        distance,
-        bits,
-        verify_text,
+        resources,
         cluster_by: cluster_by.map(shape).transpose()?,
         keep: keep.parse().map_err(|error| in_argument("keep", keep, &error))?,
-        add,
-        again,
-        with_texts,
-        resume,
+        add: Add::of_options(add, with_texts, again).map_err(|error| crate::errors::exception(py, error))?,
+        resume: resume.map(Resume::from),
         pairs: keeps_pairs,
         memory: memory.map(|memory| bytes_of("memory", memory)).transpose()?,
         temporary,
         ..Options::default()
     };
-    set_profiles(&mut options, profile, verify_profile)?;
     let of_keep = options.keep.field().map(str::to_owned);
     let texts = text.map(list::<String>).transpose()?.unwrap_or_else(|| vec!["text".to_owned()]);
     if texts.is_empty() {
@@ -232,15 +231,16 @@ pub(crate) fn dedup(
         ));
     }
     let shard = shard.map(str::parse).transpose().map_err(|error| crate::errors::exception(py, error))?;
-    let against = Against::read(against, &names, &options)?;
-    let given = Given::read(source, &names, options.bits)?;
+    let against = Against::read(against, &names, add, compare.bits)?;
+    let given = Given::read(source, &names, compare.bits)?;
     if let Given::Fingerprints(values) = &given
         && values.bits() == 128
     {
-        options.bits = Some(128);
+        compare.bits = Some(128);
     }
     let is_handed_over = matches!(given, Given::Documents(_));
     let (mut results, summary) = gate::told(py, progress, |call| {
+        options.compare = compare.compare(&options.resources, &**call)?;
         let has_fingerprints = matches!(given, Given::Fingerprints(_));
         let _made = against.stores(&mut options, &reading, skip_bad, has_fingerprints, call)?;
         run(given, reading, skip_bad, &options, files, keeps_pairs, shard, call)
@@ -324,7 +324,7 @@ fn make_shard(
     call: &Arc<Call>,
 ) -> simstore::Result<(Result<Results, String>, Summary)> {
     let bad = |reason: &str| Err(simstore::Error::BadArgument(reason.to_owned()));
-    if !files.is_empty() || !options.against.is_empty() || options.verify_text.is_some() || options.pairs {
+    if !files.is_empty() || !options.against.is_empty() || verifies_texts(&options.compare) || options.pairs {
         return bad(
             "option `shard` makes parts alone: files, stores, pairs and option `verify_text` are for the run that joins them",
         );
@@ -346,6 +346,10 @@ fn make_shard(
         Err("only the parts of a shard were made: without `shard`, all of them are joined".to_owned()),
         Summary::new(values, said),
     ))
+}
+
+fn verifies_texts(compare: &Compare) -> bool {
+    matches!(compare, Compare::Distance(Distance { verify: Some(_), .. }))
 }
 
 fn shape(name: &str) -> PyResult<ClusterBy> {
@@ -396,10 +400,10 @@ fn delimiter_of(delimiter: &str) -> PyResult<u8> {
 
 /// Profiles by name, or as they are, with their files.
 fn set_profiles(
-    options: &mut Options,
+    options: &mut CompareOptions,
     profile: Option<&Bound<'_, PyAny>>,
     verify_profile: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
+) -> PyResult<Resources> {
     let mut resources = Resources::default();
     let mut name_of = |object: &Bound<'_, PyAny>| -> PyResult<(String, Option<u32>)> {
         if let Ok(name) = object.extract::<String>() {
@@ -433,6 +437,5 @@ fn set_profiles(
     if let Some(profile) = verify_profile.filter(|profile| !profile.is_none()) {
         options.verify_profile = Some(name_of(profile)?.0);
     }
-    options.resources = resources;
-    Ok(())
+    Ok(resources)
 }

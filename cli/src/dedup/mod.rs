@@ -8,7 +8,8 @@ use clap::{Arg, Args, ValueEnum};
 use serde::Serialize;
 use simstore::any::Width;
 use simstore_corpus::dedup::{
-    self, AddedBefore, Answer, ClusterBy, Found, Keep, Options, Question, Shard, Summary,
+    self, Add, AddedBefore, Answer, ClusterBy, CompareOptions, Found, Keep, Options, Question, Resume, Shard,
+    Summary,
 };
 use simstore_corpus::{InputKind, Inputs, Notice};
 
@@ -156,7 +157,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     // A pattern that matches nothing is no bad usage: files come and go.
     inputs.files_of_fingerprints()?;
     let kind = inputs::kind(&inputs)?;
-    let options = args.options()?;
+    let options = args.options(progress)?;
     if args.dry_run {
         let estimate = dedup::estimate(&inputs, &options, progress).map_err(Failure::usage)?;
         return estimate::print(&estimate, args.memory.is_some(), args.json);
@@ -252,26 +253,27 @@ fn say_added_before(before: &AddedBefore, json: bool, progress: &Progress) -> Ou
 }
 
 impl DedupArgs {
-    fn options(&self) -> Outcome<Options> {
+    fn options(&self, progress: &Progress) -> Outcome<Options> {
         let (profile, resources) = self.documents.profile.choice()?;
-        Ok(Options {
+        let compare = CompareOptions {
             similar: self.similar,
             recall: self.recall,
             distance: self.distance,
             bits: self.bits.map(|width| width.bits()),
             profile,
+            verify_text: self.verify_text,
+            verify_profile: self.verify_profile.clone(),
+        };
+        let add = Add::of_options(self.add, self.with_texts, self.again);
+        Ok(Options {
+            compare: compare.compare(&resources, progress).map_err(Failure::usage)?,
             resources,
             cluster_by: self.cluster_by.map(ClusterBy::from),
             keep: self.keep.clone(),
-            verify_text: self.verify_text,
-            verify_profile: self.verify_profile.clone(),
             against: self.against.clone(),
-            add: self.add,
-            with_texts: self.with_texts,
-            again: self.again,
-            resume: self.resume.clone(),
+            add: add.map_err(Failure::usage)?,
+            resume: self.resume.clone().map(Resume::from),
             pairs: false,
-            section: None,
             memory: self.memory,
             temporary: self.temporary.clone(),
         })

@@ -1,9 +1,14 @@
 //! The question that options ask of documents and of stores.
 
+use std::path::Path;
+
+use simstore::any::Width;
+use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SimilarSettings};
 
 use super::against::{Against, profile_of};
+use super::compare::{Compare, Distance, Similar, given_resources};
 use super::documents::Keep;
 use super::options::Options;
 use super::question::{Asked, Question};
@@ -15,6 +20,57 @@ const SIMILARITY: f64 = 0.8;
 const DISTANCE: u32 = 3;
 
 impl Options {
+    /// Refuses what does not go with what the inputs hold.
+    pub(super) fn check_with(&self, kind: InputKind) -> Result<()> {
+        if kind == InputKind::Documents {
+            return Ok(());
+        }
+        let option = match &self.compare {
+            Compare::Similar(Similar { least: Some(_), .. }) => Some("similar"),
+            Compare::Similar(Similar { recall: Some(_), .. }) => Some("recall"),
+            Compare::Similar(_) => Some("verify_profile"),
+            Compare::Distance(Distance { profile: Some(_), .. }) => Some("profile"),
+            Compare::Distance(Distance { verify: Some(_), .. }) => Some("verify_text"),
+            Compare::Distance(_) | Compare::Default => None,
+        };
+        let others = [
+            (self.resume.is_some(), "resume"),
+            (self.keep == Keep::Longest || self.keep.field().is_some(), "keep"),
+        ];
+        let other = others.into_iter().find(|(is_set, _)| *is_set).map(|(_, option)| option);
+        match option.or(other).or_else(|| given_resources(&self.resources).next()) {
+            Some(option) => bad(format!("option `{option}` is for documents: the inputs hold fingerprints")),
+            None => Ok(()),
+        }
+    }
+
+    /// The width of the fingerprints.
+    pub(super) fn width(&self) -> Result<Width> {
+        let mut stored: Option<(u32, &Path)> = None;
+        for (at, store) in self.against.iter().enumerate() {
+            if !is_store(store) {
+                // The first is made if it is added to.
+                if at == 0 && self.add.is_some() {
+                    continue;
+                }
+                return Err(Error::Refused(format!("{}: there is no store", store.display())));
+            }
+            let bits = stored_bits(store)?;
+            match stored {
+                Some((other, first)) if other != bits => {
+                    return Err(Error::Refused(format!(
+                        "{}: holds fingerprints of {bits} bits, {} of {other}: compare with stores of one width at a time",
+                        store.display(),
+                        first.display()
+                    )));
+                }
+                _ => stored = Some((bits, store)),
+            }
+        }
+        let asked = self.compare.of_distance().and_then(|distance| distance.bits);
+        Width::of(asked.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
+    }
+
     /// The question that is asked of inputs of a kind, and of stores if there are some. `settings` are those of stores of similar
     /// documents.
     ///
@@ -27,26 +83,13 @@ impl Options {
         stores: &[Against<F>],
         settings: &[SimilarSettings],
     ) -> Result<Asked> {
-        let mut asked = if settings.is_empty() {
+        let asked = if settings.is_empty() {
             self.ask_fingerprints_or_texts(kind, stores)?
         } else {
             Asked::plainly(self.ask_similar_stores(kind, settings, profile_of(stores)?)?)
         };
         match asked.question {
-            Question::Distance(distance) => {
-                if self.recall.is_some() {
-                    return bad(
-                        "option `recall` is about texts that are compared by similarity: of fingerprints within a distance, all are \
-                         found",
-                    );
-                }
-                if self.verify_profile.is_some() && self.verify_text.is_none() {
-                    asked.warnings.push(
-                        "option `verify_profile` is not used: without option `verify_text`, fingerprints alone decide".to_owned(),
-                    );
-                }
-                check_distance::<F>(distance)?;
-            }
+            Question::Distance(distance) => check_distance::<F>(distance)?,
             // Refused before anything is read.
             Question::Similarity(least) => drop(choice::choose(least, self.recall(), 0)?),
         }
@@ -63,48 +106,47 @@ impl Options {
         let distance = distances.min().unwrap_or(DISTANCE);
         // A store that is made holds what the question asks for.
         let there = stores.iter().find(|store| store.exists());
-        if let (Some(_), Some(_)) = (self.similar, there) {
-            return bad(
+        match (&self.compare, there) {
+            (Compare::Similar(Similar { least: Some(_), .. }), Some(_)) => bad(
                 "option `similar` compares texts, but the store of option `against` holds only fingerprints: compare with a store \
                  that `simstore add` has made with option `similar`, or use option `distance`",
-            );
-        }
-        if let Some(similar) = self.similar {
-            return Ok(Asked::plainly(Question::Similarity(similar)));
-        }
-        if self.distance.is_some() || kind == InputKind::Fingerprints {
-            return Ok(Asked::plainly(Question::Distance(self.distance.unwrap_or(distance))));
-        }
-        if let Some(store) = there {
-            let store = store.path().display();
-            return bad(format!(
-                "{store}: a store of fingerprints tells in how many bits texts differ, not how similar they are: give option \
+            ),
+            (Compare::Distance(Distance { most: Some(most), .. }), _) => {
+                Ok(Asked::plainly(Question::Distance(*most)))
+            }
+            _ if kind == InputKind::Fingerprints => Ok(Asked::plainly(Question::Distance(distance))),
+            (_, Some(there)) => bad(format!(
+                "{}: a store of fingerprints tells in how many bits texts differ, not how similar they are: give option \
                  `distance` ({distance} finds copies with the smallest edits), or compare with a store that `simstore add` has made \
-                 with option `similar`"
-            ));
-        }
-        Ok(match self.asks_for_fingerprints() {
-            None => Asked::plainly(Question::Similarity(SIMILARITY)),
-            Some(option) => Asked {
+                 with option `similar`",
+                there.path().display()
+            )),
+            (Compare::Distance(_), None) => Ok(Asked {
                 question: Question::Distance(DISTANCE),
-                warnings: vec![format!(
-                    "option `{option}` compares fingerprints, here within {DISTANCE} bits: option `distance` sets how many; without \
-                     option `{option}`, texts are compared by their similarity"
-                )],
-            },
-        })
+                warning: self.asks_for_fingerprints().map(|option| {
+                    format!(
+                        "option `{option}` compares fingerprints, here within {DISTANCE} bits: option `distance` sets how many; \
+                         without option `{option}`, texts are compared by their similarity"
+                    )
+                }),
+            }),
+            (Compare::Similar(similar), None) => {
+                Ok(Asked::plainly(Question::Similarity(similar.least.unwrap_or(SIMILARITY))))
+            }
+            (Compare::Default, None) => Ok(Asked::plainly(Question::Similarity(SIMILARITY))),
+        }
     }
 
     /// An option that is about fingerprints, and so asks for them.
     fn asks_for_fingerprints(&self) -> Option<&'static str> {
+        let distance = self.compare.of_distance()?;
         let options = [
-            (self.bits.is_some(), "bits"),
-            (self.profile.is_some(), "profile"),
-            (self.verify_text.is_some(), "verify_text"),
+            (distance.bits.is_some(), "bits"),
+            (distance.profile.is_some(), "profile"),
+            (distance.verify.is_some(), "verify_text"),
         ];
         let option = options.into_iter().find(|(is_set, _)| *is_set).map(|(_, option)| option);
-        // Files that profiles refer to may be those of `verify_profile`.
-        option.or_else(|| self.given_resources().next().filter(|_| self.verify_profile.is_none()))
+        option.or_else(|| given_resources(&self.resources).next())
     }
 
     /// Refuses a rule that does not go with stores of similar documents.
@@ -125,9 +167,9 @@ impl Options {
         stores: &[Against<F>],
         settings: &[SimilarSettings],
     ) -> Result<Option<SimilarSettings>> {
-        let (Question::Similarity(least), Some(first)) = (question, stores.first().filter(|_| self.add))
+        let (Question::Similarity(least), Some((first, add))) = (question, stores.first().zip(self.add))
         else {
-            return if self.with_texts {
+            return if self.add.is_some_and(|add| add.with_texts) {
                 bad("option `with_texts` is for a store of similar documents that option `add` makes")
             } else {
                 Ok(None)
@@ -136,7 +178,7 @@ impl Options {
         if first.exists() {
             // Those of the stores that are there, in their order.
             let stored = settings.first().copied();
-            return match stored.filter(|stored| self.with_texts && !stored.has_texts()) {
+            return match stored.filter(|stored| add.with_texts && !stored.has_texts()) {
                 Some(_) => bad(format!(
                     "option `with_texts`: {} was made without texts, and stays so: leave it out, or name another store",
                     first.path().display()
@@ -146,7 +188,7 @@ impl Options {
         }
         self.check_keep()?;
         let made = SimilarSettings::new(least, self.recall())?;
-        Ok(Some(if self.with_texts { made.with_texts() } else { made }))
+        Ok(Some(if add.with_texts { made.with_texts() } else { made }))
     }
 
     /// The question of stores of similar documents: their own, or that of a greater similarity.
@@ -156,18 +198,27 @@ impl Options {
         settings: &[SimilarSettings],
         stored: Option<&str>,
     ) -> Result<Question> {
-        let is_other = |name: &Option<String>| match name {
-            Some(name) => Ok(Some(&*Profile::with_resources(name, &self.resources)?.to_string()) != stored),
-            None => Ok::<bool, Error>(false),
+        let default = (&Similar::default(), &Distance::default());
+        let (similar, distance) = match &self.compare {
+            Compare::Default => default,
+            Compare::Similar(similar) => (similar, default.1),
+            Compare::Distance(distance) => (default.0, distance),
+        };
+        let other = match similar.profile.as_ref().or(distance.profile.as_ref()) {
+            Some(name) => {
+                let profile = Profile::with_resources(name, &self.resources)?.to_string();
+                (Some(&*profile) != stored).then(|| format!("profile `{name}`"))
+            }
+            None => None,
         };
         let of_distance = [
             (kind == InputKind::Fingerprints, "fingerprints in the input"),
-            (self.distance.is_some(), "option `distance`"),
-            (self.bits.is_some(), "option `bits`"),
-            (is_other(&self.profile)?, "option `profile`"),
-            (is_other(&self.verify_profile)?, "option `verify_profile`"),
+            (distance.most.is_some(), "option `distance`"),
+            (distance.bits.is_some(), "option `bits`"),
         ];
-        if let Some((_, what)) = of_distance.iter().find(|(is_set, _)| *is_set) {
+        let of_distance =
+            of_distance.into_iter().find(|(is_set, _)| *is_set).map(|(_, what)| what.to_owned());
+        if let Some(what) = of_distance.or(other) {
             return bad(format!(
                 "{what}: a store of similar documents compares texts by their similarity, in its own way"
             ));
@@ -175,14 +226,14 @@ impl Options {
         self.check_keep()?;
         let greatest = |of: fn(&SimilarSettings) -> f64| settings.iter().map(of).max_by(f64::total_cmp);
         let stored = greatest(SimilarSettings::similar).unwrap_or(SIMILARITY);
-        let least = self.similar.unwrap_or(stored);
+        let least = similar.least.unwrap_or(stored);
         if least < stored {
             return bad(format!(
                 "option `similar` is {least}, but the store finds only documents of similarity {stored} or more"
             ));
         }
         let recall = settings.iter().map(SimilarSettings::recall).min_by(f64::total_cmp);
-        match (self.recall, recall) {
+        match (similar.recall, recall) {
             (Some(asked), Some(recall)) if asked > recall => bad(format!(
                 "option `recall` is {asked}, but the store was made to find texts with a probability of {recall}"
             )),

@@ -61,7 +61,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let search = NearSearch {
             corpus: self.corpus,
             distance,
-            verify: self.options.verify_text,
+            verify: self.options.compare.verify().map(|verify| verify.least),
             cluster_by: self.options.cluster_by(self.question),
             keep: &self.options.keep,
             pairs: self.pairs,

@@ -9,8 +9,9 @@ use simstore_text::{Profile, SKETCHES, SketchSearch};
 
 use super::against;
 use super::foretold::{Foretold, foretell};
-use super::options::{Options, profile_with};
+use super::options::Options;
 use super::parts;
+use super::profiles::profile_with;
 use super::question::Question;
 use super::stages::choice::{self, Choice};
 use crate::bytes::opening::cannot_open;
@@ -379,7 +380,7 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     for i in 0..sized.len().min(SAMPLED_FILES) {
         sample.add(sized[i * sized.len() / sized.len().min(SAMPLED_FILES)], inputs, &step)?;
     }
-    let parts = parts::count(inputs, files.iter().filter(|file| file.bytes.is_some()), options.section);
+    let parts = parts::count(inputs, files.iter().filter(|file| file.bytes.is_some()), options.section());
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;

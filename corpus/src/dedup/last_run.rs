@@ -40,7 +40,7 @@ impl LastRun {
     pub(super) fn has_added(&self, run: &str, options: &Options, files: &Files) -> Result<Option<u64>> {
         if let Some(last) = &self.run
             && last.run == run
-            && !options.again
+            && !options.add.is_some_and(|add| add.again)
             && !files.is_empty()
         {
             check_outputs_of(last, files)?;
@@ -63,7 +63,7 @@ pub(super) fn run_of<F: Fingerprint>(
     question: Question,
     profile: &Profile,
 ) -> Result<String> {
-    if !options.add {
+    if options.add.is_none() {
         return Ok(String::new());
     }
     let near = match question {

@@ -4,8 +4,8 @@
 //! be looked at; the [`Files`] that were asked for appear, and a store changes, with [`Found::finish`]. Until then nothing can
 //! be seen of the run, and a [`Watch`] can stop it.
 //!
-//! The result depends on what is read and on the options only, not on the number of threads. By [similarity](Options::similar) it
-//! takes some 140 bytes of memory for each document, by [distance](Options::distance) 28 for each 64-bit fingerprint and 52 for each
+//! The result depends on what is read and on the options only, not on the number of threads. By [similarity](Compare::Similar) it
+//! takes some 140 bytes of memory for each document, by [distance](Compare::Distance) 28 for each 64-bit fingerprint and 52 for each
 //! of 128 bits; and more for ids that are no positions, for what is near something, and for pairs. What is more than [`Options::memory`]
 //! goes to disk.
 //!
@@ -42,6 +42,7 @@ use crate::{Counts, InputKind, Inputs, Watch};
 
 mod against;
 mod asking;
+mod compare;
 mod comparing;
 mod documents;
 mod estimate;
@@ -57,6 +58,7 @@ mod outcome;
 mod outputs;
 mod parts;
 mod pieces;
+mod profiles;
 mod question;
 mod room;
 mod run;
@@ -70,13 +72,15 @@ mod totals;
 mod written;
 mod written_format;
 
+pub use self::compare::{Compare, CompareOptions, Distance, Similar, Verify};
 pub use self::documents::{Keep, moment_key, number_key};
 pub use self::estimate::{Estimate, FilesOfFormat, Search, estimate};
 pub use self::files::Files;
 pub use self::found::{Answer, Cluster, Found, Kept, Member, NearPair, Removed};
-pub use self::options::{ClusterBy, Options, profile_with};
+pub use self::options::{Add, ClusterBy, Options, Resume};
 pub use self::parts::{Shard, Tally};
 pub use self::pieces::SimilarSearch;
+pub use self::profiles::profile_with;
 pub use self::question::Question;
 pub use self::run::AddedBefore;
 pub use self::similar_stores::SimilarStores;
@@ -127,7 +131,7 @@ fn make_shard_of<F: Fingerprint>(
     watch: &dyn Watch,
 ) -> Result<(Counts, Tally)> {
     options.check_with(inputs.kind()?)?;
-    let Some(folder) = &options.resume else {
+    let Some(Resume { folder, section: section_bytes }) = &options.resume else {
         return Err(Error::BadArgument("a shard needs a folder for its parts: option `resume`".to_owned()));
     };
     let profile = options.profile_with(None)?;
@@ -140,7 +144,7 @@ fn make_shard_of<F: Fingerprint>(
     let sketcher = options.of_files(paths, question, watch).sketcher(question)?;
     let sketcher = sketcher.as_ref();
     let profile = sketcher.map_or(&profile, Sketcher::profile);
-    let (shard, section_bytes) = (Some(shard), options.section);
+    let (shard, section_bytes) = (Some(shard), *section_bytes);
     let parts = Parts { folder, shard, inputs: &inputs, profile, sketcher, section_bytes, unfinished, watch };
     parts.visit::<F>(|_| Ok(()))
 }

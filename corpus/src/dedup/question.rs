@@ -19,18 +19,18 @@ pub enum Question {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
     pub(super) question: Question,
-    /// Options that ask for nothing, but have made it another question than that of similar texts; and what is not used.
-    pub(super) warnings: Vec<String>,
+    /// Of an option that asks for nothing, but has made it another question than that of similar texts.
+    pub(super) warning: Option<String>,
 }
 
 impl Asked {
     pub(super) fn plainly(question: Question) -> Asked {
-        Asked { question, warnings: Vec::new() }
+        Asked { question, warning: None }
     }
 
     /// Says what a user might not expect. Returns the question.
     pub(super) fn told(self, watch: &dyn Watch) -> Question {
-        self.warnings.iter().for_each(|warning| watch.notice(&Notice::Warning(warning)));
+        self.warning.iter().for_each(|warning| watch.notice(&Notice::Warning(warning)));
         self.question
     }
 }

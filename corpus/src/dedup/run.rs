@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use simstore::{Error, Fingerprint, Result, Store};
-use simstore_text::{Profile, SimilarSettings, Sketcher, StoredTexts, did_you_mean};
+use simstore_text::{Profile, SimilarSettings, StoredTexts, did_you_mean};
 
 use super::against::{self, Against};
 use super::comparing::Comparing;
@@ -16,6 +16,7 @@ use super::model::SketchRow;
 use super::options::Options;
 use super::outcome::Outcome;
 use super::outputs::Outputs;
+use super::profiles::Profiles;
 use super::question::Question;
 use super::room::Room;
 use super::stages::sketch::Reading;
@@ -73,39 +74,6 @@ struct ToSimilar {
     profile: Profile,
 }
 
-/// How texts become fingerprints, or sketches, and what they are compared by.
-struct Profiles {
-    sketcher: Option<Sketcher>,
-    profile: Profile,
-    of_texts: Option<Profile>,
-}
-
-impl Profiles {
-    fn new(
-        options: &Options,
-        kind: InputKind,
-        question: Question,
-        stored: Option<&str>,
-        is_similar: bool,
-    ) -> Result<Profiles> {
-        let sketcher = match stored {
-            Some(stored) if is_similar => options.sketcher_like(question, stored)?,
-            _ => options.sketcher(question)?,
-        };
-        let profile = match (kind, &sketcher) {
-            (_, Some(sketcher)) => sketcher.profile().clone(),
-            (InputKind::Documents, None) => options.profile_with(stored)?,
-            (InputKind::Fingerprints, None) => Profile::default(),
-        };
-        let of_texts = match (&sketcher, options.verify_text) {
-            (Some(sketcher), _) => Some(sketcher.profile().clone()),
-            (None, Some(_)) => Some(options.profile_of_texts()?),
-            (None, None) => None,
-        };
-        Ok(Profiles { sketcher, profile, of_texts })
-    }
-}
-
 /// Reads all, and finds what is near what. Nothing can be seen of it yet.
 pub(super) fn find<F: Fingerprint>(
     inputs: &Inputs,
@@ -122,14 +90,15 @@ pub(super) fn find<F: Fingerprint>(
     if inputs.are_given() {
         check_given(kind, options, &files)?;
     }
-    let against = against::open_all(&options.against, options.add, budget, watch)?;
+    let against = against::open_all(&options.against, options.add.is_some(), budget, watch)?;
     let stored = against::profile_of(&against)?;
     let settings = against::settings_of(&against)?;
-    if options.profile.is_some() && settings.is_empty() && kind == InputKind::Documents {
+    let named = options.compare.of_distance().and_then(|distance| distance.profile.as_ref());
+    if named.is_some() && settings.is_empty() && kind == InputKind::Documents {
         // Whatever is asked, texts of another profile cannot be compared with what is stored.
         options.profile_with(stored)?;
     }
-    let last = LastRun::finished(against.first().filter(|_| options.add), watch)?;
+    let last = LastRun::finished(against.first().filter(|_| options.add.is_some()), watch)?;
     let asked = options.ask(kind, &against, &settings)?;
     let question = asked.told(watch);
     let listing = match kind {
@@ -139,12 +108,11 @@ pub(super) fn find<F: Fingerprint>(
     let of_files = listing.as_ref().filter(|_| settings.is_empty());
     let of_files = of_files.map(|listing| options.of_files(listing.paths(), question, watch));
     let options = of_files.as_ref().unwrap_or(options);
-    check_files(&inputs, listing.as_ref(), &files, options.add, watch)?;
+    check_files(&inputs, listing.as_ref(), &files, options.add.is_some(), watch)?;
     let into_similar = options.added_to_similar(question, &against, &settings)?;
-    let compares_texts = options.verify_text.is_some() || matches!(question, Question::Similarity(_));
     // Those that are stored are read again, too.
-    let twice = compares_texts || files.write_documents();
-    let with_checksums = kind == InputKind::Documents && (options.add || twice);
+    let twice = options.compares_texts(question) || files.write_documents();
+    let with_checksums = kind == InputKind::Documents && (options.add.is_some() || twice);
     let room =
         Room { budget, temporary: Temporary::new(options.temporary.as_deref(), &files.unfinished, watch)? };
     let temporary = &room.temporary;
@@ -193,8 +161,8 @@ pub(super) fn find<F: Fingerprint>(
         profile_of_texts: profile_of_texts.as_ref(),
         stores: &against,
         texts: stored_texts,
-        keeping: options.resume.as_deref().map(|folder| Keeping {
-            folder,
+        keeping: options.resume.as_ref().map(|resume| Keeping {
+            folder: &resume.folder,
             unfinished: &outputs.files().unfinished,
             watch,
         }),
@@ -215,7 +183,7 @@ pub(super) fn find<F: Fingerprint>(
         is_dropped: options.keep == Keep::None,
         sketches: sketches.filter(|_| into_similar.is_some()),
         against,
-        add: options.add,
+        add: options.add.is_some(),
         into_similar: match (into_similar, profile_of_texts) {
             (Some(settings), Some(profile)) => Some(ToSimilar { settings, profile }),
             _ => None,

@@ -9,6 +9,7 @@ use simstore::{Error, Result, Snapshot};
 use simstore_text::{SimilarDocument, Sketched, Sketcher, StoredTexts};
 
 use super::against::{self, Against};
+use super::compare::Compare;
 use super::model::SketchRow;
 use super::options::Options;
 use super::question::Question;
@@ -37,7 +38,8 @@ impl SimilarStores {
     /// # Errors
     /// As [`find`](super::find) for the same options.
     pub fn open(paths: &[PathBuf], similar: Option<f64>) -> Result<Self> {
-        let options = Options { similar, against: paths.to_vec(), ..Options::default() };
+        let compare = similar.map_or(Compare::Default, Compare::similar);
+        let options = Options { compare, against: paths.to_vec(), ..Options::default() };
         options.check()?;
         options.width()?;
         let stores = against::open_all(paths, false, Budget::new(None), &())?;

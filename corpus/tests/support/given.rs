@@ -1,6 +1,7 @@
-//! Documents and fingerprints that are handed over.
+//! Documents and fingerprints that are handed over, and how they are compared.
 
 use simstore::Fingerprint;
+use simstore_corpus::dedup::{Compare, Distance, Verify};
 use simstore_corpus::{Document, DocumentId, Inputs};
 
 /// Texts with their ids.
@@ -18,4 +19,10 @@ pub(crate) fn numbered(all: &[String]) -> Inputs {
 pub(crate) fn values<F: Fingerprint>(all: impl IntoIterator<Item = (DocumentId, F)>) -> Inputs {
     let (ids, fingerprints) = all.into_iter().unzip();
     Inputs::of_fingerprints(fingerprints, Some(ids)).unwrap()
+}
+
+/// Within so many bits, if so much of the texts is the same.
+pub(crate) fn verified(most: u32, least: f64) -> Compare {
+    let verify = Some(Verify { least, profile: None });
+    Compare::Distance(Distance { most: Some(most), verify, ..Distance::default() })
 }

@@ -4,7 +4,7 @@ use simstore::{Fingerprint, Result};
 use simstore_text::{Profile, Sketcher};
 
 use super::super::documents::{Corpus, count_repeated};
-use super::super::options::Options;
+use super::super::options::{Options, Resume};
 use super::super::parts::Parts;
 use super::super::room::Room;
 use crate::output::Unfinished;
@@ -66,13 +66,13 @@ impl Reading<'_> {
         }
         self.profile.check_bits(F::BITS)?;
         let &Reading { profile, sketcher, unfinished, watch, .. } = self;
-        let Some(folder) = &self.options.resume else {
+        let Some(Resume { folder, section: section_bytes }) = &self.options.resume else {
             return match sketcher {
                 Some(sketcher) => inputs.visit_sketched(sketcher, watch, |item| push(corpus, &item)),
                 None => inputs.visit_documents(profile, watch, |item| push(corpus, &item)),
             };
         };
-        let section_bytes = self.options.section;
+        let section_bytes = *section_bytes;
         let parts =
             Parts { folder, shard: None, inputs, profile, sketcher, section_bytes, unfinished, watch };
         let (counts, tally) = parts.visit(|item| push(corpus, &item))?;

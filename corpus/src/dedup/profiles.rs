@@ -1,0 +1,135 @@
+//! How texts become fingerprints or sketches, and what they are compared by.
+
+use std::path::Path;
+
+use simstore::{Error, Result};
+use simstore_text::{Profile, Resources, Sketcher};
+
+use super::compare::{Compare, Similar};
+use super::options::Options;
+use super::question::Question;
+use crate::inputs::code::profile_of_files;
+use crate::{InputKind, Watch};
+
+/// How texts become fingerprints, or sketches, and what they are compared by.
+pub(super) struct Profiles {
+    pub(super) sketcher: Option<Sketcher>,
+    pub(super) profile: Profile,
+    pub(super) of_texts: Option<Profile>,
+}
+
+impl Profiles {
+    /// `stored` is the profile of stores, and `is_similar` whether these are of similar documents.
+    pub(super) fn new(
+        options: &Options,
+        kind: InputKind,
+        question: Question,
+        stored: Option<&str>,
+        is_similar: bool,
+    ) -> Result<Profiles> {
+        let sketcher = match stored {
+            Some(stored) if is_similar => options.sketcher_like(question, stored)?,
+            _ => options.sketcher(question)?,
+        };
+        let profile = match (kind, &sketcher) {
+            (_, Some(sketcher)) => sketcher.profile().clone(),
+            (InputKind::Documents, None) => options.profile_with(stored)?,
+            (InputKind::Fingerprints, None) => Profile::default(),
+        };
+        let of_texts = match (&sketcher, options.compare.verify()) {
+            (Some(sketcher), _) => Some(sketcher.profile().clone()),
+            (None, Some(_)) => Some(options.profile_of_texts()?),
+            (None, None) => None,
+        };
+        Ok(Profiles { sketcher, profile, of_texts })
+    }
+}
+
+impl Options {
+    /// Makes what is kept of documents that are compared by similarity.
+    pub(super) fn sketcher(&self, question: Question) -> Result<Option<Sketcher>> {
+        match question {
+            Question::Distance(_) => Ok(None),
+            Question::Similarity(_) => Ok(Some(Sketcher::new(self.profile_of_texts()?))),
+        }
+    }
+
+    /// The same for documents that are compared with those of stores, by their profile.
+    pub(super) fn sketcher_like(&self, question: Question, stored: &str) -> Result<Option<Sketcher>> {
+        let sketcher = self.sketcher(question)?;
+        let profile = profile_with(None, &self.resources, Some(stored))?;
+        Ok(sketcher.map(|_| Sketcher::new(profile)))
+    }
+
+    /// The profile of the features by which texts are compared.
+    pub(super) fn profile_of_texts(&self) -> Result<Profile> {
+        match self.named_profile_of_texts() {
+            Some(name) => Profile::with_resources(name, &self.resources),
+            None => Ok(Profile::shingles()),
+        }
+    }
+
+    fn named_profile_of_texts(&self) -> Option<&String> {
+        match &self.compare {
+            Compare::Default => None,
+            Compare::Similar(similar) => similar.profile.as_ref(),
+            Compare::Distance(distance) => distance.verify.as_ref()?.profile.as_ref(),
+        }
+    }
+
+    /// The same options for these files: with the profile of source code, if they all are that and nothing says by which texts are
+    /// compared.
+    pub(super) fn of_files<'a>(
+        &self,
+        files: impl Iterator<Item = &'a Path>,
+        question: Question,
+        watch: &dyn Watch,
+    ) -> Options {
+        let mut options = self.clone();
+        // Fingerprints of stores have a profile of their own.
+        let is_free = self.against.is_empty() || matches!(question, Question::Similarity(_));
+        if self.compares_texts(question) && is_free && self.named_profile_of_texts().is_none() {
+            let profile = profile_of_files(files, "verify_profile", watch);
+            let named = (profile != Profile::shingles()).then(|| profile.to_string());
+            match &mut options.compare {
+                Compare::Similar(similar) => similar.profile = named,
+                Compare::Distance(distance) => {
+                    distance.verify.iter_mut().for_each(|verify| verify.profile.clone_from(&named));
+                }
+                Compare::Default => {
+                    options.compare = Compare::Similar(Similar { profile: named, ..Similar::default() });
+                }
+            }
+        }
+        options
+    }
+
+    /// The profile of texts that are compared with those of a store, if there is one. A store of fingerprints, whose profile
+    /// is empty, leaves the choice.
+    pub(super) fn profile_with(&self, stored: Option<&str>) -> Result<Profile> {
+        let named = self.compare.of_distance().and_then(|distance| distance.profile.as_deref());
+        profile_with(named, &self.resources, stored)
+    }
+}
+
+/// The profile of this name, or that of a store, or the default one; it has to be that of the store, if there is one.
+///
+/// # Errors
+/// [`Error::BadArgument`] if there is no such profile, [`Error::Refused`] if the store has another one.
+pub fn profile_with(name: Option<&str>, resources: &Resources, stored: Option<&str>) -> Result<Profile> {
+    let stored = stored.filter(|stored| !stored.is_empty());
+    let wanted = name.or(stored).map_or_else(|| Profile::default().to_string(), str::to_owned);
+    let profile = Profile::with_resources(&wanted, resources).map_err(|error| match error {
+        // What a store says is no bad argument.
+        Error::BadArgument(reason) if name.is_none() && stored.is_some() => {
+            Error::Refused(format!("profile of the store: {reason}"))
+        }
+        error => error,
+    })?;
+    match stored {
+        Some(stored) if stored != profile.to_string() => Err(Error::Refused(format!(
+            "the store has profile {stored}, not {profile}: leave out option `profile`, or make another store"
+        ))),
+        _ => Ok(profile),
+    }
+}
