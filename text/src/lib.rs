@@ -68,7 +68,7 @@ pub use crate::similar::{
     DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, PreparedText, SIMILAR_MARK, SimilarAddition,
     SimilarDocument, SimilarDocuments, SimilarSettings, StoredTexts, open_similar,
 };
-pub use crate::similarity::{SketchSearch, jaccard};
+pub use crate::similarity::{SketchSearch, jaccard, jaccard_from, shared_members};
 pub use crate::sketch::{SKETCHES, Sketched, Sketcher, digest, sketch};
 pub use crate::spelling::did_you_mean;
 

@@ -18,6 +18,42 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
     if all == 0 { 1.0 } else { both as f64 / all as f64 }
 }
 
+/// Members after which it is looked at whether the rest can suffice.
+const STEPS: usize = 32;
+
+/// The [`jaccard`] similarity of two ascending sets, if it is as great as this: what cannot be is not compared to its end.
+///
+/// ```
+/// assert_eq!(simstore_text::jaccard_from(&[1, 2, 3], &[2, 3, 4], 0.5), Some(0.5));
+/// assert_eq!(simstore_text::jaccard_from(&[1, 2, 3], &[2, 3, 4], 0.6), None);
+/// ```
+pub fn jaccard_from(a: &[u64], b: &[u64], least: f64) -> Option<f64> {
+    let needed = shared_members(a.len(), b.len(), least);
+    let (mut rest, mut others, mut both) = (a, b, 0);
+    while !rest.is_empty() && !others.is_empty() {
+        let (mut i, mut j) = (0, 0);
+        for _ in 0..STEPS {
+            let (Some(x), Some(y)) = (rest.get(i), others.get(j)) else { break };
+            both += usize::from(x == y);
+            i += usize::from(x <= y);
+            j += usize::from(y <= x);
+        }
+        (rest, others) = (&rest[i..], &others[j..]);
+        if both + rest.len().min(others.len()) < needed {
+            return None;
+        }
+    }
+    let all = a.len() + b.len() - both;
+    let similarity = if all == 0 { 1.0 } else { both as f64 / all as f64 };
+    (similarity >= least).then_some(similarity)
+}
+
+/// The least number of members that sets of so many share, if they have this similarity t: t (a + b) / (1 + t), rounded up.
+pub fn shared_members(a: usize, b: usize, least: f64) -> usize {
+    // What floats leave over must not make it one too many.
+    (least * (a + b) as f64 / (1.0 + least) - 1e-6).ceil().max(0.0) as usize
+}
+
 /// The probability that one bit of a sketch differs for two sets of a Jaccard similarity: see [`sketch`](fn@crate::sketch).
 pub(crate) fn differs(similarity: f64) -> f64 {
     (1.0 - similarity) / 2.0
@@ -107,6 +143,21 @@ mod tests {
             let expected = if all == 0 { 1.0 } else { both as f64 / all as f64 };
             let (a, b): (Vec<u64>, Vec<u64>) = (a.into_iter().collect(), b.into_iter().collect());
             prop_assert_eq!(jaccard(&a, &b), expected);
+            for least in [f64::MIN_POSITIVE, 0.3, expected, 0.5, 0.8, 1.0] {
+                prop_assert_eq!(jaccard_from(&a, &b, least), (expected >= least).then_some(expected));
+            }
+        }
+
+        #[test]
+        fn long_sets_are_compared_to_their_end_where_needed(
+            a in prop::collection::btree_set(0_u64..900, 0..800), gone in prop::collection::btree_set(0_u64..900, 0..300),
+        ) {
+            let b: Vec<u64> = a.symmetric_difference(&gone).copied().collect();
+            let a: Vec<u64> = a.into_iter().collect();
+            let similarity = jaccard(&a, &b);
+            for least in [0.5, 0.7, similarity.max(0.1), 0.8, 0.9] {
+                prop_assert_eq!(jaccard_from(&a, &b, least), (similarity >= least).then_some(similarity));
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The search by similarity in pieces, for those who spread it over machines.
 
 use simstore::{Error, Result};
-use simstore_text::{Profile, SKETCHES, SketchSearch, Sketcher, jaccard};
+use simstore_text::{Profile, SKETCHES, SketchSearch, Sketcher, jaccard_from};
 
 use super::stages::rule::{are_brought_together, may_be_similar};
 use super::stages::{choice, pairs_of_stars};
@@ -77,8 +77,7 @@ impl SimilarSearch {
 
     /// How similar two sets are, each ascending, if that is as much as is asked for.
     pub fn similarity(&self, a: &[u64], b: &[u64]) -> Option<f32> {
-        let similarity = jaccard(a, b);
-        (similarity >= self.least).then_some(similarity as f32)
+        jaccard_from(a, b, self.least).map(|similarity| similarity as f32)
     }
 
     /// What stands for what, by all pairs of similar sets. Sets are numbered by preference, the most preferred first; a pair is the

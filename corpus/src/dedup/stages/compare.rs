@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use simstore::Result;
-use simstore_text::jaccard;
+use simstore_text::{jaccard, jaccard_from};
 
 use super::super::model::{Candidate, Near, Nearness, of_similarity};
 use super::super::room::Room;
@@ -46,10 +46,10 @@ impl<'a> Compared<'a> {
 
     /// The similarity of features, counted as one more comparison.
     pub(super) fn similarity_of(&self, a: &[u64], b: &[u64]) -> Option<Nearness> {
-        let similarity = jaccard(a, b);
+        let similarity = jaccard_from(a, b, self.least);
         self.compared.fetch_add(1, Ordering::Relaxed);
-        self.unlike.fetch_add(u64::from(similarity < self.least), Ordering::Relaxed);
-        (similarity >= self.least).then(|| of_similarity(similarity))
+        self.unlike.fetch_add(u64::from(similarity.is_none()), Ordering::Relaxed);
+        similarity.map(of_similarity)
     }
 
     /// The similarity of two sets, whatever it is.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use rayon::prelude::*;
 use simstore::Result;
 use simstore::processor::{Work, dispatch};
-use simstore_text::{SKETCHES, Sketched};
+use simstore_text::{SKETCHES, Sketched, shared_members};
 
 use super::super::model::{Nearness, SketchRow, similarity};
 use super::super::room::Room;
@@ -123,8 +123,7 @@ fn differing<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u32 {
 
 /// The least number of features that sets of so many share, if they have this similarity.
 fn shared(a: u32, b: u32, least: f64) -> u32 {
-    // What floats leave over must not make it one too many.
-    (least * f64::from(a + b) / (1.0 + least) - 1e-6).ceil().max(1.0) as u32
+    shared_members(a as usize, b as usize, least).max(1) as u32
 }
 
 impl<'a> Crowds<'a> {
