@@ -58,6 +58,7 @@ mod outcome;
 mod outputs;
 mod parts;
 mod pieces;
+mod prepared;
 mod profiles;
 mod question;
 mod room;

@@ -1,6 +1,6 @@
 //! One run, from what is read to what is written and added, for fingerprints of one width.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result, Store};
 use simstore_text::{Profile, SimilarSettings, StoredTexts, did_you_mean};
@@ -11,11 +11,12 @@ use super::documents::{Corpus, Keep, Listing, check_unchanged};
 use super::files::Files;
 use super::into_similar::{IntoSimilar, TextsInOrder};
 use super::kept::Keeping;
-use super::last_run::{LastRun, run_of};
+use super::last_run::run_of;
 use super::model::SketchRow;
 use super::options::Options;
 use super::outcome::Outcome;
 use super::outputs::Outputs;
+use super::prepared::Prepared;
 use super::profiles::Profiles;
 use super::question::Question;
 use super::room::Room;
@@ -25,7 +26,7 @@ use super::written::Documents;
 use crate::formats::fields::listed;
 use crate::numbers::count_of;
 use crate::output::{Complete, SetAside};
-use crate::spill::{Budget, Rows, RowsWriter, Temporary};
+use crate::spill::{Rows, RowsWriter};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 
@@ -54,7 +55,8 @@ pub(super) struct Job<F: Fingerprint> {
     into_similar: Option<ToSimilar>,
     /// Tells the run from others, where it adds.
     run: String,
-    outputs: Outputs,
+    /// The open files, until they are written.
+    outputs: Option<Outputs>,
     /// The files when they are written.
     complete: Option<Vec<Complete>>,
 }
@@ -81,51 +83,26 @@ pub(super) fn find<F: Fingerprint>(
     files: Files,
     watch: &dyn Watch,
 ) -> Result<std::result::Result<Job<F>, AddedBefore>> {
-    files.check()?;
-    options.check()?;
-    let kind = inputs.kind()?;
-    options.check_with(kind)?;
-    let budget = Budget::new(options.memory);
-    let inputs = inputs.with_extra_field(options.keep.field()).within(budget.of_reading());
-    if inputs.are_given() {
-        check_given(kind, options, &files)?;
-    }
-    let against = against::open_all(&options.against, options.add.is_some(), budget, watch)?;
-    let stored = against::profile_of(&against)?;
-    let settings = against::settings_of(&against)?;
-    let named = options.compare.of_distance().and_then(|distance| distance.profile.as_ref());
-    if named.is_some() && settings.is_empty() && kind == InputKind::Documents {
-        // Whatever is asked, texts of another profile cannot be compared with what is stored.
-        options.profile_with(stored)?;
-    }
-    let last = LastRun::finished(against.first().filter(|_| options.add.is_some()), watch)?;
-    let asked = options.ask(kind, &against, &settings)?;
-    let question = asked.told(watch);
-    let listing = match kind {
-        InputKind::Documents => Some(Listing::read(&inputs)?),
-        InputKind::Fingerprints => None,
-    };
-    let of_files = listing.as_ref().filter(|_| settings.is_empty());
-    let of_files = of_files.map(|listing| options.of_files(listing.paths(), question, watch));
-    let options = of_files.as_ref().unwrap_or(options);
-    check_files(&inputs, listing.as_ref(), &files, options.add.is_some(), watch)?;
-    let into_similar = options.added_to_similar(question, &against, &settings)?;
-    // Those that are stored are read again, too.
-    let twice = options.compares_texts(question) || files.write_documents();
-    let with_checksums = kind == InputKind::Documents && (options.add.is_some() || twice);
-    let room =
-        Room { budget, temporary: Temporary::new(options.temporary.as_deref(), &files.unfinished, watch)? };
-    let temporary = &room.temporary;
-    // Opened first, so that a folder that is not there costs no work.
-    let outputs = Outputs::create(files)?;
-    if twice && kind == InputKind::Documents {
-        // What is read twice has to be there twice.
-        inputs.put_aside_in(temporary.parent()).map_err(|error| temporary.explain(error))?;
-    }
-    let Profiles { sketcher, profile, of_texts: profile_of_texts } =
-        Profiles::new(options, kind, question, stored, !settings.is_empty())?;
+    let Prepared {
+        kind,
+        inputs,
+        options,
+        question,
+        stores,
+        settings,
+        last,
+        listing,
+        twice,
+        into_similar,
+        profiles,
+        room,
+        outputs,
+    } = Prepared::<F>::new(inputs, options, files, watch)?;
+    let Profiles { sketcher, profile, of_texts } = profiles;
+    let options = &options;
     // As long as documents are in memory, so are their sketches.
-    let sketches = sketcher.as_ref().map(|_| RowsWriter::new(temporary.clone(), u64::MAX));
+    let sketches = sketcher.as_ref().map(|_| RowsWriter::new(room.temporary.clone(), u64::MAX));
+    let with_checksums = kind == InputKind::Documents && (options.add.is_some() || twice);
     let corpus = Corpus::new(&options.keep, with_checksums, sketches);
     let reading = Reading {
         options,
@@ -135,7 +112,8 @@ pub(super) fn find<F: Fingerprint>(
         room: &room,
         watch,
     };
-    let (mut corpus, counts) = reading.read(&inputs, corpus).map_err(|error| temporary.explain(error))?;
+    let read = reading.read(&inputs, corpus);
+    let (mut corpus, counts) = read.map_err(|error| room.temporary.explain(error))?;
     let sketches = corpus.take_sketches()?;
     if let Some(field) = options.keep.field() {
         check_field(field, options.keep.takes_numbers(), &corpus, &inputs, watch)?;
@@ -146,8 +124,8 @@ pub(super) fn find<F: Fingerprint>(
     }
     let inputs = (kind == InputKind::Documents).then_some(inputs);
     let listing = listing.filter(|_| twice);
-    let stored_texts = match &profile_of_texts {
-        Some(profile) => against::texts_of(&against, &settings, profile)?,
+    let stored_texts = match &of_texts {
+        Some(profile) => against::texts_of(&stores, &settings, profile)?,
         None => Vec::new(),
     };
     let comparing = Comparing {
@@ -158,8 +136,8 @@ pub(super) fn find<F: Fingerprint>(
         sketches: sketches.as_ref(),
         inputs: inputs.as_ref(),
         listing: listing.as_ref(),
-        profile_of_texts: profile_of_texts.as_ref(),
-        stores: &against,
+        profile_of_texts: of_texts.as_ref(),
+        stores: &stores,
         texts: stored_texts,
         keeping: options.resume.as_ref().map(|resume| Keeping {
             folder: &resume.folder,
@@ -182,15 +160,15 @@ pub(super) fn find<F: Fingerprint>(
         outcome,
         is_dropped: options.keep == Keep::None,
         sketches: sketches.filter(|_| into_similar.is_some()),
-        against,
+        against: stores,
         add: options.add.is_some(),
-        into_similar: match (into_similar, profile_of_texts) {
+        into_similar: match (into_similar, of_texts) {
             (Some(settings), Some(profile)) => Some(ToSimilar { settings, profile }),
             _ => None,
         },
         room,
         run,
-        outputs,
+        outputs: Some(outputs),
         complete: None,
     }))
 }
@@ -248,16 +226,12 @@ impl<F: Fingerprint> Job<F> {
         if self.complete.is_some() {
             return Ok(());
         }
-        let found = Results {
-            corpus: &self.corpus,
-            outcome: &self.outcome,
-            question: self.question,
-            is_dropped: self.is_dropped,
-            stores: &self.against,
-            room: &self.room,
-        };
+        let mut outputs = self
+            .outputs
+            .take()
+            .ok_or_else(|| Error::Refused("the files could not be written before".to_owned()))?;
         let documents = self.inputs.as_ref().map(|inputs| Documents { inputs, watch });
-        let complete = self.outputs.write(&found, documents.as_ref(), watch)?;
+        let complete = outputs.write(&self.results(), documents.as_ref(), watch)?;
         check_unchanged(self.listing.as_ref(), self.inputs.as_ref())?;
         if let Some(against) = self.added_to() {
             let clustered = self.results().clustered()?;
@@ -330,41 +304,6 @@ fn were(count: u64, what: &str) -> String {
 /// `1 output file has`, `2 output files have`.
 fn has(files: usize) -> String {
     format!("{} {}", count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
-}
-
-/// Refuses what needs files.
-fn check_given(kind: InputKind, options: &Options, files: &Files) -> Result<()> {
-    let writes_documents = kind == InputKind::Documents && files.write_documents();
-    let of_files = [(options.resume.is_some(), "resume"), (writes_documents, "output")];
-    match of_files.iter().find(|(is_set, _)| *is_set) {
-        Some((_, option)) => {
-            Err(Error::BadArgument(format!("option `{option}` is for files: what is given stands in none")))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Refuses outputs that do not go with the inputs.
-fn check_files(
-    inputs: &Inputs,
-    listing: Option<&Listing>,
-    files: &Files,
-    add: bool,
-    watch: &dyn Watch,
-) -> Result<()> {
-    if inputs.are_given() {
-        return files.check_with_inputs(std::iter::empty(), None, add);
-    }
-    match listing {
-        Some(listing) => {
-            files.warn_of_folders(inputs.paths(), watch);
-            files.check_with_inputs(listing.paths(), Some(listing), add)
-        }
-        None => {
-            let paths = inputs.files_of_fingerprints()?;
-            files.check_with_inputs(paths.iter().map(PathBuf::as_path), None, add)
-        }
-    }
 }
 
 /// Tells of documents that do not have a value by which one is kept; fails if none has.
