@@ -7,6 +7,7 @@ mod corruption;
 mod exactness;
 mod golden;
 mod join_parts;
+mod join_places;
 mod killed;
 mod layers;
 mod live;

@@ -48,6 +48,25 @@ impl<F: Fingerprint> Forest<F> {
         pairs.iter().for_each(|pair| self.connect(pair.a, pair.b));
     }
 
+    /// Takes in the edges of another forest.
+    pub fn merge(&mut self, edges: &[(F, F)]) {
+        edges.iter().for_each(|&(a, b)| self.connect(a, b));
+    }
+
+    /// The edges as [`Forest::into_edges`] gives them; they stay in the forest.
+    ///
+    /// ```
+    /// let mut forest = simstore::join::Forest::<u64>::new();
+    /// forest.merge(&[(9, 4), (7, 9)]);
+    /// assert_eq!(forest.edges(), [(4, 7), (4, 9)]);
+    /// forest.connect(1, 4);
+    /// assert_eq!(forest.edges(), [(1, 4), (1, 7), (1, 9)]);
+    /// ```
+    pub fn edges(&mut self) -> &[(F, F)] {
+        self.reduce();
+        &self.edges
+    }
+
     /// The memory that it takes, in bytes, and while it is reduced.
     pub fn memory(&self) -> u64 {
         // The edges, and of each both ends and their places.
