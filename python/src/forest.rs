@@ -11,7 +11,7 @@ use simstore::{Fingerprint, each_width};
 use crate::array::Array;
 use crate::fingerprints::{Fingerprints, array_of, width_of};
 use crate::gate;
-use crate::packed::{array_of_packed, unpacked};
+use crate::packed::{array_of_edges, unpacked};
 use crate::table::Table;
 
 /// What pairs connect, without keeping the pairs: one edge fewer than members of each cluster.
@@ -103,9 +103,7 @@ impl Forest {
     /// Array
     ///     Binary: two fingerprints an edge, little-endian.
     fn packed(&self, py: Python<'_>) -> PyResult<Array> {
-        gate::quick(py, || {
-            Ok(each_width!(&mut *self.lock(), forest => array_of_packed(&flat(reduced(forest)))))
-        })
+        gate::quick(py, || Ok(each_width!(&mut *self.lock(), forest => array_of_edges(forest.edges()))))
     }
 
     /// The clusters: each member that is not the first of its cluster, with the first; one that is connected with none but itself
@@ -117,7 +115,7 @@ impl Forest {
     ///     With columns first and member, sorted.
     fn edges(&self, py: Python<'_>) -> PyResult<Table> {
         let [first, member] =
-            gate::quick(py, || Ok(each_width!(&mut *self.lock(), forest => columns(&reduced(forest)))))?;
+            gate::quick(py, || Ok(each_width!(&mut *self.lock(), forest => columns(forest.edges()))))?;
         Table::of_columns(vec![("first", first.values), ("member", member.values)])
     }
 
@@ -140,18 +138,6 @@ fn connect<F: Fingerprint>(forest: &mut Inner<F>, a: &[F], b: &[F]) {
 
 fn take<F: Fingerprint>(forest: &mut Inner<F>, ends: &[F]) {
     ends.chunks_exact(2).for_each(|edge| forest.connect(edge[0], edge[1]));
-}
-
-/// The edges, which stay in the forest.
-fn reduced<F: Fingerprint>(forest: &mut Inner<F>) -> Vec<(F, F)> {
-    let edges = std::mem::take(forest).into_edges();
-    *forest = Inner::new();
-    edges.iter().for_each(|&(a, b)| forest.connect(a, b));
-    edges
-}
-
-fn flat<F: Fingerprint>(edges: Vec<(F, F)>) -> Vec<F> {
-    edges.into_iter().flat_map(|(a, b)| [a, b]).collect()
 }
 
 fn columns<F: Fingerprint>(edges: &[(F, F)]) -> [Array; 2] {

@@ -6,12 +6,14 @@ use arrow_array::builder::BinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array as _, ArrayRef, BinaryArray, UInt32Array};
 use arrow_schema::DataType;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use simstore::Fingerprint;
+use simstore::join::{Sent, pack, unpack};
+use simstore::{Error, Fingerprint, Result};
 
 use crate::array::Array;
 use crate::border::arrow_array;
+use crate::errors::exception;
 use crate::table::Table;
 
 /// What was packed: little-endian, one after the other. Nulls are nothing.
@@ -29,50 +31,47 @@ pub(crate) fn unpacked<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<Ve
         let chunk = arrow_cast::cast(chunk, &DataType::BinaryView)
             .map_err(|error| PyTypeError::new_err(error.to_string()))?;
         for bytes in chunk.as_binary_view().iter().flatten() {
-            if bytes.len() % F::BYTES != 0 {
-                return Err(PyValueError::new_err(format!(
-                    "{} bytes are not packed fingerprints of {} bits",
-                    bytes.len(),
-                    F::BITS
-                )));
-            }
-            values.extend(bytes.chunks_exact(F::BYTES).map(F::read_le));
+            values.extend(unpack::<F>(bytes).map_err(|error| exception(object.py(), error))?);
         }
     }
     Ok(values)
 }
 
-pub(crate) fn packed<F: Fingerprint>(fingerprints: &[F]) -> Vec<u8> {
-    let mut bytes = vec![0; fingerprints.len() * F::BYTES];
-    bytes.chunks_exact_mut(F::BYTES).zip(fingerprints).for_each(|(bytes, one)| one.write_le(bytes));
-    bytes
-}
-
 /// Values that are packed together, of many.
 const TOGETHER: usize = 1 << 16;
 
-/// An Arrow array of what is packed, in values of half a MiB or so.
-pub(crate) fn array_of_packed<F: Fingerprint>(fingerprints: &[F]) -> Array {
-    Array::new(Arc::new(BinaryArray::from_iter_values(fingerprints.chunks(TOGETHER).map(packed))))
+/// An Arrow array of packed edges, in values of half a MiB or so.
+pub(crate) fn array_of_edges<F: Fingerprint>(edges: &[(F, F)]) -> Array {
+    let packed = |edges: &[(F, F)]| {
+        let ends: Vec<F> = edges.iter().flat_map(|&(a, b)| [a, b]).collect();
+        pack(&ends)
+    };
+    Array::new(Arc::new(BinaryArray::from_iter_values(edges.chunks(TOGETHER / 2).map(packed))))
 }
+
+/// Bytes that an Arrow array of binary can hold.
+const MOST_BYTES: usize = i32::MAX as usize;
 
 /// Rows of what is sent: to which place, fingerprints, and those of them that were there several times.
 #[derive(Default)]
-pub(crate) struct Sent {
+pub(crate) struct Rows {
     places: Vec<u32>,
     fingerprints: BinaryBuilder,
     repeated: BinaryBuilder,
 }
 
-impl Sent {
-    pub(crate) fn push<F: Fingerprint>(&mut self, place: usize, fingerprints: &[F], repeated: &[F]) {
-        self.places.push(place as u32);
-        self.fingerprints.append_value(packed(fingerprints));
-        if repeated.is_empty() {
-            self.repeated.append_null();
-        } else {
-            self.repeated.append_value(packed(repeated));
+impl Rows {
+    pub(crate) fn push<F: Fingerprint>(&mut self, sent: &Sent<F>) -> Result<()> {
+        if self.fingerprints.values_slice().len() + sent.fingerprints.len() * F::BYTES > MOST_BYTES {
+            return Err(Error::BadArgument(
+                "there are more fingerprints in a bucket than 2 GiB hold: take more buckets".to_owned(),
+            ));
         }
+        self.places.push(sent.place as u32);
+        self.fingerprints.append_value(pack(&sent.fingerprints));
+        self.repeated
+            .append_option(Some(&sent.repeated).filter(|some| !some.is_empty()).map(|some| pack(some)));
+        Ok(())
     }
 
     pub(crate) fn finish(mut self) -> PyResult<Table> {

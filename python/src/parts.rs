@@ -6,16 +6,15 @@ use arrow_array::builder::{BinaryBuilder, ListBuilder, UInt32Builder};
 use arrow_array::{ArrayRef, UInt32Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rayon::prelude::*;
 use simstore::any::AnyWidth;
-use simstore::join::{Parts as Inner, bucket, collapse, sort};
+use simstore::join::{Bucket, Parts as Inner, Sent, Spread, bucketed, pack, spread};
 use simstore::{Error, Fingerprint, Result, each_width};
 
 use crate::array::Array;
 use crate::fingerprints::Fingerprints;
 use crate::gate;
 use crate::near::{NearPairs, send_pairs};
-use crate::packed::{Sent, array_of_packed, packed, unpacked};
+use crate::packed::{Rows, array_of_edges, unpacked};
 use crate::table::Table;
 
 /// A join as pieces of work of their own, for tasks on several machines.
@@ -54,17 +53,6 @@ pub(crate) struct Parts {
 }
 
 type AnyParts = AnyWidth<Inner<u64>, Inner<u128>>;
-
-impl Parts {
-    /// The table and the part of a place.
-    fn of_place(&self, place: usize) -> PyResult<(usize, usize)> {
-        let (tables, parts) = (self.tables(), self.parts());
-        if place < tables * parts {
-            return Ok((place / parts, place % parts));
-        }
-        Err(PyValueError::new_err(format!("there is no place {place}: there are {}", tables * parts)))
-    }
-}
 
 #[pymethods]
 impl Parts {
@@ -148,9 +136,8 @@ impl Parts {
             return Err(PyValueError::new_err("expected a bucket at least"));
         }
         let values = Fingerprints::read(fingerprints, Some(self.bits()))?.present().values;
-        let sent = gate::long(py, |_| {
-            Ok(each_width!(values, values => packed_by_bucket(values, buckets as usize)))
-        })?;
+        let sent =
+            gate::long(py, |_| each_width!(values, values => sent_of(&bucketed(values, buckets as usize))))?;
         sent.finish()
     }
 
@@ -174,7 +161,7 @@ impl Parts {
         let present = Fingerprints::read(fingerprints, Some(self.bits()))?.present();
         let columns = gate::quick(py, || {
             Ok(each_width!(&present.values, values => {
-                spread(values, buckets as usize, |at| present.position(at) as u32)
+                spread_columns(&spread(values, buckets as usize, |at| present.position(at) as u32))
             }))
         })?;
         Table::of_columns(columns)
@@ -247,8 +234,8 @@ impl Parts {
         fingerprints: &Bound<'_, PyAny>,
         repeated: &Bound<'_, PyAny>,
     ) -> PyResult<NearPairs> {
-        let (table, _) = self.of_place(place)?;
         each_width!(&self.inner, parts => {
+            let (table, _) = gate::quick(py, || parts.of_place(place))?;
             let of = (parts.clone(), unpacked(fingerprints)?, unpacked(repeated)?);
             NearPairs::start(py, move |sender| send_pairs(&of.0, table, &of.1, &of.2, sender))
         })
@@ -272,10 +259,9 @@ impl Parts {
         fingerprints: &Bound<'_, PyAny>,
         repeated: &Bound<'_, PyAny>,
     ) -> PyResult<Array> {
-        let (table, _) = self.of_place(place)?;
         each_width!(&self.inner, parts => {
             let of = (unpacked(fingerprints)?, unpacked(repeated)?);
-            gate::long(py, |call| edges_of(parts, table, of.0, &of.1, call))
+            gate::long(py, |call| edges_of(parts, place, of.0, &of.1, call))
         })
     }
 
@@ -298,109 +284,57 @@ pub(crate) fn parts(py: Python<'_>, distance: u32, parts: usize, bits: u32) -> P
     Parts::with_parts(py, distance, parts, bits)
 }
 
-fn packed_by_bucket<F: Fingerprint>(mut values: Vec<F>, buckets: usize) -> Sent {
-    let (mut all_repeated, mut sent) = (Vec::new(), Sent::default());
-    sort(&mut values);
-    collapse(&mut values, &mut all_repeated);
-    let mut of_bucket = vec![Vec::new(); buckets];
-    let mut repeated = vec![Vec::new(); buckets];
-    values.into_iter().for_each(|one| of_bucket[bucket(one, buckets)].push(one));
-    all_repeated.into_iter().for_each(|one| repeated[bucket(one, buckets)].push(one));
-    for (place, (fingerprints, repeated)) in of_bucket.iter().zip(&repeated).enumerate() {
-        if !fingerprints.is_empty() {
-            sent.push(place, fingerprints, repeated);
-        }
-    }
-    sent
+fn sent_of<F: Fingerprint>(all: &[Sent<F>]) -> Result<Rows> {
+    let mut rows = Rows::default();
+    all.iter().try_for_each(|sent| rows.push(sent))?;
+    Ok(rows)
 }
 
-/// Fingerprints of a bucket, and their positions.
-type OfBucket<F> = (Vec<F>, Vec<u32>);
-
-fn spread<F: Fingerprint>(
-    values: &[F],
-    buckets: usize,
-    position: impl Fn(usize) -> u32,
-) -> Vec<(&'static str, ArrayRef)> {
-    let mut of_bucket: Vec<OfBucket<F>> = vec![(Vec::new(), Vec::new()); buckets];
-    for (at, &value) in values.iter().enumerate() {
-        let (fingerprints, positions) = &mut of_bucket[bucket(value, buckets)];
-        fingerprints.push(value);
-        positions.push(position(at));
-    }
-    let mut places = Vec::new();
-    let mut fingerprints = BinaryBuilder::new();
-    let mut positions = ListBuilder::new(UInt32Builder::with_capacity(values.len()));
-    for (place, (some, at)) in of_bucket.iter().enumerate().filter(|(_, (some, _))| !some.is_empty()) {
-        places.push(place as u32);
-        fingerprints.append_value(packed(some));
-        positions.values().append_slice(at);
+fn spread_columns<F: Fingerprint>(all: &[Spread<F>]) -> Vec<(&'static str, ArrayRef)> {
+    let (mut fingerprints, mut positions) = (BinaryBuilder::new(), ListBuilder::new(UInt32Builder::new()));
+    for of in all {
+        fingerprints.append_value(pack(&of.fingerprints));
+        positions.values().append_slice(&of.positions);
         positions.append(true);
     }
     vec![
-        ("place", Arc::new(UInt32Array::from(places))),
+        ("place", Arc::new(UInt32Array::from_iter_values(all.iter().map(|of| of.place as u32)))),
         ("fingerprints", Arc::new(fingerprints.finish())),
         ("positions", Arc::new(positions.finish())),
     ]
 }
 
 fn looked_up<F: Fingerprint>(stored: &[F], values: &[F]) -> Result<Array> {
-    let mut sorted: Vec<(F, u32)> = stored.iter().copied().zip(0..).collect();
-    sorted.par_sort_unstable();
+    let bucket = Bucket::new(stored)?;
     let mut positions = ListBuilder::new(UInt32Builder::new());
+    // A list of Arrow has no room for more.
     let mut left = i32::MAX as usize;
     for &value in values {
-        let from = &sorted[sorted.partition_point(|&(other, _)| other < value)..];
-        let same = &from[..from.partition_point(|&(other, _)| other == value)];
-        left = left.checked_sub(same.len()).ok_or_else(|| {
+        let found = bucket.positions(value);
+        left = left.checked_sub(found.len()).ok_or_else(|| {
             Error::Refused(
                 "more than 2,147,483,647 rows are near others in a bucket: take more buckets".to_owned(),
             )
         })?;
-        same.iter().for_each(|&(_, position)| positions.values().append_value(position));
+        found.for_each(|position| positions.values().append_value(position));
         positions.append(true);
     }
     Ok(Array::new(Arc::new(positions.finish())))
 }
 
-/// Bytes that an Arrow array of binary can hold, about.
-const MOST_BYTES: usize = i32::MAX as usize;
-
-fn scattered<F: Fingerprint>(parts: &Inner<F>, mut values: Vec<F>, mut repeated: Vec<F>) -> Result<Sent> {
-    sort(&mut values);
-    collapse(&mut values, &mut repeated);
-    sort(&mut repeated);
-    repeated.dedup();
-    let mut sent = Sent::default();
-    if values.len() * F::BYTES * parts.tables() + repeated.len() * F::BYTES > MOST_BYTES {
-        return Err(Error::BadArgument(format!(
-            "{} fingerprints in a bucket are too many: take more buckets",
-            values.len()
-        )));
-    }
-    for table in 0..parts.tables() {
-        let mut of_part = vec![Vec::new(); parts.parts()];
-        if table == 0 {
-            repeated.iter().for_each(|&one| of_part[parts.part(table, one)].push(one));
-        }
-        parts.scatter(table, &values, |part, some| {
-            sent.push(table * parts.parts() + part, some, &of_part[part]);
-            Ok(())
-        })?;
-    }
-    Ok(sent)
+fn scattered<F: Fingerprint>(parts: &Inner<F>, fingerprints: Vec<F>, repeated: Vec<F>) -> Result<Rows> {
+    let mut rows = Rows::default();
+    parts.send(fingerprints, repeated, |sent| rows.push(&sent))?;
+    Ok(rows)
 }
 
 fn edges_of<F: Fingerprint>(
     parts: &Inner<F>,
-    table: usize,
-    mut values: Vec<F>,
+    place: usize,
+    fingerprints: Vec<F>,
     repeated: &[F],
     call: &Arc<gate::Call>,
 ) -> Result<Array> {
-    sort(&mut values);
-    let edges = parts.forest(table, &values, Some(&call.callback("pairs")))?;
-    let alone = repeated.iter().flat_map(|&one| [one, one]);
-    let packed: Vec<F> = edges.into_iter().flat_map(|(a, b)| [a, b]).chain(alone).collect();
-    Ok(array_of_packed(&packed))
+    let edges = parts.edges(place, fingerprints, repeated, Some(&call.callback("pairs")))?;
+    Ok(array_of_edges(&edges))
 }
