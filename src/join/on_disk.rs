@@ -145,7 +145,7 @@ impl<F: Fingerprint> JoinOnDisk<F> {
 
 fn write<F: Fingerprint>(values: &[F], place: &Arc<dyn Place>) -> Result<SpillFile> {
     let mut file = SpillWriter::create_with(place.clone(), BUFFER)?;
-    values.iter().try_for_each(|&value| file.push_record(value))?;
+    file.push_all(values)?;
     file.finish()
 }
 
@@ -161,7 +161,7 @@ fn collapse_sorted<F: Fingerprint>(
     let mut file = SpillWriter::create_with(place.clone(), BUFFER)?;
     let (mut some, mut repeated) = (Vec::new(), Vec::new());
     let mut hand_over = |some: &mut Vec<F>, repeated: &mut Vec<F>| {
-        some.iter().try_for_each(|&value| file.push_record(value))?;
+        file.push_all(some)?;
         visitor(some, repeated)?;
         some.clear();
         repeated.clear();

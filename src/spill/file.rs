@@ -117,6 +117,26 @@ impl SpillWriter {
         Ok(())
     }
 
+    /// Adds records that stand one after the other: faster than one by one.
+    ///
+    /// # Errors
+    /// As [`SpillWriter::push`].
+    pub fn push_all<R: Fixed>(&mut self, mut records: &[R]) -> Result<()> {
+        while !records.is_empty() {
+            if self.buffer.len() + R::BYTES > self.limit {
+                self.flush()?;
+            }
+            let start = self.buffer.len();
+            let room = (self.limit.saturating_sub(start) / R::BYTES).max(1);
+            let (now, later) = records.split_at(room.min(records.len()));
+            self.buffer.resize(start + now.len() * R::BYTES, 0);
+            let places = self.buffer[start..].chunks_exact_mut(R::BYTES);
+            now.iter().zip(places).for_each(|(record, place)| record.write(place));
+            records = later;
+        }
+        Ok(())
+    }
+
     /// Adds records, and before them how many there are.
     ///
     /// # Errors
@@ -261,6 +281,24 @@ impl SpillReader {
         Ok(true)
     }
 
+    /// Takes so many records behind others: faster than one by one.
+    ///
+    /// # Errors
+    /// As [`SpillReader::record`], and if there are fewer.
+    pub fn take<R: Fixed>(&mut self, mut count: usize, records: &mut Vec<R>) -> Result<()> {
+        while count > 0 {
+            if self.end - self.at < R::BYTES {
+                self.more(R::BYTES)?;
+            }
+            let whole = self.buffer[self.at..self.end].chunks_exact(R::BYTES).take(count);
+            let now = whole.len();
+            records.extend(whole.map(R::read));
+            self.at += now * R::BYTES;
+            count -= now;
+        }
+        Ok(())
+    }
+
     /// The records that were added together.
     ///
     /// # Errors
@@ -268,9 +306,7 @@ impl SpillReader {
     pub fn records<R: Fixed>(&mut self) -> Result<Vec<R>> {
         let count = self.length(R::BYTES)?;
         let mut records = Vec::with_capacity(count);
-        for _ in 0..count {
-            records.push(self.record()?.ok_or_else(|| self.changed())?);
-        }
+        self.take(count, &mut records)?;
         Ok(records)
     }
 
@@ -354,7 +390,9 @@ mod tests {
             let mut file = SpillWriter::create_with(place.clone(), written).unwrap();
             file.push_text("a text").unwrap();
             file.push_records([7_u32, 8, 9].into_iter()).unwrap();
-            (0..1000_u64).try_for_each(|at| file.push_record((at, at as u8))).unwrap();
+            let rows: Vec<(u64, u8)> = (0..1000).map(|at| (at, at as u8)).collect();
+            rows[..300].iter().try_for_each(|&row| file.push_record(row)).unwrap();
+            file.push_all(&rows[300..]).unwrap();
             let bytes = file.bytes();
             let file = file.finish().unwrap();
             assert_eq!((file.bytes(), place.counts().held()), (bytes, bytes));
@@ -363,7 +401,9 @@ mod tests {
                 assert_eq!(file.text().unwrap(), "a text");
                 assert_eq!(file.records::<u32>().unwrap(), [7, 8, 9]);
                 let mut some = Vec::new();
-                let mut at = 0;
+                file.take::<(u64, u8)>(100, &mut some).unwrap();
+                assert_eq!(some, rows[..100]);
+                let mut at = 100;
                 while at < 500 {
                     assert!(file.some::<(u64, u8)>(&mut some).unwrap());
                     some.iter().for_each(|row| {

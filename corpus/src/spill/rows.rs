@@ -70,7 +70,7 @@ impl<R: Fixed> RowsWriter<R> {
             Some(file) => file,
             None => SpillWriter::create(self.place.clone())?,
         };
-        self.rows.iter().try_for_each(|&row| file.push_record(row))?;
+        file.push_all(&self.rows)?;
         self.file = Some(file);
         self.limit = LEAST_ROWS;
         self.rows.clear();

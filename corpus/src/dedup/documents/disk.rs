@@ -53,10 +53,7 @@ impl<F: Fingerprint> Spilling<F> {
 
     /// Puts documents behind those before.
     pub(crate) fn push(&mut self, stretch: &Stretch<F>) -> Result<()> {
-        stretch
-            .fingerprints
-            .iter()
-            .try_for_each(|&fingerprint| self.fingerprints.push_record(fingerprint))?;
+        self.fingerprints.push_all(&stretch.fingerprints)?;
         let first = self.written.documents;
         stretch.empty.iter().try_for_each(|&at| self.empty.push_record((first + at) as u64))?;
         stretch.names.write(&mut self.others)?;
@@ -126,7 +123,7 @@ impl<F: Fingerprint> OnDisk<F> {
         let mut here = Vec::new();
         while first < self.len() {
             next.clear();
-            read_fingerprints(&mut fingerprints, READ.min(self.len() - first), &mut next)?;
+            fingerprints.take(READ.min(self.len() - first), &mut next)?;
             here.clear();
             while let Some(document) = empty.filter(|&document| document < first + next.len()) {
                 here.push(document - first);
@@ -155,13 +152,6 @@ pub(crate) fn visit_between<F>(
     Ok(())
 }
 
-fn read_fingerprints<F: Fingerprint>(file: &mut SpillReader, count: usize, into: &mut Vec<F>) -> Result<()> {
-    for _ in 0..count {
-        into.push(file.record()?.ok_or_else(|| file.changed())?);
-    }
-    Ok(())
-}
-
 fn read<F: Fingerprint>(
     [fingerprints, numbers, others]: &mut [SpillReader; 3],
     first: usize,
@@ -175,7 +165,7 @@ fn read<F: Fingerprint>(
         values: Values::read(others, documents)?,
         checksums: None,
     };
-    read_fingerprints(fingerprints, documents, &mut stretch.fingerprints)?;
+    fingerprints.take(documents, &mut stretch.fingerprints)?;
     for _ in 0..empty {
         match numbers.record::<u64>()?.map(|number| (number as usize).wrapping_sub(first)) {
             Some(at) if at < documents => stretch.empty.push(at),
