@@ -128,9 +128,10 @@ pub(crate) type Measure = (Nearness, Nearness);
 /// A document of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Member {
+    // First, so that members are in order of documents.
+    pub(crate) document: u64,
     /// The number of the cluster, from 1, in order of the first documents.
     pub(crate) cluster: u32,
-    pub(crate) document: u64,
     /// What stands for the cluster.
     pub(crate) by: By,
     pub(crate) measure: Measure,

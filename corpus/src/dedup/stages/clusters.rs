@@ -80,20 +80,20 @@ impl Clustering<'_> {
         }
         drop(leads);
         // Documents ascend in each cluster.
-        let mut by_first = self.room.sorter::<(u32, (u64, (u32, Measure)))>();
+        let mut by_first = self.room.sorter::<((u32, u32), (u64, Measure))>();
         let mut rows = Cursor::new(by_leader.finish()?);
-        while let Some((leader, member)) = rows.take()? {
-            let first = member.0;
-            by_first.push((first, (leader, member)))?;
-            while let Some((_, member)) = rows.take_if(|&(next, _)| next == leader)? {
-                by_first.push((first, (leader, member)))?;
+        while let Some((leader, (first, measure))) = rows.take()? {
+            by_first.push(((first, first), (leader, measure)))?;
+            while let Some((_, (document, measure))) = rows.take_if(|&(next, _)| next == leader)? {
+                by_first.push(((first, document), (leader, measure)))?;
             }
         }
-        let (mut by_cluster, mut by_document) = (self.room.rows(), self.room.sorter());
+        drop(rows);
+        let (mut by_cluster, mut by_document) = (self.room.rows(), self.room.sorter::<Member>());
         let (mut cluster, mut last, mut by) = (0, None, By::document(0));
         let (mut stored, mut of_stored) = (0, 0);
         for row in by_first.finish()? {
-            let (first, (leader, (document, measure))) = row?;
+            let ((first, document), (leader, measure)) = row?;
             if last.replace(first) != Some(first) {
                 cluster += 1;
                 stored += usize::from(leader >= STORED);
@@ -105,13 +105,9 @@ impl Clustering<'_> {
             let member = Member { cluster, document: self.document(document)?, by, measure };
             of_stored += usize::from(leader >= STORED);
             by_cluster.push(member)?;
-            by_document.push((member.document, member))?;
+            by_document.push(member)?;
         }
-        let mut members = self.room.rows();
-        for row in by_document.finish()? {
-            members.push(row?.1)?;
-        }
-        let (by_cluster, by_document) = (by_cluster.finish()?, members.finish()?);
+        let (by_cluster, by_document) = (by_cluster.finish()?, Rows::sorted(by_document)?);
         Ok(Clusters { by_cluster, by_document, count: cluster as usize, stored, of_stored })
     }
 
