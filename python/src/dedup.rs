@@ -19,7 +19,7 @@ use simstore_text::Resources;
 
 use crate::against::Against;
 use crate::deduplication::Deduplication;
-use crate::documents::{FieldNames, Handed};
+use crate::documents::{FieldNames, Handed, Malformed};
 use crate::gate::{self, Call};
 use crate::html::escaped;
 use crate::profile::Profile;
@@ -243,7 +243,8 @@ pub(crate) fn dedup(
         options.compare = compare.compare(&options.resources, &**call)?;
         let has_fingerprints = matches!(given, Given::Fingerprints(_));
         let _made = against.stores(&mut options, &reading, skip_bad, has_fingerprints, call)?;
-        run(given, reading, skip_bad, &options, files, keeps_pairs, shard, call)
+        let (inputs, malformed) = inputs_of(given, reading, call)?;
+        run(&inputs.skip_bad(skip_bad), malformed, &options, files, keeps_pairs, shard, call)
     })?;
     for large in results.iter_mut().filter(|_| is_handed_over).flat_map(|results| &mut results.marks.largest)
     {
@@ -252,18 +253,13 @@ pub(crate) fn dedup(
     Ok(Deduplication::new(results, Py::new(py, summary)?))
 }
 
-fn run(
+/// What is read, and which documents of it are malformed, if they are given one by one.
+fn inputs_of(
     given: Given,
     reading: DocumentOptions,
-    skip_bad: bool,
-    options: &Options,
-    files: Files,
-    pairs: bool,
-    shard: Option<Shard>,
     call: &Arc<Call>,
-) -> simstore::Result<(Result<Results, String>, Summary)> {
-    let started = Instant::now();
-    let (inputs, malformed) = match given {
+) -> simstore::Result<(Inputs, Option<Malformed>)> {
+    Ok(match given {
         Given::Paths(paths) => (Inputs::new(&paths, reading)?, None),
         Given::Fingerprints(values) => {
             (each_width!(values, values => Inputs::of_fingerprints(values, None))?, None)
@@ -272,13 +268,24 @@ fn run(
             let (handed, malformed) = Handed::new(documents, call);
             (Inputs::of_documents(handed), Some(malformed))
         }
-    };
-    let inputs = inputs.skip_bad(skip_bad);
+    })
+}
+
+fn run(
+    inputs: &Inputs,
+    malformed: Option<Malformed>,
+    options: &Options,
+    files: Files,
+    pairs: bool,
+    shard: Option<Shard>,
+    call: &Arc<Call>,
+) -> simstore::Result<(Result<Results, String>, Summary)> {
+    let started = Instant::now();
     let kind = inputs.kind()?;
     if let Some(shard) = shard {
-        return make_shard(&inputs, shard, options, &files, call);
+        return make_shard(inputs, shard, options, &files, call);
     }
-    let mut found = match job::find(&inputs, options, files, &**call)? {
+    let mut found = match job::find(inputs, options, files, &**call)? {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => {
             let values = json!({"documents": before.counts.read, "added": 0, "added_before": before.added});

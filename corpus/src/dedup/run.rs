@@ -83,49 +83,19 @@ pub(super) fn find<F: Fingerprint>(
     files: Files,
     watch: &dyn Watch,
 ) -> Result<std::result::Result<Job<F>, AddedBefore>> {
-    let Prepared {
-        kind,
-        inputs,
-        options,
-        question,
-        stores,
-        settings,
-        last,
-        listing,
-        twice,
-        into_similar,
-        profiles,
-        room,
-        outputs,
-    } = Prepared::<F>::new(inputs, options, files, watch)?;
-    let Profiles { sketcher, profile, of_texts } = profiles;
-    let options = &options;
-    // As long as documents are in memory, so are their sketches.
-    let sketches = sketcher.as_ref().map(|_| RowsWriter::new(room.temporary.clone(), u64::MAX));
-    let with_checksums = kind == InputKind::Documents && (options.add.is_some() || twice);
-    let corpus = Corpus::new(&options.keep, with_checksums, sketches);
-    let reading = Reading {
-        options,
-        profile: &profile,
-        sketcher: sketcher.as_ref(),
-        unfinished: &outputs.files().unfinished,
-        room: &room,
-        watch,
-    };
-    let read = reading.read(&inputs, corpus);
-    let (mut corpus, counts) = read.map_err(|error| room.temporary.explain(error))?;
+    let prepared = Prepared::<F>::new(inputs, options, files, watch)?;
+    let (mut corpus, counts) = read(&prepared, watch)?;
     let sketches = corpus.take_sketches()?;
-    if let Some(field) = options.keep.field() {
-        check_field(field, options.keep.takes_numbers(), &corpus, &inputs, watch)?;
-    }
+    let Prepared { kind, options, question, stores, into_similar, room, outputs, .. } = prepared;
+    let (options, Profiles { profile, of_texts, .. }) = (&options, prepared.profiles);
     let run = run_of(options, &corpus, question, &profile)?;
-    if let Some(added) = last.has_added(&run, options, outputs.files())? {
+    if let Some(added) = prepared.last.has_added(&run, options, outputs.files())? {
         return Ok(Err(AddedBefore { counts, added }));
     }
-    let inputs = (kind == InputKind::Documents).then_some(inputs);
-    let listing = listing.filter(|_| twice);
+    let inputs = (kind == InputKind::Documents).then_some(prepared.inputs);
+    let listing = prepared.listing.filter(|_| prepared.twice);
     let stored_texts = match &of_texts {
-        Some(profile) => against::texts_of(&stores, &settings, profile)?,
+        Some(profile) => against::texts_of(&stores, &prepared.settings, profile)?,
         None => Vec::new(),
     };
     let comparing = Comparing {
@@ -171,6 +141,23 @@ pub(super) fn find<F: Fingerprint>(
         outputs: Some(outputs),
         complete: None,
     }))
+}
+
+/// Reads all.
+fn read<F: Fingerprint>(prepared: &Prepared<F>, watch: &dyn Watch) -> Result<(Corpus<F>, Counts)> {
+    let Prepared { kind, inputs, options, profiles, room, outputs, .. } = prepared;
+    let Profiles { sketcher, profile, .. } = profiles;
+    // As long as documents are in memory, so are their sketches.
+    let sketches = sketcher.as_ref().map(|_| RowsWriter::new(room.temporary.clone(), u64::MAX));
+    let with_checksums = *kind == InputKind::Documents && (options.add.is_some() || prepared.twice);
+    let corpus = Corpus::new(&options.keep, with_checksums, sketches);
+    let unfinished = &outputs.files().unfinished;
+    let reading = Reading { options, profile, sketcher: sketcher.as_ref(), unfinished, room, watch };
+    let read = reading.read(inputs, corpus).map_err(|error| room.temporary.explain(error))?;
+    if let Some(field) = options.keep.field() {
+        check_field(field, options.keep.takes_numbers(), &read.0, inputs, watch)?;
+    }
+    Ok(read)
 }
 
 impl<F: Fingerprint> Job<F> {

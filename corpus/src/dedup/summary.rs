@@ -83,6 +83,33 @@ impl fmt::Display for Summary {
             100.0 * totals.duplicates as f64 / totals.documents.max(1) as f64,
             grouped(totals.kept as u64)
         )?;
+        self.write_more(f)?;
+        for Largest { size, farthest, least_similar } in &totals.largest {
+            write!(f, "\ncluster of {}: ", grouped(*size as u64))?;
+            match (least_similar, farthest) {
+                (Some(similarity), _) => {
+                    let one = if self.keeps_some { "the kept document" } else { "the first document" };
+                    write!(f, "every duplicate is at least {} similar to {one}", share(*similarity))?;
+                }
+                (None, Some(bits)) => {
+                    write!(f, "its fingerprints differ in at most {}", count_of((*bits).into(), "bit"))?;
+                }
+                (None, None) => f.write_str("it has too many fingerprints to compare all of them")?,
+            }
+        }
+        if self.keeps_some && self.has_chains() {
+            f.write_str(
+                "\nchains of near documents connect some that are not near each other: option `cluster_by` stars keeps them apart",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Summary {
+    /// What not every run has.
+    fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let totals = &self.totals;
         if totals.other_names > 0 {
             let names = count_of(totals.other_names, "other name");
             write!(f, "\n{names} of the same files skipped")?;
@@ -131,24 +158,6 @@ impl fmt::Display for Summary {
                 "\ncompared on disk: {} written to temporary files, at most {} at a time",
                 bytes(written),
                 bytes(most)
-            )?;
-        }
-        for Largest { size, farthest, least_similar } in &totals.largest {
-            write!(f, "\ncluster of {}: ", grouped(*size as u64))?;
-            match (least_similar, farthest) {
-                (Some(similarity), _) => {
-                    let one = if self.keeps_some { "the kept document" } else { "the first document" };
-                    write!(f, "every duplicate is at least {} similar to {one}", share(*similarity))?;
-                }
-                (None, Some(bits)) => {
-                    write!(f, "its fingerprints differ in at most {}", count_of((*bits).into(), "bit"))?;
-                }
-                (None, None) => f.write_str("it has too many fingerprints to compare all of them")?,
-            }
-        }
-        if self.keeps_some && self.has_chains() {
-            f.write_str(
-                "\nchains of near documents connect some that are not near each other: option `cluster_by` stars keeps them apart",
             )?;
         }
         Ok(())
