@@ -291,7 +291,7 @@ mod tests {
             (Vec::new(), options(), "0 pairs read, none of them positive"),
             (vec![pair("a", "a", false)], options(), "1 pair read, none of them positive"),
             (nothing, options(), "words-1: no positive pair has features"),
-            (pairs(), EvaluateOptions { bits: 32, ..options() }, "no fingerprints of 32 bits"),
+            (pairs(), EvaluateOptions { bits: 32, ..options() }, "option `bits` is 32: expected 64 or 128"),
             (pairs(), EvaluateOptions { documents: 0, ..options() }, "option `documents` is 0"),
             (pairs(), EvaluateOptions { alike_from: 1.5, ..options() }, "option `alike_from` is 1.5"),
             (pairs(), EvaluateOptions { similar: vec![f64::NAN], ..options() }, "option `similar` is NaN"),
