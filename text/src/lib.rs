@@ -45,7 +45,6 @@ use simstore::{Error, Fingerprint, Result};
 
 mod clean;
 mod distinct;
-mod documents;
 mod hash;
 mod idf;
 mod name;
@@ -59,7 +58,6 @@ mod spelling;
 mod tokenize;
 mod weights;
 
-pub use crate::documents::{Addition, Documents};
 pub use crate::idf::{DocumentFrequencies, IdfRow};
 pub use crate::presets::Preset;
 pub use crate::resources::{Checksum, Resource, Resources};
