@@ -23,7 +23,7 @@
 //!
 //! In the order to read: [`Profile`] is the front door; `clean`, `tokenize`, `weights` and `hash` are its steps, each a
 //! folder or file of that name; [`simhash`](fn@simhash) adds up what they give. [`Preset`] does as other tools do, bit for bit.
-//! [`Documents`] is a live store that takes texts, [`SimilarDocuments`] one that finds them by their similarity.
+//! [`SimilarDocuments`] is a live store that takes texts, and finds them by their similarity.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
