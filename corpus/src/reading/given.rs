@@ -206,15 +206,18 @@ impl GivenReader {
     /// The next document of those that were put aside.
     fn read_again(&mut self, aside: &mut Aside) -> Result<Result<Document>> {
         let length = number(self.some(aside, NUMBER)?) as usize;
-        let mut fields = &self.some(aside, NUMBER + length)?[NUMBER..];
+        let mut fields = &self.some(aside, length.saturating_add(NUMBER))?[NUMBER..];
         let mut field = || {
-            let (length, rest) = fields.split_at(NUMBER);
-            let (field, rest) = rest.split_at(number(length) as usize);
+            let (length, rest) = fields.split_at_checked(NUMBER)?;
+            let (field, rest) = rest.split_at_checked(number(length) as usize)?;
             fields = rest;
-            field
+            Some(field)
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (first, second, third) = (field(), field(), field());
+        let damaged = || aside.failed(ErrorKind::InvalidData.into());
+        let (Some(first), Some(second), Some(third)) = (field(), field(), field()) else {
+            return Err(damaged());
+        };
         let document = match first.split_first() {
             Some((b'b', line)) => {
                 Err(Error::BadInput { path: text(second).into(), line: number(line), reason: text(third) })
@@ -225,7 +228,7 @@ impl GivenReader {
                 let extra = second.split_first().map(|(_, extra)| text(extra));
                 Ok(Document { extra, ..Document::new(id, text(third)) })
             }
-            None => return Err(aside.failed(ErrorKind::InvalidData.into())),
+            None => return Err(damaged()),
         };
         self.place += (NUMBER + length) as u64;
         self.used += NUMBER + length;
