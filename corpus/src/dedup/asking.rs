@@ -8,10 +8,9 @@ use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SimilarSettings};
 
 use super::against::{Against, profile_of};
-use super::compare::{Compare, Distance, Similar, given_resources};
 use super::documents::Keep;
 use super::options::Options;
-use super::question::{Asked, Question};
+use super::question::{Asked, Compare, Distance, Question, Similar, given_resources};
 use super::stages::choice;
 use crate::InputKind;
 

@@ -42,7 +42,6 @@ use crate::{Counts, InputKind, Inputs, Watch};
 
 mod against;
 mod asking;
-mod compare;
 mod comparing;
 mod documents;
 mod estimate;
@@ -73,7 +72,6 @@ mod totals;
 mod written;
 mod written_format;
 
-pub use self::compare::{Compare, CompareOptions, Distance, Similar, Verify};
 pub use self::documents::{Keep, moment_key, number_key};
 pub use self::estimate::{Estimate, FilesOfFormat, Search, estimate};
 pub use self::files::Files;
@@ -82,7 +80,7 @@ pub use self::options::{Add, ClusterBy, Options, Resume};
 pub use self::parts::{Shard, Tally};
 pub use self::pieces::SimilarSearch;
 pub use self::profiles::profile_with;
-pub use self::question::Question;
+pub use self::question::{Compare, CompareOptions, Distance, Question, Similar, Verify};
 pub use self::run::AddedBefore;
 pub use self::similar_stores::SimilarStores;
 pub use self::stages::Boilerplate;

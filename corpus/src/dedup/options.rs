@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use simstore::{Error, Result};
 use simstore_text::Resources;
 
-use super::compare::Compare;
 use super::documents::Keep;
-use super::question::Question;
+use super::question::{Compare, Question};
 use crate::output::place_of;
 
 /// How documents come together in clusters.

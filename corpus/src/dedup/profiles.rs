@@ -5,9 +5,8 @@ use std::path::Path;
 use simstore::{Error, Result};
 use simstore_text::{Profile, Resources, Sketcher};
 
-use super::compare::{Compare, Similar};
 use super::options::Options;
-use super::question::Question;
+use super::question::{Compare, Question, Similar};
 use crate::inputs::code::profile_of_files;
 use crate::{InputKind, Watch};
 

@@ -9,10 +9,9 @@ use simstore::{Error, Result, Snapshot};
 use simstore_text::{SimilarDocument, Sketched, Sketcher, StoredTexts};
 
 use super::against::{self, Against};
-use super::compare::Compare;
 use super::model::SketchRow;
 use super::options::Options;
-use super::question::Question;
+use super::question::{Compare, Question};
 use super::stages::similar_stored::{looked_up, similar_stored};
 use crate::InputKind;
 use crate::spill::Budget;
