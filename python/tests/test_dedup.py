@@ -241,7 +241,7 @@ def test_ids_that_repeat_are_told_apart():
     rows = [dict(ROW, id="a"), dict(ROW, id="a"), {"id": 18446744073709551615, "text": "alone"}]
     with pytest.warns(simstore.SimstoreWarning, match="2 documents have an id that another has"):
         result = simstore.dedup(rows)
-    assert result.clusters["place"].to_pylist() == ["-:1", "-:2"]
+    assert result.clusters["place"].to_pylist() == ["documents:1", "documents:2"]
     assert result.kept["id"].to_pylist() == ["a", "18446744073709551615"]
     numbers = simstore.dedup([dict(ROW, id=2**64 - 1), dict(ROW, id=np.uint8(3))])
     assert numbers.kept["id"].type == "uint64" and numbers.removed["duplicate_of"].to_pylist() == [2**64 - 1]

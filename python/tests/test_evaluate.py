@@ -85,7 +85,7 @@ def test_malformed_pairs_end_it_or_are_counted():
     for what, said in [(3, "expected paths"), ([3], "expected a dict"), (iter(["ab"]), "expected a dict")]:
         with pytest.raises(TypeError, match=said):
             simstore.evaluate(what)
-    for options, said in [({"bits": 32}, "32 bits"), ({"alike_from": 2.0}, "`alike_from` is 2"), ({"documents": 0}, "`documents`")]:
+    for options, said in [({"bits": 32}, "`bits` is 32"), ({"alike_from": 2.0}, "`alike_from` is 2"), ({"documents": 0}, "`documents`")]:
         with pytest.raises(ValueError, match=said):
             simstore.evaluate(pairs[:1], **options)
     with pytest.raises(ValueError, match="nothing to find"):

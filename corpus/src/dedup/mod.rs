@@ -129,7 +129,11 @@ fn make_shard_of<F: Fingerprint>(
     unfinished: &Unfinished,
     watch: &dyn Watch,
 ) -> Result<(Counts, Tally)> {
-    options.check_with(inputs.kind()?)?;
+    let kind = inputs.kind()?;
+    options.check_with(kind)?;
+    if inputs.are_given() {
+        prepared::check_given(kind, options, &Files::default())?;
+    }
     let Some(Resume { folder, section: section_bytes }) = &options.resume else {
         return Err(Error::BadArgument("a shard needs a folder for its parts: option `resume`".to_owned()));
     };

@@ -105,7 +105,7 @@ impl<F: Fingerprint> Prepared<F> {
 }
 
 /// Refuses what needs files.
-fn check_given(kind: InputKind, options: &Options, files: &Files) -> Result<()> {
+pub(super) fn check_given(kind: InputKind, options: &Options, files: &Files) -> Result<()> {
     let writes_documents = kind == InputKind::Documents && files.write_documents();
     let of_files = [(options.resume.is_some(), "resume"), (writes_documents, "output")];
     match of_files.iter().find(|(is_set, _)| *is_set) {
