@@ -798,7 +798,7 @@ class Shards:
         self.check(tail, "does not end with a checksum")
         self.check(b"%08x" % zlib.crc32(data[:-26]) == tail.group(1), "checksum is another")
         try:
-            self.members = json.loads(data.decode("ascii"))
+            self.members = json.loads(data.decode("utf-8"))
         except ValueError as error:
             self.check(False, "is not JSON: %s" % error)
         self.check(isinstance(self.members, dict), "is no JSON object")

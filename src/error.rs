@@ -356,6 +356,13 @@ pub enum Damage {
         /// What is allowed.
         expected: &'static str,
     },
+    /// A member of a file of JSON is not what the format asks for.
+    Malformed {
+        /// The member's name in the format specification.
+        name: &'static str,
+        /// What is allowed.
+        expected: &'static str,
+    },
     /// Bits that are no code word of the table's Huffman code.
     CodeWord,
     /// A Huffman code whose lengths leave code words over, or use them twice.
@@ -396,6 +403,7 @@ impl fmt::Display for Damage {
             Damage::Field { name, found, expected } => {
                 write!(f, "field `{name}` is {found}, expected {expected}")
             }
+            Damage::Malformed { name, expected } => write!(f, "`{name}` is not {expected}"),
             Damage::CodeWord => write!(f, "bits that are no code word"),
             Damage::IncompleteCode => write!(f, "code lengths that make no complete code"),
             Damage::Order { what } => write!(f, "{what} are not ascending"),

@@ -10,6 +10,7 @@
 //! - [`idf`]: in how many documents each feature comes;
 //! - [`delete`]: documents out of a store, by what they are called;
 //! - [`describe`]: what is in a store, as plain data;
+//! - [`shards`]: the list of a set in several stores;
 //! - [`ratio`]: how small fingerprints become, by each codec and by other methods.
 //!
 //! # Inputs
@@ -86,6 +87,7 @@ mod random;
 pub mod ratio;
 mod reading;
 pub mod rows;
+pub mod shards;
 mod spill;
 mod watch;
 mod writing;

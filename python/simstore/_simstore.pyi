@@ -30,6 +30,7 @@ __all__ = [
     "__version__",
     "_array",
     "_candidates",
+    "_check_shard",
     "_choose_sketches",
     "_compared",
     "_compression",
@@ -39,10 +40,15 @@ __all__ = [
     "_panic",
     "_parts",
     "_profile",
+    "_read_shards",
+    "_ready_for_shards",
+    "_shard_checksum",
+    "_shard_folder",
     "_sketched",
     "_summary",
     "_table",
     "_value_keys",
+    "_write_shards",
     "clusters",
     "compression",
     "dedup",
@@ -77,6 +83,8 @@ _Bits: TypeAlias = Literal[64, 128]
 _Codec: TypeAlias = Literal["first-difference", "gap", "elias-fano", "all-differences"]
 _Progress: TypeAlias = Callable[[Progress], object] | bool
 _Resource: TypeAlias = tuple[str, str]
+_Shard: TypeAlias = tuple[str, int, int, str]
+_List: TypeAlias = tuple[str, int, int, str | None, int, list[_Shard]]
 _Frame = TypeVar("_Frame")
 
 class _PandasFrame(Protocol):
@@ -556,6 +564,14 @@ def _feature_sets(texts: _Texts, profile: Profile | None = None) -> Table: ...
 def _value_keys(values: _Texts, rule: str) -> Array: ...
 def _sketched(texts: _Texts, profile: Profile | None = None) -> Table: ...
 def _parts(distance: int, parts: int, bits: int) -> Parts: ...
+def _read_shards(path: str) -> _List: ...
+def _write_shards(folder: str, list: _List) -> None: ...
+def _ready_for_shards(folder: str, replace: bool) -> None: ...
+def _shard_folder(number: int, run: str) -> str: ...
+def _shard_checksum(store: str) -> str: ...
+def _check_shard(
+    store: str, list: _List, shard: _Shard, opened: tuple[int, int, int, int] | None = None
+) -> None: ...
 def _panic(inside: str) -> None: ...
 def _profile(
     name: str, bits: int, dictionary: _Resource | None, stop_words: _Resource | None, idf: _Resource | None

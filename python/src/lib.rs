@@ -39,6 +39,7 @@ mod profile;
 mod results;
 mod rows;
 mod settings;
+mod shards;
 mod similar;
 mod similar_adding;
 mod similar_columns;
@@ -90,6 +91,10 @@ mod _simstore {
     use crate::parts::{Parts, parts};
     #[pymodule_export]
     use crate::profile::{_profile, Profile, similarity, sketches};
+    #[pymodule_export]
+    use crate::shards::{
+        _check_shard, _read_shards, _ready_for_shards, _shard_checksum, _shard_folder, _write_shards,
+    };
     #[pymodule_export]
     use crate::similar_match::SimilarMatch;
     #[pymodule_export]

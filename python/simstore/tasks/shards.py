@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import re
 import secrets
 import shutil
-import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from simstore import Builder, CorruptError, NotAStoreError, Profile, Snapshot
+from simstore import Builder, Profile, Snapshot, _simstore
 from simstore.tasks.columns import column_of, fingerprints_of
 
 LIST = "shards.json"
-FORMAT, VERSION = "simstore shards", 1
-TAIL = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\n')
-TAIL_LENGTH = 26
-OWN = re.compile(r"shard-\d{5,}-[0-9a-f]{16}|\.shard-\d{5,}-[0-9a-f]{16}\.[0-9a-f]{16}|\.shards\.json\.[0-9a-f]{16}")
 
 #: What a task that writes a shard tells: a row, for `merged`.
 WRITTEN = pa.schema(
@@ -101,51 +94,12 @@ class Shards:
         NotAStoreError
             If it is something else, or of another version.
         """
-        path = os.fspath(file)
-        with open(path, "rb") as opened:
-            data = opened.read()
-        tail = TAIL.fullmatch(data[-TAIL_LENGTH:])
-        if tail is None:
-            raise _corrupt(path, len(data), "it does not end with a checksum: it was cut short, or is another kind of file")
-        if f"{zlib.crc32(data[:-TAIL_LENGTH]):08x}".encode() != tail[1]:
-            raise _corrupt(path, len(data) - TAIL_LENGTH, "its checksum is another")
-        try:
-            members = json.loads(data)
-        except ValueError as error:
-            raise _corrupt(path, 0, f"it is not JSON: {error}") from error
-        if not isinstance(members, dict) or members.pop("format", None) != FORMAT:
-            raise NotAStoreError(f"{path}: not a list of shards", "not-a-store")
-        if (version := members.pop("version", None)) != VERSION:
-            raise NotAStoreError(f"{path}: version {version}; this program reads version {VERSION}", "unsupported-version")
-        del members["checksum"]
-        problem = _wrong(members)
-        if problem:
-            raise _corrupt(path, 0, problem)
-        return Shards(**members | {"shards": tuple(Shard(**shard) for shard in members["shards"])})
+        run, bits, distance, profile, missing, shards = _simstore._read_shards(os.fspath(file))
+        return Shards(run, bits, distance, profile, missing, tuple(Shard(*shard) for shard in shards))
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Makes the folder the set of these shards, at once, and removes what earlier runs and attempts left in it."""
-        text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}).encode()[:-1]
-        hidden = os.path.join(folder, f".{LIST}.{secrets.token_hex(8)}")
-        with open(hidden, "wb") as file:
-            file.write(text + f', "checksum": "{zlib.crc32(text):08x}"}}\n'.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(hidden, os.path.join(folder, LIST))
-        _sync(folder)
-        self.remove_others(folder)
-
-    def remove_others(self, folder: str | os.PathLike[str]) -> None:
-        """Removes the shards that are not of this list, and what attempts left."""
-        named = {shard.folder for shard in self.shards}
-        for name in os.listdir(folder):
-            if OWN.fullmatch(name) and name not in named:
-                path = os.path.join(folder, name)
-                if os.path.isdir(path):
-                    # An attempt that has lost may still be writing it, and removes it then.
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    os.unlink(path)
+        _simstore._write_shards(os.fspath(folder), astuple(self))
 
     def check(self, shard: Shard, path: str | os.PathLike[str]) -> None:
         """Checks that the shard in the folder `path` is the one that was written, by its manifest.
@@ -157,69 +111,15 @@ class Shards:
         CorruptError
             If it is another.
         """
-        found = _checksum(os.fspath(path))
-        if found != shard.checksum:
-            raise _other(path, f"its checksum is {found}, {LIST} says {shard.checksum}")
+        _simstore._check_shard(os.fspath(path), astuple(self), astuple(shard))
 
     def open(self, shard: Shard, path: str | os.PathLike[str]) -> Snapshot:
         """Opens the shard in the folder `path`; raises what `check` does, and `CorruptError` for one that is damaged."""
         self.check(shard, path)
         snapshot = Snapshot(path)
         has = (snapshot.bits, snapshot.distance, snapshot.stats["fingerprints"], snapshot.stats["ids"])
-        if has != (self.bits, self.distance, shard.fingerprints, shard.pairs):
-            raise _other(path, f"{LIST} says otherwise of bits, distance, fingerprints or pairs")
+        _simstore._check_shard(os.fspath(path), astuple(self), astuple(shard), has)
         return snapshot
-
-
-def _other(store: str | os.PathLike[str], problem: str) -> CorruptError:
-    return _corrupt(os.path.join(store, "MANIFEST"), 0, problem)
-
-
-def _corrupt(path: str, offset: int, problem: str) -> CorruptError:
-    message = f"{path}: damaged at offset {offset}: {problem}; restore the file from a copy or build the shards again"
-    return CorruptError(message, "corrupt", path, offset)
-
-
-def _wrong(members: dict[str, Any]) -> str | None:
-    """What is wrong with the members of a list, if anything is."""
-
-    def is_number(value: object, least: int, most: int = 2**64 - 1) -> bool:
-        return type(value) is int and least <= value <= most
-
-    def is_text(value: object, pattern: str) -> bool:
-        return isinstance(value, str) and re.fullmatch(pattern, value) is not None
-
-    if set(members) != set(Shards.__dataclass_fields__):
-        return f"it has the members {sorted(members)}"
-    if members["bits"] not in (64, 128) or not is_number(members["distance"], 0, members["bits"] // 4):
-        return "bits or distance are none"
-    if not is_text(members["run"], "[0-9a-f]{16}") or not is_number(members["missing"], 0):
-        return "run or missing are none"
-    if not isinstance(members["profile"], str | None) or not isinstance(members["shards"], list):
-        return "profile or shards are none"
-    before = -1
-    for shard in members["shards"]:
-        if not isinstance(shard, dict) or set(shard) != set(Shard.__dataclass_fields__):
-            return "a shard has other members"
-        if not is_text(shard["folder"], rf"shard-\d{{5,}}-{members['run']}") or not is_text(shard["checksum"], "[0-9a-f]{8}"):
-            return "the folder or the checksum of a shard is none"
-        if not is_number(shard["fingerprints"], 1) or not is_number(shard["pairs"], shard["fingerprints"]):
-            return f"the counts of {shard['folder']} are none"
-        number = int(shard["folder"].split("-")[1])
-        if number <= before or shard["folder"] != folder_of(number, members["run"]):
-            return f"{shard['folder']} is out of order"
-        before = number
-    return None
-
-
-def _checksum(store: str) -> str:
-    """The checksum in the manifest of a store."""
-    try:
-        with open(os.path.join(store, "MANIFEST"), "rb") as file:
-            return f"{int.from_bytes(file.read()[-12:-8], 'little'):08x}"
-    except FileNotFoundError:
-        problem = f"{LIST} names a shard that is not there: restore it from a copy or build the shards again"
-        raise FileNotFoundError(errno.ENOENT, problem, store) from None
 
 
 def _sync(folder: str | os.PathLike[str]) -> None:
@@ -232,7 +132,7 @@ def _sync(folder: str | os.PathLike[str]) -> None:
 
 def folder_of(number: int, run: str) -> str:
     """The name of a shard's folder."""
-    return f"shard-{number:05d}-{run}"
+    return _simstore._shard_folder(number, run)
 
 
 def begin(folder: str | os.PathLike[str], replace: bool = False) -> str:
@@ -243,16 +143,8 @@ def begin(folder: str | os.PathLike[str], replace: bool = False) -> str:
     FileExistsError
         If the folder has shards and they are not to be replaced, or if it has anything else.
     """
-    os.makedirs(folder, exist_ok=True)
-    names = set(os.listdir(folder))
-    if LIST in names and not replace:
-        raise FileExistsError(errno.EEXIST, "there are shards already; option `replace` replaces them", os.fspath(folder))
-    if any(name != LIST and not OWN.fullmatch(name) for name in names):
-        raise FileExistsError(errno.EEXIST, "the folder has something else than shards; choose another", os.fspath(folder))
-    run = secrets.token_hex(8)
-    before = Shards.read(os.path.join(folder, LIST)) if LIST in names else Shards(run, 64, 0, None, 0, ())
-    before.remove_others(folder)
-    return run
+    _simstore._ready_for_shards(os.fspath(folder), replace)
+    return secrets.token_hex(8)
 
 
 def build_shard(
@@ -356,7 +248,7 @@ def _rename(hidden: str, path: str) -> str:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
     _sync(os.path.dirname(path))
-    return _checksum(path)
+    return _simstore._shard_checksum(path)
 
 
 def merged(

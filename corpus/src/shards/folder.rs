@@ -1,0 +1,204 @@
+//! The folder of a set: its list is written, what is left over is removed, and its shards are checked.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use simstore::error::Damage;
+use simstore::{Error, Result};
+
+use super::list::{LIST, Shard, Shards, is_hexadecimal, parts_of};
+use crate::output::{Output, Unfinished};
+
+const MANIFEST: &str = "MANIFEST";
+
+/// Makes a folder ready for the shards of a run, and removes what failed runs have left in it.
+///
+/// # Errors
+/// [`Error::AlreadyExists`] if it has shards that are not to be replaced, or anything else; as [`Shards::read`] for the list that is
+/// there; [`Error::Io`] if it cannot be made, or read.
+pub fn make_ready(folder: &Path, replace: bool) -> Result<()> {
+    fs::create_dir_all(folder).map_err(Error::io(folder, "make"))?;
+    let names = names_in(folder)?;
+    let has_list = names.iter().any(|name| name == LIST);
+    let taken = |reason| Err(Error::AlreadyExists { path: folder.to_path_buf(), reason });
+    if has_list && !replace {
+        return taken("there are shards already; option `replace` replaces them");
+    }
+    if names.iter().any(|name| name != LIST && !is_own(name)) {
+        return taken("the folder has something else than shards; choose another");
+    }
+    let named = if has_list { Shards::read(&folder.join(LIST))?.shards } else { Vec::new() };
+    remove_but(folder, &named)
+}
+
+impl Shards {
+    /// Makes the folder the set of these shards, at once, and removes what earlier runs and attempts have left in it.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] for a list that could not be read again; [`Error::Refused`] if another process writes it;
+    /// [`Error::Io`] if it cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let bytes = self.bytes()?;
+        let mut output = Output::create_as_it_is(&folder.join(LIST), &Unfinished::default())?;
+        output.push(&bytes)?;
+        output.finish()?;
+        remove_but(folder, &self.shards)
+    }
+
+    /// Checks that the store in a folder is the shard that was written, by its manifest. If it was opened, what was found in it
+    /// is compared, too: bits, distance, and the numbers of fingerprints and pairs.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is another; as [`manifest_checksum`].
+    pub fn check_shard(
+        &self,
+        shard: &Shard,
+        store: &Path,
+        opened: Option<(u32, u32, u64, u64)>,
+    ) -> Result<()> {
+        let expected = (self.bits, self.distance, shard.fingerprints, shard.pairs);
+        let what = if manifest_checksum(store)? != shard.checksum {
+            "the checksums in the manifest of the shard and in shards.json"
+        } else if opened.is_some_and(|opened| opened != expected) {
+            "bits, distance, fingerprints or pairs of the shard and in shards.json"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Corrupt { path: store.join(MANIFEST), offset: 0, damage: Damage::Mismatch { what } })
+    }
+}
+
+/// The checksum in the manifest of a store, which stands for all of its files: eight hexadecimal digits.
+///
+/// # Errors
+/// [`Error::Io`] if it is not there, or cannot be read; [`Error::Corrupt`] if it was cut short.
+pub fn manifest_checksum(store: &Path) -> Result<String> {
+    let path = store.join(MANIFEST);
+    let data = fs::read(&path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            let action = "open a shard that is not there; restore it from a copy or build the shards again";
+            Error::io(store, action)(error)
+        }
+        _ => Error::io(&path, "read")(error),
+    })?;
+    // Eight bytes stand behind it.
+    let checksum = data.split_last_chunk::<8>().and_then(|(before, _)| before.last_chunk());
+    let Some(&checksum) = checksum else {
+        let found = data.len() as u64;
+        return Err(Error::Corrupt {
+            path,
+            offset: found,
+            damage: Damage::Truncated { expected: 12, found },
+        });
+    };
+    Ok(format!("{:08x}", u32::from_le_bytes(checksum)))
+}
+
+/// The names of all entries, but for those that are no Unicode: "\u{fffd}" stands in them.
+fn names_in(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).map_err(Error::io(folder, "list"))?;
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| entry.map(name).map_err(Error::io(folder, "list"))).collect()
+}
+
+/// Removes the shards that are not named, and what attempts have left. What cannot be removed stays: no reader looks at it, an
+/// attempt that has lost may still be writing it, and the next run tries again.
+fn remove_but(folder: &Path, named: &[Shard]) -> Result<()> {
+    for name in names_in(folder)? {
+        if is_own(&name) && !named.iter().any(|shard| shard.folder == name) {
+            let path = folder.join(name);
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an entry is what a writer of shards has made, other than the list.
+fn is_own(name: &str) -> bool {
+    match name.strip_prefix('.').and_then(|hidden| hidden.rsplit_once('.')) {
+        None => parts_of(name).is_some(),
+        Some((LIST, end)) => end == "tmp",
+        Some((folder, attempt)) => parts_of(folder).is_some() && is_hexadecimal(attempt, 16),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shards::shard_folder;
+
+    const RUN: &str = "0123456789abcdef";
+
+    #[test]
+    fn only_what_a_writer_of_shards_has_made_is_its_own() {
+        for name in ["shard-00000-R", "shard-123456-R", ".shard-00000-R.R", ".shards.json.tmp"] {
+            assert!(is_own(&name.replace('R', RUN)), "{name}");
+        }
+        for name in [
+            "shards.json",
+            ".shards.json.R",
+            "shard-0000-R",
+            "shard-000000-R",
+            "shard-0000a-R",
+            "shard-00000-R.R",
+            ".shard-00000-R",
+            ".shard-00000-R.tmp",
+            "shard-00000-0123456789ABCDEF",
+            ".R",
+            "shard-00000-",
+            "notes.txt",
+            ".notes.R",
+            "",
+        ] {
+            assert!(!is_own(&name.replace('R', RUN)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_others_have_put_there_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = folder.path().join("set");
+        make_ready(&set, false).unwrap();
+        let shard = shard_folder(1, RUN);
+        fs::create_dir(set.join(&shard)).unwrap();
+        fs::create_dir(set.join(format!(".{shard}.{RUN}"))).unwrap();
+        fs::write(set.join(".shards.json.tmp"), "half").unwrap();
+        make_ready(&set, false).unwrap();
+        assert_eq!(fs::read_dir(&set).unwrap().count(), 0);
+        let (run, shards) = (RUN.to_owned(), Vec::new());
+        let empty = Shards { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
+        empty.write(&set).unwrap();
+        assert_eq!(Shards::read(&set.join(LIST)).unwrap(), empty);
+        let refused = make_ready(&set, false).unwrap_err();
+        assert!(refused.to_string().contains("`replace`"), "{refused}");
+        make_ready(&set, true).unwrap();
+        fs::write(set.join("notes.txt"), "mine").unwrap();
+        let refused = make_ready(&set, true).unwrap_err();
+        assert!(refused.to_string().contains("something else"), "{refused}");
+        assert!(set.join("notes.txt").exists() && set.join(LIST).exists());
+    }
+
+    #[test]
+    fn a_shard_that_is_another_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(MANIFEST);
+        assert!(matches!(manifest_checksum(folder.path()), Err(Error::Io { .. })));
+        for bytes in 0..12 {
+            fs::write(&path, vec![1; bytes]).unwrap();
+            assert!(matches!(manifest_checksum(folder.path()), Err(Error::Corrupt { .. })));
+        }
+        fs::write(&path, [7, 1, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9]).unwrap();
+        let checksum = manifest_checksum(folder.path()).unwrap();
+        assert_eq!(checksum, "00000001");
+        let shard = Shard { folder: shard_folder(0, RUN), fingerprints: 1, pairs: 2, checksum };
+        let (run, shards) = (RUN.to_owned(), vec![shard.clone()]);
+        let list = Shards { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
+        let check = |shard, opened| list.check_shard(shard, folder.path(), opened);
+        check(&shard, None).unwrap();
+        check(&shard, Some((64, 3, 1, 2))).unwrap();
+        let other = Shard { checksum: "00000002".to_owned(), ..shard.clone() };
+        assert!(matches!(check(&other, None), Err(Error::Corrupt { .. })));
+        assert!(matches!(check(&shard, Some((64, 3, 1, 3))), Err(Error::Corrupt { .. })));
+    }
+}

@@ -1,0 +1,274 @@
+//! The list of a set's shards: `shards.json`.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use simstore::error::Damage;
+use simstore::{Error, Result};
+
+/// The name of the list in the folder of the set.
+pub const LIST: &str = "shards.json";
+
+const FORMAT: &str = "simstore shards";
+const VERSION: u32 = 1;
+/// What the file ends with: eight digits between these two.
+const BEFORE_CHECKSUM: &[u8] = b", \"checksum\": \"";
+const END: &[u8] = b"\"}\n";
+
+/// The list of a set's shards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shards {
+    /// The run that wrote them: 16 hexadecimal digits.
+    pub run: String,
+    /// Width of the fingerprints.
+    pub bits: u32,
+    /// The largest distance that can be asked for, in bits.
+    pub distance: u32,
+    /// How texts became fingerprints, if that is known.
+    pub profile: Option<String>,
+    /// How many rows had no fingerprint, and so are in no shard.
+    pub missing: u64,
+    /// Those that hold anything, by ascending number.
+    pub shards: Vec<Shard>,
+}
+
+/// One shard of a set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Its name in the folder of the set.
+    pub folder: String,
+    /// How many distinct fingerprints it holds.
+    pub fingerprints: u64,
+    /// How many of them with their ids.
+    pub pairs: u64,
+    /// That of its manifest, which stands for all of its files: eight hexadecimal digits.
+    pub checksum: String,
+}
+
+/// What stands before the checksum.
+#[derive(Serialize)]
+struct File<'a> {
+    format: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    list: &'a Shards,
+}
+
+impl Shards {
+    /// Reads and checks a list.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be read; [`Error::Corrupt`] if it is not as it was written; [`Error::NotAStore`] and
+    /// [`Error::UnsupportedVersion`] if it is something else, or of another version.
+    pub fn read(path: &Path) -> Result<Shards> {
+        Shards::of_bytes(path, &fs::read(path).map_err(Error::io(path, "read"))?)
+    }
+
+    fn of_bytes(path: &Path, data: &[u8]) -> Result<Shards> {
+        let corrupt =
+            |at: usize, damage| Error::Corrupt { path: path.to_path_buf(), offset: at as u64, damage };
+        let Some((text, expected)) = without_checksum(data) else {
+            let expected = "at the end of the file, in eight hexadecimal digits: it was cut short, or is another kind of file";
+            return Err(corrupt(data.len(), Damage::Malformed { name: "checksum", expected }));
+        };
+        let found = crc32fast::hash(text);
+        if found != expected {
+            return Err(corrupt(text.len(), Damage::Checksum { part: "list of shards", expected, found }));
+        }
+        let malformed = || {
+            let expected = "an object of JSON with just the members of the format, each of its type";
+            corrupt(0, Damage::Malformed { name: LIST, expected })
+        };
+        let mut members: Map<String, Value> = serde_json::from_slice(data).map_err(|_| malformed())?;
+        members.remove("checksum");
+        // Before anything else: another version may have other members.
+        if members.remove("format").is_none_or(|format| format != FORMAT) {
+            let reason = "not a list of shards, by its member `format`".to_owned();
+            return Err(Error::NotAStore { path: path.to_path_buf(), reason });
+        }
+        let version = members.remove("version").and_then(|version| version.as_u64()?.try_into().ok());
+        let found: u32 = version.ok_or_else(malformed)?;
+        if found != VERSION {
+            return Err(Error::UnsupportedVersion { path: path.to_path_buf(), found, supported: VERSION });
+        }
+        let members = Value::Object(members);
+        let list = Shards::deserialize(&members).map_err(|_| malformed())?;
+        // No member is missing, and there is none besides.
+        if serde_json::to_value(&list).ok().as_ref() != Some(&members) {
+            return Err(malformed());
+        }
+        list.check().map_err(|damage| corrupt(0, damage))?;
+        Ok(list)
+    }
+
+    /// Whether the values go with one another, and with what the format says of them.
+    fn check(&self) -> Result<(), Damage> {
+        let malformed = |name, expected| Err(Damage::Malformed { name, expected });
+        let field = |name, found, expected| Err(Damage::Field { name, found, expected });
+        if self.bits != 64 && self.bits != 128 {
+            return field("bits", self.bits.into(), "64 or 128");
+        }
+        if self.distance > self.bits / 4 {
+            return field("distance", self.distance.into(), "0 to a quarter of the bits");
+        }
+        if !is_hexadecimal(&self.run, 16) {
+            return malformed("run", "16 hexadecimal digits in lower case");
+        }
+        let mut before = None;
+        for shard in &self.shards {
+            let Some((number, _)) = parts_of(&shard.folder).filter(|&(_, run)| run == self.run) else {
+                return malformed("folder", "`shard-`, a number of five digits or more, `-` and the run");
+            };
+            if before >= Some(number) {
+                return Err(Damage::Order { what: "the numbers of the shards" });
+            }
+            before = Some(number);
+            if !is_hexadecimal(&shard.checksum, 8) {
+                return malformed("checksum", "eight hexadecimal digits in lower case");
+            }
+            if shard.fingerprints == 0 {
+                return field("fingerprints", 0, "1 or more");
+            }
+            if shard.pairs < shard.fingerprints {
+                return field("pairs", shard.pairs, "as many as `fingerprints`, or more");
+            }
+        }
+        Ok(())
+    }
+
+    /// The list as it stands in its file, unless it could not be read again.
+    pub(super) fn bytes(&self) -> Result<Vec<u8>> {
+        let unfit =
+            |problem: &dyn std::fmt::Display| Error::BadArgument(format!("a list of shards: {problem}"));
+        self.check().map_err(|damage| unfit(&damage))?;
+        let file = File { format: FORMAT, version: VERSION, list: self };
+        let mut bytes = serde_json::to_vec(&file).map_err(|error| unfit(&error))?;
+        // The last brace comes after the checksum.
+        bytes.pop();
+        let checksum = format!("{:08x}", crc32fast::hash(&bytes));
+        Ok([&bytes, BEFORE_CHECKSUM, checksum.as_bytes(), END].concat())
+    }
+}
+
+/// The name of a shard's folder.
+pub fn shard_folder(number: u64, run: &str) -> String {
+    format!("shard-{number:05}-{run}")
+}
+
+/// The number and the run in the name of a shard's folder, if it is one.
+pub(super) fn parts_of(folder: &str) -> Option<(u64, &str)> {
+    let (number, run) = folder.strip_prefix("shard-")?.split_once('-')?;
+    let number = number.parse().ok()?;
+    (is_hexadecimal(run, 16) && shard_folder(number, run) == folder).then_some((number, run))
+}
+
+pub(super) fn is_hexadecimal(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The bytes that the checksum covers, and the checksum.
+fn without_checksum(data: &[u8]) -> Option<(&[u8], u32)> {
+    let (text, digits) = data.strip_suffix(END)?.split_last_chunk::<8>()?;
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| is_hexadecimal(digits, 8))?;
+    Some((text.strip_suffix(BEFORE_CHECKSUM)?, u32::from_str_radix(digits, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str = "00112233445566ff";
+
+    /// The example of `format-spec/shards.md`.
+    fn example() -> Shards {
+        let shard = |number, pairs, checksum: &str| {
+            let folder = shard_folder(number, RUN);
+            Shard { folder, fingerprints: 1, pairs, checksum: checksum.to_owned() }
+        };
+        let shards = vec![shard(0, 2, "f5413801"), shard(2, 1, "6a14302d")];
+        Shards { run: RUN.to_owned(), bits: 64, distance: 3, profile: None, missing: 0, shards }
+    }
+
+    fn read(data: &[u8]) -> Result<Shards> {
+        Shards::of_bytes(Path::new(LIST), data)
+    }
+
+    #[test]
+    fn the_page_shows_what_is_written() {
+        let page = include_str!("../../../format-spec/shards.md");
+        let shown = page.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+        let shown = shown.replace('\n', "") + "\n";
+        assert_eq!(String::from_utf8(example().bytes().unwrap()).unwrap(), shown);
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else_is_written() {
+        for profile in [None, Some(""), Some("größe \u{1f600} \"\\ \n \u{1} \u{7f}")] {
+            let profile = profile.map(str::to_owned);
+            let made = Shards { bits: 128, distance: 32, profile, missing: u64::MAX, ..example() };
+            assert_eq!(read(&made.bytes().unwrap()).unwrap(), made);
+        }
+        let wrong = Shards { distance: 17, ..example() };
+        assert!(matches!(wrong.bytes(), Err(Error::BadArgument(_))));
+    }
+
+    #[test]
+    fn a_list_that_was_cut_or_changed_is_refused() {
+        let whole = example().bytes().unwrap();
+        let cut = (0..whole.len()).map(|length| whole[..length].to_vec());
+        let changed = (0..whole.len()).map(|at| {
+            let mut other = whole.clone();
+            other[at] ^= 1;
+            other
+        });
+        for data in cut.chain(changed).chain([[&whole[..], b"\n"].concat()]) {
+            assert!(matches!(read(&data), Err(Error::Corrupt { .. })), "{}", data.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_list_that_makes_no_sense_is_refused() {
+        let whole = example().bytes().unwrap();
+        let (text, _) = without_checksum(&whole).unwrap();
+        let text = std::str::from_utf8(text).unwrap();
+        for (old, new, said) in [
+            (r#""bits":64"#, r#""bits":65"#, "field `bits` is 65, expected 64 or 128"),
+            (r#""bits":64"#, r#""bits":true"#, "of its type"),
+            (r#""bits":64"#, r#""bits":4294967360"#, "of its type"),
+            (r#""distance":3"#, r#""distance":17"#, "field `distance` is 17"),
+            (r#""distance":3"#, r#""distance":3.0"#, "of its type"),
+            (r#""run":"0"#, r#""run":""#, "`run` is not 16"),
+            (r#""run":"0"#, r#""run":"A"#, "`run` is not 16"),
+            ("null", "5", "of its type"),
+            (r#""profile":null,"#, "", "just the members"),
+            (r#""missing":0"#, r#""missing":0,"more":1"#, "just the members"),
+            (r#""missing":0"#, r#""missing":18446744073709551616"#, "of its type"),
+            (r#"[{"folder""#, r#"[5,{"folder""#, "of its type"),
+            (r#"[{"folder""#, r#"[["a",1,1,"b"],{"folder""#, "of its type"),
+            ("shard-00000-", "../outside-", "`folder` is not"),
+            ("shard-00000-", "shard-0000-", "`folder` is not"),
+            ("shard-00000-", "shard-000000-", "`folder` is not"),
+            ("shard-00000-", "shard-+0000-", "`folder` is not"),
+            ("shard-00000-0", "shard-00000-1", "`folder` is not"),
+            ("shard-00000-", "shard-99999999999999999999-", "`folder` is not"),
+            ("shard-00000-", "shard-00002-", "the numbers of the shards are not ascending"),
+            (r#""fingerprints":1"#, r#""fingerprints":0"#, "field `fingerprints` is 0"),
+            (r#""fingerprints":1"#, r#""fingerprints":3"#, "field `pairs` is 2"),
+            ("f5413801", "F5413801", "`checksum` is not eight"),
+            (r#""version":1"#, r#""version":2,"other":1"#, "format version 2, this program reads 1"),
+            (r#""version":1"#, r#""version":"1""#, "of its type"),
+            ("simstore shards", "parts", "not a list of shards"),
+            (r#""format""#, r#""kind""#, "not a list of shards"),
+            (r#"{"format""#, r#"["format""#, "an object of JSON"),
+        ] {
+            let other = text.replacen(old, new, 1);
+            assert_ne!(text, other, "{old}");
+            let checksum = format!("{:08x}", crc32fast::hash(other.as_bytes()));
+            let data = [other.as_bytes(), BEFORE_CHECKSUM, checksum.as_bytes(), END].concat();
+            let error = read(&data).unwrap_err().to_string();
+            assert!(error.contains(said), "{new}: {error}");
+        }
+    }
+}
