@@ -9,7 +9,7 @@ use arrow_array::{Array as _, ArrayRef};
 use arrow_schema::DataType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use simstore_corpus::dedup::{SimilarSearch, moment_key, number_key};
+use simstore_corpus::dedup::{SimilarSearch, SketchedSet, moment_key, number_key};
 use simstore_text::{Profile as Features, SKETCHES, SketchSearch, Sketched, Sketcher};
 
 use crate::array::Array;
@@ -129,8 +129,8 @@ impl Side {
         })
     }
 
-    fn row(&self, at: usize) -> (&[u64; SKETCHES], u32) {
-        (&self.sketches[at], self.features[at])
+    fn row(&self, at: usize) -> SketchedSet<'_> {
+        SketchedSet { digest: self.digests[at], sketches: &self.sketches[at], features: self.features[at] }
     }
 }
 
@@ -155,14 +155,8 @@ pub(crate) fn _candidates(
     let search = SketchSearch { joined, distance, total };
     let columns = gate::quick(py, || {
         let rule = SimilarSearch::new(similar)?;
-        let is_candidate = |&at: &usize| {
-            let (x, y) = (a.row(at), b.row(at));
-            let is_twice = x.0[sketch] == y.0[sketch] && a.digests[at] >= b.digests[at];
-            !is_twice && rule.is_candidate(&search, sketch, x, y)
-        };
         let pairs: Vec<(u128, u128)> = (0..a.digests.len())
-            .filter(is_candidate)
-            .map(|at| (a.digests[at].min(b.digests[at]), a.digests[at].max(b.digests[at])))
+            .filter_map(|at| rule.candidate(&search, sketch, a.row(at), b.row(at)))
             .collect();
         Ok(vec![
             ("digest_a", digests(pairs.iter().map(|pair| Some(pair.0)))),

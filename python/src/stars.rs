@@ -1,6 +1,5 @@
 //! What stands for what, by all pairs of similar sets, one component after the other.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::Array as _;
@@ -9,8 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_schema::DataType;
 use pyo3::prelude::*;
-use simstore::Error;
-use simstore_corpus::dedup::SimilarSearch;
+use simstore_corpus::dedup::ComponentStars;
 
 use crate::blobs::{Blobs, column, digests, unlike};
 use crate::gate;
@@ -18,23 +16,13 @@ use crate::table::Table;
 
 /// Takes components one after the other: of each its sets, the most preferred first, then its pairs.
 #[pyclass(module = "simstore._simstore", name = "_Stars")]
-pub(crate) struct Stars {
-    /// The most pairs of a component.
-    most: usize,
-    root: Option<u128>,
-    sets: Vec<u128>,
-    /// Where each of them is.
-    places: HashMap<u128, u32>,
-    pairs: Vec<(u32, u32, f32)>,
-}
-
-type Led = (u128, u128, f32);
+pub(crate) struct Stars(ComponentStars);
 
 #[pymethods]
 impl Stars {
     #[new]
     fn new(most: usize) -> Self {
-        Stars { most, root: None, sets: Vec::new(), places: HashMap::new(), pairs: Vec::new() }
+        Stars(ComponentStars::new(most))
     }
 
     /// Takes rows: a component, a set, and the other of a pair with its similarity, which are null where a set is told. Gives what
@@ -53,61 +41,30 @@ impl Stars {
         if [sets.len(), others.len(), similarities.len()] != [roots.len(); 3] {
             return Err(unlike("columns of one length"));
         }
-        let mut led = Vec::new();
-        for at in 0..roots.len() {
-            let root = roots.digest(at)?;
-            if self.root != Some(root) {
-                led.extend(self.complete(py)?);
-                self.root = Some(root);
+        let near = |at: usize| match (others.get(at), similarities.is_valid(at)) {
+            (None, _) => Ok(None),
+            (Some(_), true) => Ok(Some((others.digest(at)?, similarities.value(at) as f32))),
+            (Some(_), false) => Err(unlike("the similarity of each pair")),
+        };
+        let row = |at| Ok((roots.digest(at)?, sets.digest(at)?, near(at)?));
+        let rows: Vec<_> = (0..roots.len()).map(row).collect::<PyResult<_>>()?;
+        let led = gate::quick(py, || {
+            let mut led = Vec::new();
+            for (root, set, near) in rows {
+                led.extend(self.0.push(root, set, near)?);
             }
-            let set = sets.digest(at)?;
-            if others.get(at).is_none() {
-                self.places.insert(set, self.sets.len() as u32);
-                self.sets.push(set);
-                continue;
-            }
-            let place =
-                |set: u128| self.places.get(&set).copied().ok_or_else(|| unlike("sets before their pairs"));
-            let (a, b) = (place(set)?, place(others.digest(at)?)?);
-            if similarities.is_null(at) {
-                return Err(unlike("the similarity of each pair"));
-            }
-            self.pairs.push((a.max(b), a.min(b), similarities.value(at) as f32));
-            if self.pairs.len() > self.most {
-                let sets = self.sets.len();
-                let most = self.most;
-                return gate::quick(py, || {
-                    Err(Error::Refused(format!(
-                        "{sets} different texts are connected by more than {most} similar pairs, more than one task takes: ask for a \
-                         greater `similar`, or take out by `distance` first what is nearly equal"
-                    )))
-                });
-            }
-        }
+            Ok(led)
+        })?;
         table(&led)
     }
 
     /// Gives the last component.
     fn finish(&mut self, py: Python<'_>) -> PyResult<Table> {
-        table(&self.complete(py)?)
+        table(&gate::quick(py, || Ok(self.0.finish()))?)
     }
 }
 
-impl Stars {
-    fn complete(&mut self, py: Python<'_>) -> PyResult<Vec<Led>> {
-        let (sets, mut pairs) = (std::mem::take(&mut self.sets), std::mem::take(&mut self.pairs));
-        self.places.clear();
-        gate::quick(py, || {
-            pairs.sort_unstable_by_key(|&(worse, better, _)| (worse, better));
-            let led = SimilarSearch::stars(&pairs).into_iter();
-            Ok(led
-                .map(|(set, leader, similarity)| (sets[set as usize], sets[leader as usize], similarity))
-                .collect())
-        })
-    }
-}
-
-fn table(led: &[Led]) -> PyResult<Table> {
+fn table(led: &[(u128, u128, f32)]) -> PyResult<Table> {
     let mut similarities = Float64Builder::with_capacity(led.len());
     led.iter().for_each(|led| similarities.append_value(led.2.into()));
     Table::of_columns(vec![

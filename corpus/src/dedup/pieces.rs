@@ -1,5 +1,7 @@
 //! The search by similarity in pieces, for those who spread it over machines.
 
+use std::collections::HashMap;
+
 use simstore::{Error, Result};
 use simstore_text::{Profile, SKETCHES, SketchSearch, Sketcher, jaccard_from};
 
@@ -13,8 +15,9 @@ use super::stages::{choice, pairs_of_stars};
 ///    have the same set of features, and are one from here on.
 /// 2. By the number of different sets, [`choose`](SimilarSearch::choose) says which of their sketches are joined, each by itself,
 ///    and within which distance.
-/// 3. A pair of sets that the join of a sketch has brought together is a [candidate](SimilarSearch::is_candidate) once.
+/// 3. A pair of sets that the join of a sketch has brought together is a [`candidate`](SimilarSearch::candidate) once.
 /// 4. Two sets are similar if they have a [`similarity`](SimilarSearch::similarity).
+/// 5. By all pairs of what similar sets connect, [`ComponentStars`] tells what stands for what.
 ///
 /// ```
 /// use simstore_corpus::dedup::SimilarSearch;
@@ -63,42 +66,128 @@ impl SimilarSearch {
         Ok(choice::choose(self.least, recall, distinct)?.search)
     }
 
-    /// Whether two sets are to be compared, each with its sketches and its number of features, that the join of a sketch has brought
-    /// together: that of no earlier one has.
-    pub fn is_candidate(
+    /// The digests of two sets, the lesser first, if they are to be compared. The join of a sketch has brought them together: both
+    /// ways round if they have the same one, else once. Each pair is a candidate of one sketch, and one way round.
+    pub fn candidate(
         &self,
         search: &SketchSearch,
         sketch: usize,
-        (x, a): (&[u64; SKETCHES], u32),
-        (y, b): (&[u64; SKETCHES], u32),
-    ) -> bool {
-        are_brought_together(search, x, y, sketch) && may_be_similar(a, b, self.least)
+        a: SketchedSet<'_>,
+        b: SketchedSet<'_>,
+    ) -> Option<(u128, u128)> {
+        let is_twice = a.sketches[sketch] == b.sketches[sketch] && a.digest >= b.digest;
+        let is_candidate = !is_twice
+            && are_brought_together(search, a.sketches, b.sketches, sketch)
+            && may_be_similar(a.features, b.features, self.least);
+        is_candidate.then(|| (a.digest.min(b.digest), a.digest.max(b.digest)))
     }
 
     /// How similar two sets are, each ascending, if that is as much as is asked for.
     pub fn similarity(&self, a: &[u64], b: &[u64]) -> Option<f32> {
         jaccard_from(a, b, self.least).map(|similarity| similarity as f32)
     }
+}
 
-    /// What stands for what, by all pairs of similar sets. Sets are numbered by preference, the most preferred first; a pair is the
-    /// less preferred one, the other, and their similarity; pairs are in order. Each set stands for itself, unless one that does
-    /// is similar to it; of several, it is the most preferred. There is a row for each set that another stands for.
+/// A set of features, as a [candidate](SimilarSearch::candidate).
+#[derive(Clone, Copy, Debug)]
+pub struct SketchedSet<'a> {
+    /// Its [digest](simstore_text::Sketched::digest).
+    pub digest: u128,
+    /// Its sketches.
+    pub sketches: &'a [u64; SKETCHES],
+    /// The number of its features.
+    pub features: u32,
+}
+
+/// What stands for what, by all pairs of similar sets. Each set stands for itself, unless a more preferred one that does is similar to
+/// it; of several, the most preferred. Components, which are what similar sets connect, come one after the other: of each its sets, the
+/// most preferred first, then its pairs.
+///
+/// ```
+/// use simstore_corpus::dedup::ComponentStars;
+///
+/// let mut stars = ComponentStars::new(1000);
+/// let mut led = Vec::new();
+/// for set in [5, 6, 7, 8] {
+///     led.extend(stars.push(5, set, None)?);
+/// }
+/// // 6 is like 5, 7 like 6, 8 like 7: 7 stands for itself, as 6 does not.
+/// for (set, other) in [(5, 6), (6, 7), (8, 7)] {
+///     led.extend(stars.push(5, set, Some((other, 0.9)))?);
+/// }
+/// led.extend(stars.finish());
+/// assert_eq!(led, [(6, 5, 0.9), (8, 7, 0.9)]);
+/// # Ok::<(), simstore::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ComponentStars {
+    /// The most pairs of a component.
+    most: usize,
+    component: Option<u128>,
+    sets: Vec<u128>,
+    /// Where each of them is.
+    places: HashMap<u128, u32>,
+    /// The less preferred set, the other, and their similarity.
+    pairs: Vec<(u32, u32, f32)>,
+}
+
+/// A set, the one that stands for it, and their similarity.
+type LedSet = (u128, u128, f32);
+
+impl ComponentStars {
+    /// Takes so many pairs of a component, at most.
+    pub fn new(most: usize) -> Self {
+        ComponentStars { most, component: None, sets: Vec::new(), places: HashMap::new(), pairs: Vec::new() }
+    }
+
+    /// Takes a set of a component; or a pair of it, with the other set and their similarity. If the component before is complete now, its
+    /// sets that another stands for are given, each with that and their similarity.
     ///
-    /// ```
-    /// use simstore_corpus::dedup::SimilarSearch;
-    ///
-    /// // 1 is like 0, 2 like 1, 3 like 2: 2 stands for itself, as 1 does not.
-    /// let pairs = [(1, 0, 0.9), (2, 1, 0.9), (3, 2, 0.8)];
-    /// assert_eq!(SimilarSearch::stars(&pairs), [(1, 0, 0.9), (3, 2, 0.8)]);
-    /// ```
-    pub fn stars(pairs: &[(u32, u32, f32)]) -> Vec<(u32, u32, f32)> {
-        pairs_of_stars(pairs)
+    /// # Errors
+    /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] for a pair that comes before its sets.
+    pub fn push(&mut self, component: u128, set: u128, near: Option<(u128, f32)>) -> Result<Vec<LedSet>> {
+        let mut led = Vec::new();
+        if self.component != Some(component) {
+            led = self.finish();
+            self.component = Some(component);
+        }
+        let Some((other, similarity)) = near else {
+            self.places.insert(set, self.sets.len() as u32);
+            self.sets.push(set);
+            return Ok(led);
+        };
+        let place = |set: u128| {
+            let unknown =
+                || Error::BadArgument("a pair came before its sets: expected all sets first".to_owned());
+            self.places.get(&set).copied().ok_or_else(unknown)
+        };
+        let (a, b) = (place(set)?, place(other)?);
+        if self.pairs.len() == self.most {
+            return Err(Error::Refused(format!(
+                "{} different texts are connected by more than {} similar pairs, more than one task takes: ask for a greater `similar`, \
+                 or take out by `distance` first what is nearly equal",
+                self.sets.len(),
+                self.most
+            )));
+        }
+        self.pairs.push((a.max(b), a.min(b), similarity));
+        Ok(led)
+    }
+
+    /// Gives the same of the last component.
+    pub fn finish(&mut self) -> Vec<LedSet> {
+        let (sets, mut pairs) = (std::mem::take(&mut self.sets), std::mem::take(&mut self.pairs));
+        self.places.clear();
+        pairs.sort_unstable_by_key(|&(worse, better, _)| (worse, better));
+        let led = pairs_of_stars(&pairs).into_iter();
+        led.map(|(set, by, similarity)| (sets[set as usize], sets[by as usize], similarity)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::random;
 
     #[test]
     fn what_cannot_be_asked_for_is_refused() {
@@ -107,5 +196,95 @@ mod tests {
         }
         let search = SimilarSearch::new(0.8).unwrap();
         assert!(search.choose(1.0, 10).is_err() && search.choose(0.0, 10).is_err());
+    }
+
+    #[test]
+    fn each_pair_is_a_candidate_of_the_first_sketch_that_brings_it_together() {
+        let rule = SimilarSearch::new(0.5).unwrap();
+        let search = SketchSearch { joined: 3, distance: 1, total: 9 };
+        let mut state = 5;
+        let mut below = |limit| random(&mut state) % limit;
+        // Few bits, so that sketches are often equal, or near.
+        let sets: Vec<(u128, [u64; SKETCHES], u32)> = (0..60)
+            .map(|digest| (digest, std::array::from_fn(|_| below(8)), (below(9) + 1) as u32))
+            .collect();
+        let of = |at: usize| {
+            let (digest, sketches, features) = &sets[at];
+            SketchedSet { digest: *digest, sketches, features: *features }
+        };
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        for a in 0..sets.len() {
+            for b in 0..sets.len() {
+                let distance = |sketch: usize| (sets[a].1[sketch] ^ sets[b].1[sketch]).count_ones();
+                let is_near = |&sketch: &usize| distance(sketch) <= search.distance;
+                // As a join does: equal ones both ways round and with themselves, others once.
+                for sketch in
+                    (0..search.joined).filter(is_near).filter(|&sketch| distance(sketch) == 0 || a > b)
+                {
+                    found.extend(rule.candidate(&search, sketch, of(a), of(b)));
+                }
+                let (few, many) = (sets[a].2.min(sets[b].2), sets[a].2.max(sets[b].2));
+                let is_candidate = (0..search.joined).any(|sketch| is_near(&sketch))
+                    && (0..SKETCHES).map(distance).sum::<u32>() <= search.total
+                    && 2 * few >= many;
+                if a < b && is_candidate {
+                    expected.push((sets[a].0, sets[b].0));
+                }
+            }
+        }
+        found.sort_unstable();
+        assert!(expected.len() > 20, "{}", expected.len());
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn stars_of_components_are_those_of_the_plain_loop() {
+        let mut state = 6;
+        let mut below = |limit| random(&mut state) % limit;
+        let mut stars = ComponentStars::new(usize::MAX);
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        for component in 0..200 {
+            let sets: Vec<u128> = (0..u128::from(below(7))).map(|at| component * 100 + 10 - at).collect();
+            let mut similar = HashMap::new();
+            for (better, &one) in sets.iter().enumerate() {
+                found.extend(stars.push(component, one, None).unwrap());
+                for &other in &sets[better + 1..] {
+                    if below(2) == 0 {
+                        similar.insert((one, other), below(100) as f32);
+                    }
+                }
+            }
+            for (&(one, other), &similarity) in &similar {
+                let (set, other) = if below(2) == 0 { (one, other) } else { (other, one) };
+                found.extend(stars.push(component, set, Some((other, similarity))).unwrap());
+            }
+            let mut alone: Vec<u128> = Vec::new();
+            for &set in &sets {
+                match alone.iter().find_map(|&one| similar.get(&(one, set)).map(|&how| (set, one, how))) {
+                    Some(led) => expected.push(led),
+                    None => alone.push(set),
+                }
+            }
+        }
+        found.extend(stars.finish());
+        assert!(expected.len() > 100, "{}", expected.len());
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn too_many_pairs_and_pairs_without_their_sets_are_refused() {
+        let mut stars = ComponentStars::new(1);
+        stars.push(0, 1, None).unwrap();
+        assert!(matches!(stars.push(0, 1, Some((2, 0.9))), Err(Error::BadArgument(_))));
+        stars.push(0, 2, None).unwrap();
+        stars.push(0, 1, Some((2, 0.9))).unwrap();
+        let refused = stars.push(0, 1, Some((2, 0.9))).unwrap_err().to_string();
+        assert!(
+            refused.contains("2 different texts") && refused.contains("more than 1 similar pairs"),
+            "{refused}"
+        );
+        // Sets are those of their component alone.
+        assert_eq!(stars.push(3, 3, None).unwrap(), [(2, 1, 0.9)]);
+        assert!(stars.push(3, 3, Some((1, 0.9))).is_err());
     }
 }
