@@ -15,9 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import types as T
 
+from simstore.spark._schemas import schema_of
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+KEY = pa.field("key", pa.int32())
 Task = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
@@ -54,7 +57,7 @@ def sent(df: DataFrame, task: Task, places: int, fields: T.StructType) -> DataFr
 
     The task gives batches of these fields, of which one is place, from 0 up to `places`, exclusively.
     """
-    schema = T.StructType([*fields.fields, T.StructField("key", T.IntegerType())])
+    schema = schema_of(pa.schema([KEY]), *fields.fields)
     return df.mapInArrow(partial(keyed, task, keys(places)), schema).repartition(places, "key")
 
 
@@ -68,4 +71,4 @@ def keyed(
 
 def with_keys(rows: Any, of_place: NDArray[np.int32]) -> Any:
     """Adds the keys of places, to a batch or a table."""
-    return rows.append_column("key", pa.array(of_place[rows.column("place").to_numpy()], pa.int32()))
+    return rows.append_column(KEY, pa.array(of_place[rows.column("place").to_numpy()], KEY.type))

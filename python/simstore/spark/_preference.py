@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from simstore.spark import _columns
+from simstore.spark._schemas import schema_of
 from simstore.tasks import similarity
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def ranked(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
     if not rule:
         return rows
     # As one machine orders them: bytes in the order of preference.
-    schema = T.StructType([*rows.schema.fields[:2], T.StructField("rank", T.BinaryType())])
+    schema = schema_of(pa.schema([("rank", similarity.MOMENT)]), *rows.schema.fields[:2])
     return rows.mapInArrow(partial(similarity.moments, moment="rank", rule=rule), schema)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from simstore.spark._schemas import schema_of
 from simstore.tasks import joining
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ def members_by_stars(forests: DataFrame, bits: int) -> DataFrame:
             "there are more edges than one task holds: set a checkpoint directory that all executors see "
             "(spark.sparkContext.setCheckpointDir), or more memory (spark.executor.memoryOverhead), or the option `edges`"
         )
-    value = "bigint" if bits == 64 else "binary"
-    unpacked = forests.mapInArrow(partial(joining.unpack, bits=bits), f"node {value}, other {value}")
+    unpacked = forests.mapInArrow(partial(joining.unpack, bits=bits), schema_of(joining.nodes_schema(bits)))
     edges = unpacked.checkpoint()
     rounds = 0
     while True:

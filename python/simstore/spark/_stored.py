@@ -5,13 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 import simstore
 from simstore import _simstore
 from simstore.spark import _columns
+from simstore.spark._schemas import schema_of
 from simstore.tasks import stored
+from simstore.tasks.columns import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,12 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # By similarity, what is to be known of what is stored.
-STORED = "struct<store:int,name:string>"
-
-_STORE = T.StructField("store", T.IntegerType())
-_ID = T.StructField("id", T.BinaryType())
-_NAME = T.StructField("name", T.StringType())
-_SIMILAR = T.StructType([T.StructField("similarity", T.DoubleType()), _STORE, _ID, _NAME])
+STORED = schema_of(pa.schema([stored.SIMILAR.field("store"), stored.SIMILAR.field("name")]))
 
 
 class Stores:
@@ -57,14 +54,12 @@ class Stores:
 
     def nearest(self, rows: DataFrame, distance: int) -> DataFrame:
         """Rows with a column stored: what is stored nearest to the fingerprint."""
-        value = rows.schema["fingerprint"].dataType
-        distance_of, bits_of = T.StructField("distance", T.IntegerType()), T.StructField("bits", T.BinaryType())
-        struct = T.StructType([distance_of, _STORE, _ID, bits_of, T.StructField("fingerprint", value), _NAME])
-        if not self.paths:
-            return rows.withColumn("stored", F.lit(None).cast(struct))
         bits = _columns.width(rows, "fingerprint")
+        schema = schema_of(pa.schema([("stored", stored.near_type(value_of(bits)))]), *rows.schema.fields)
+        if not self.paths:
+            return rows.withColumn("stored", F.lit(None).cast(schema["stored"].dataType))
         look_up = partial(stored.nearest, paths=self.paths, distance=distance, bits=bits)
-        return rows.mapInArrow(look_up, T.StructType([*rows.schema.fields, T.StructField("stored", struct)]))
+        return rows.mapInArrow(look_up, schema)
 
     def most_similar(
         self, rows: DataFrame, similar: float | None, profile: simstore.Profile | str | None, keep: str
@@ -82,5 +77,5 @@ class Stores:
         # Refuses what is no such store.
         stores = _simstore._SimilarStores(self.paths, similar)
         look_up = partial(stored.most_similar, paths=self.paths, similar=stores.similar)
-        found = rows.mapInArrow(look_up, T.StructType([*rows.schema.fields, T.StructField("stored", _SIMILAR)]))
-        return stores.similar, stores.profile, found
+        schema = schema_of(pa.schema([("stored", stored.SIMILAR)]), *rows.schema.fields)
+        return stores.similar, stores.profile, rows.mapInArrow(look_up, schema)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from simstore.spark import _columns
+from simstore.spark._schemas import schema_of
 from simstore.spark._stars import members_by_stars
 from simstore.spark.kept import keep
 from simstore.spark.pairs import at_places, chosen, collapsed
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("simstore.spark")
 
+EDGES = schema_of(joining.EDGES)
 # Memory for an edge while forests are merged, in bytes, for 64 bits.
 OF_AN_EDGE = 64
 # Edges that a task merges on the way, where there are many.
@@ -64,7 +66,7 @@ def clusters(
     rows = df.select(_columns.ids(df, id).alias("id"), _columns.column(fingerprint).alias("fingerprint"))
     of, buckets = chosen(df, fingerprint, distance, parts, count)
     places = at_places(collapsed(rows.select("fingerprint"), of, buckets), of)
-    forests = places.mapInArrow(partial(joining.connect, parts=of), "edges binary")
+    forests = places.mapInArrow(partial(joining.connect, parts=of), EDGES)
     # Rows are streamed past the members, not sorted.
     members = merged(forests, bits, edges).hint("shuffle_hash")
     in_clusters = rows.join(members, F.col("fingerprint") == F.col("member")).drop("member")
@@ -94,7 +96,7 @@ def components(pairs: DataFrame, edges: int | None = None) -> DataFrame:
         With columns member and root: each that is in a pair, once, and which of its cluster stands for all of it.
     """
     bits = _columns.width(pairs, "a")
-    return merged(pairs.select("a", "b").mapInArrow(partial(joining.connect_pairs, bits=bits), "edges binary"), bits, edges)
+    return merged(pairs.select("a", "b").mapInArrow(partial(joining.connect_pairs, bits=bits), EDGES), bits, edges)
 
 
 def merged(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
@@ -110,7 +112,7 @@ def merged(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
     tasks = -(-count // TOGETHER)
     while tasks > 1:
         of_some = forests.withColumn("task", F.spark_partition_id() % tasks).repartition(tasks, "task").select("edges")
-        forests = of_some.mapInArrow(partial(joining.merge, bits=bits), "edges binary")
+        forests = of_some.mapInArrow(partial(joining.merge, bits=bits), EDGES)
         tasks //= 8
-    value = "bigint" if bits == 64 else "binary"
-    return forests.repartition(1).mapInArrow(partial(joining.members, bits=bits), f"member {value}, root {value}")
+    members = partial(joining.members, bits=bits)
+    return forests.repartition(1).mapInArrow(members, schema_of(joining.members_schema(bits)))

@@ -10,8 +10,9 @@ from pyspark.sql import types as T
 
 import simstore
 from simstore.spark import _columns, _preference
+from simstore.spark._schemas import schema_of
 from simstore.spark._stored import STORED, Stores
-from simstore.spark.clusters import components, merged
+from simstore.spark.clusters import EDGES, components, merged
 from simstore.spark.fingerprints import fingerprint
 from simstore.spark.kept import keep as keep_made
 from simstore.spark.pairs import at_places, chosen, collapsed
@@ -176,7 +177,7 @@ def _by_similarity(search: Search, keep: str) -> DataFrame:
         # A component comes to one task: its sets first, the most preferred first, then its pairs.
         rows = of_sets.unionByName(of_pairs).repartition("root")
         rows = rows.sortWithinPartitions("root", F.col("other").isNotNull(), "best").drop("best")
-        led = rows.mapInArrow(similarity.led, "digest binary, leader binary, similarity double")
+        led = rows.mapInArrow(similarity.led, schema_of(similarity.LED))
     members = documents.join(led, "digest", "left").select(
         "id",
         "rank",
@@ -200,7 +201,7 @@ def _by_distance(
     made = keep_made(stores.nearest(made.where("fingerprint is not null"), distance))
     of, buckets = chosen(made, "fingerprint", distance, parts, None)
     places = at_places(collapsed(made.select("fingerprint"), of, buckets), of)
-    forests = places.mapInArrow(partial(joining.connect, parts=of), "edges binary")
+    forests = places.mapInArrow(partial(joining.connect, parts=of), EDGES)
     roots = merged(forests, _columns.width(made, "fingerprint"), None)
     members = made.join(roots, F.col("fingerprint") == F.col("member"), "left")
     return members.select("id", "rank", F.coalesce("root", "fingerprint").alias("root"), "fingerprint", "stored")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import types as T
 
 import simstore
 from simstore.spark import _columns
+from simstore.spark._schemas import schema_of
 from simstore.tasks import fingerprints
+from simstore.tasks.columns import value_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,7 +43,6 @@ def fingerprint(
     if not isinstance(found, T.StringType):
         raise TypeError(f"column `{text}` is {found.simpleString()}: texts are string")
     made = profile if isinstance(profile, simstore.Profile) else simstore.Profile(profile)
-    value = T.LongType() if made.bits == 64 else T.BinaryType()
     others = [field for field in df.schema.fields if field.name != into]
-    schema = T.StructType([*others, T.StructField(into, value)])
+    schema = schema_of(pa.schema([(into, value_of(made.bits))]), *others)
     return df.mapInArrow(partial(fingerprints.fingerprint, profile=made, text=text, into=into), schema)

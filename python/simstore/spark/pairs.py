@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 import simstore
 from simstore.spark import _columns, _places
+from simstore.spark._schemas import schema_of
 from simstore.spark.parts import choose_parts, of_number
 from simstore.tasks import joining, rows
 from simstore.tasks.columns import width_of
@@ -23,15 +23,7 @@ OF_A_BUCKET = 1_000_000
 # More would make what is sent small pieces.
 MOST_BUCKETS = 10_000
 
-
-def fields(**types: T.DataType) -> T.StructType:
-    """A schema."""
-    return T.StructType([T.StructField(name, type) for name, type in types.items()])
-
-
-PLACE, PACKED = T.IntegerType(), T.BinaryType()
-SENT = fields(place=PLACE, fingerprints=PACKED, repeated=PACKED)
-PAIRS = fields(place=PLACE, a=PACKED, b=PACKED, distances=PACKED)
+SENT = schema_of(joining.SENT)
 
 
 def near_pairs(
@@ -83,11 +75,11 @@ def near_pairs(
         named,
         partial(rows.pack_rows, parts=of, buckets=buckets),
         buckets,
-        fields(place=PLACE, fingerprints=PACKED, ids=T.ArrayType(ids)),
+        schema_of(rows.rows_schema(pa.null()), null=ids),
     )
     # All of its columns, though the ids are not used here: so what was sent once serves all that follows.
     found = _found(packed, of)
-    pairs = _places.sent(found, partial(rows.pack_pairs, parts=of, buckets=buckets), buckets, PAIRS)
+    pairs = _places.sent(found, partial(rows.pack_pairs, parts=of, buckets=buckets), buckets, schema_of(rows.PAIRS))
     keys = _places.keys(buckets)
 
     def of_a(here: pa.Table, there: pa.Table) -> pa.Table:
@@ -96,9 +88,8 @@ def near_pairs(
     def of_b(here: pa.Table, there: pa.Table) -> pa.Table:
         return rows.ids_of_b(here, there, of)
 
-    lists = T.ArrayType(T.ArrayType(ids))
-    half = fields(place=PLACE, b=PACKED, distances=PACKED, ids=lists, key=PLACE)
-    both = fields(ids_a=T.ArrayType(ids), ids_b=T.ArrayType(ids), distance=T.IntegerType())
+    half = schema_of(rows.half_schema(pa.null()).append(_places.KEY), null=ids)
+    both = schema_of(rows.pair_schema(pa.null()), null=ids)
     by_place = packed.groupBy("key")
     halves = by_place.cogroup(pairs.groupBy("key")).applyInArrow(of_a, half).repartition(buckets, "key")
     named_pairs = by_place.cogroup(halves.groupBy("key")).applyInArrow(of_b, both)
@@ -138,9 +129,7 @@ def at_places(packed: DataFrame, of: simstore.Parts) -> DataFrame:
 
 
 def _found(packed: DataFrame, of: simstore.Parts) -> DataFrame:
-    value = "bigint" if of.bits == 64 else "binary"
-    near = partial(joining.near, parts=of)
-    return at_places(packed, of).mapInArrow(near, f"a {value}, b {value}, distance int")
+    return at_places(packed, of).mapInArrow(partial(joining.near, parts=of), schema_of(joining.near_schema(of.bits)))
 
 
 def chosen(

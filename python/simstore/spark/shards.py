@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from simstore import Builder, Profile
 from simstore.spark import _columns, _places
+from simstore.spark._schemas import schema_of
 from simstore.tasks import queries as tasks
 from simstore.tasks.columns import width_of
 from simstore.tasks.queries import Fetch
@@ -20,8 +21,6 @@ from simstore.tasks.shards import LIST, WRITTEN, Shards, begin, build_shard, mer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-WRITTEN_COLUMNS = ", ".join(f"{field.name} {'string' if field.type == pa.string() else 'long'}" for field in WRITTEN)
 
 
 def build_store(
@@ -127,7 +126,7 @@ def build_store(
         )
 
     rows = df.select(_columns.column(fingerprint).alias("fingerprint"), _columns.column(id).alias("id"))
-    written = rows.repartition(shards, "fingerprint", "id").mapInArrow(task, WRITTEN_COLUMNS).collect()
+    written = rows.repartition(shards, "fingerprint", "id").mapInArrow(task, schema_of(WRITTEN)).collect()
     name = None if profile is None else profile.name
     made = merged((row.asDict() for row in written), run, bits=bits, distance=distance, profile=name)
     for shard in made.shards:
@@ -228,19 +227,16 @@ def query(
         )
 
     rows = df.select(ids.alias("query"), _columns.column(fingerprint).alias("asked")).where("asked is not null").distinct()
-    value = "bigint" if bits == 64 else "binary"
     # Sorted, so that blocks that are made again after a fault are the same: Spark refuses others.
     asked = rows.select("asked").distinct().sortWithinPartitions("asked")
-    blocks = asked.mapInArrow(pack, "count int, queries binary")
+    blocks = asked.mapInArrow(pack, schema_of(tasks.PACKED))
     # A partition for each shard: one task streams one.
     count = max(1, len(stored.shards))
     keys = [(shard, int(key)) for shard, key in enumerate(_places.keys(count))][: len(stored.shards)]
     to = F.array(*(F.struct(F.lit(shard).alias("shard"), F.lit(key).alias("key")) for shard, key in keys))
     to = to.cast("array<struct<shard: int, key: int>>")
     sent = blocks.select("count", "queries", F.explode(to).alias("to")).select("count", "queries", "to.*")
-    found = sent.repartition(count, "key").mapInArrow(
-        task, f"asked {value}, fingerprint {value}, id bigint, distance int"
-    )
+    found = sent.repartition(count, "key").mapInArrow(task, schema_of(tasks.found_schema(bits)))
     return found.join(rows, "asked").select("query", "id", "fingerprint", "distance")
 
 

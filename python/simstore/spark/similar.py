@@ -12,20 +12,12 @@ from pyspark.sql import types as T
 import simstore
 from simstore import _simstore
 from simstore.spark import _columns
+from simstore.spark._schemas import schema_of
 from simstore.spark.kept import keep
 from simstore.spark.pairs import near_values
 from simstore.tasks import similarity
 
 logger = logging.getLogger("simstore.spark")
-
-_DIGEST = T.StructField("digest", T.BinaryType())
-_SKETCHED = [
-    _DIGEST,
-    T.StructField("features", T.IntegerType()),
-    T.StructField("sketches", T.ArrayType(T.LongType())),
-]
-_CANDIDATES = "digest_a binary, digest_b binary"
-_SIMILAR = "digest_a binary, digest_b binary, similarity double"
 
 
 def similar_pairs(
@@ -144,16 +136,16 @@ class Search:
         self._texts = rows.select("text")
         others = [field for field in rows.schema.fields if field.name != "text"]
         sketch = partial(similarity.sketched, text="text", profile=self._profile)
-        sketched = rows.mapInArrow(sketch, T.StructType([*others, *_SKETCHED]))
+        sketched = rows.mapInArrow(sketch, schema_of(similarity.SKETCHED, *others))
         self.documents = keep(sketched.where("digest is not null"))
-        sets = self.documents.select(*(field.name for field in _SKETCHED)).dropDuplicates(["digest"])
+        sets = self.documents.select(*similarity.SKETCHED.names).dropDuplicates(["digest"])
         self.stored = None
         if "stored" in rows.columns:
             # They count among all, as on one machine, and are compared with none.
             self.distinct = sets.count()
             self.stored = self.documents.where("stored is not null")
             self.documents = self.documents.where("stored is null")
-            sets = self.documents.select(*(field.name for field in _SKETCHED)).dropDuplicates(["digest"])
+            sets = self.documents.select(*similarity.SKETCHED.names).dropDuplicates(["digest"])
         self.sets = keep(sets)
         if self.stored is None:
             self.distinct = self.sets.count()
@@ -178,7 +170,7 @@ class Search:
                 for x in "ab"
             )
             rule = partial(similarity.candidates, similar=self._similar, chosen=chosen, sketch=sketch)
-            return near.join(a, "a").join(b, "b").mapInArrow(rule, _CANDIDATES)
+            return near.join(a, "a").join(b, "b").mapInArrow(rule, schema_of(similarity.CANDIDATES))
 
         return reduce(DataFrame.unionByName, map(of_sketch, range(joined)))
 
@@ -187,8 +179,8 @@ class Search:
         candidates = keep(candidates)
         wanted = candidates.select(F.explode(F.array("digest_a", "digest_b")).alias("digest")).distinct()
         make = partial(similarity.feature_sets, text="text", profile=self._profile)
-        made = self._texts.mapInArrow(make, "digest binary, members binary")
+        made = self._texts.mapInArrow(make, schema_of(similarity.FEATURE_SETS))
         members = made.join(wanted, "digest", "left_semi").dropDuplicates(["digest"])
         a, b = (members.select(F.col("digest").alias(f"digest_{x}"), F.col("members").alias(f"members_{x}")) for x in "ab")
         both = candidates.join(a, "digest_a").join(b, "digest_b")
-        return both.mapInArrow(partial(similarity.compared, similar=self._similar), _SIMILAR)
+        return both.mapInArrow(partial(similarity.compared, similar=self._similar), schema_of(similarity.SIMILAR))

@@ -18,6 +18,11 @@ def width_of(bits: int) -> Literal[64, 128]:
     raise ValueError(f"option `bits` is {bits}: expected 64 or 128")
 
 
+def value_of(bits: int) -> pa.DataType:
+    """The type of fingerprints as tasks hand them on."""
+    return pa.int64() if bits == 64 else pa.binary()
+
+
 def check_column(name: str, there: Sequence[str]) -> None:
     """Refuses a column that is not there, and says which one may be meant."""
     if name not in there:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import simstore
-from simstore.tasks.columns import fingerprints_of, width_of
+from simstore.tasks.columns import fingerprints_of, value_of, width_of
 
 # Fingerprints that a task packs together: enough for blocks of thousands, whatever the number of buckets.
 TOGETHER = 1 << 20
@@ -22,6 +22,21 @@ ROWS = 1 << 16
 
 SENT = pa.schema([("place", pa.int32()), ("fingerprints", pa.binary()), ("repeated", pa.binary())])
 EDGES = pa.schema([("edges", pa.binary())])
+
+
+def near_schema(bits: int) -> pa.Schema:
+    """Of pairs of fingerprints."""
+    return pa.schema([("a", value_of(bits)), ("b", value_of(bits)), ("distance", pa.int32())])
+
+
+def nodes_schema(bits: int) -> pa.Schema:
+    """Of edges, a row each."""
+    return pa.schema([("node", value_of(bits)), ("other", value_of(bits))])
+
+
+def members_schema(bits: int) -> pa.Schema:
+    """Of the members of clusters."""
+    return pa.schema([("member", value_of(bits)), ("root", value_of(bits))])
 
 
 def pack(
@@ -84,14 +99,14 @@ def near(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[p
     Yields
     ------
     pyarrow.RecordBatch
-        With columns a, b (int64, or binary of 16 bytes; a <= b as unsigned numbers) and distance (int32). Over all places each pair
+        Of the schema `near_schema`; a <= b as unsigned numbers. Over all places each pair
         is there once, and what was there several times in a pair with itself.
     """
     for place, fingerprints, repeated in _by_place(batches):
         for pairs in parts.pairs(place, fingerprints, repeated):
             table = pa.table(pairs)
             columns = [*_values(table, ["a", "b"]), table.column("distance").cast(pa.int32())]
-            yield from pa.table(columns, names=["a", "b", "distance"]).to_batches(max_chunksize=ROWS)
+            yield from pa.table(columns, schema=near_schema(parts.bits)).to_batches(max_chunksize=ROWS)
 
 
 def connect(batches: Iterable[pa.RecordBatch], parts: simstore.Parts) -> Iterator[pa.RecordBatch]:
@@ -164,11 +179,11 @@ def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Rec
     Yields
     ------
     pyarrow.RecordBatch
-        With columns node and other (int64, or binary of 16 bytes); the two are the same where one is connected with itself alone.
+        Of the schema `nodes_schema`; the two are the same where one is connected with itself alone.
     """
     for batch in batches:
         first, member = _values(pa.table(_merged([batch], bits).edges()), ["first", "member"])
-        yield from pa.table([member, first], names=["node", "other"]).to_batches(max_chunksize=ROWS)
+        yield from pa.table([member, first], schema=nodes_schema(bits)).to_batches(max_chunksize=ROWS)
 
 
 def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
@@ -183,7 +198,7 @@ def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Re
     Yields
     ------
     pyarrow.RecordBatch
-        With columns member and root (int64, or binary of 16 bytes): of each cluster all members, the root too, which is the smallest
+        Of the schema `members_schema`: of each cluster all members, the root too, which is the smallest
         as an unsigned number.
     """
     edges = pa.table(_merged(batches, bits).edges())
@@ -195,7 +210,7 @@ def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Re
         pa.chunked_array([*member.filter(is_other).chunks, roots], root.type),
         pa.chunked_array([*root.filter(is_other).chunks, roots], root.type),
     ]
-    yield from pa.table(columns, names=["member", "root"]).to_batches(max_chunksize=ROWS)
+    yield from pa.table(columns, schema=members_schema(bits)).to_batches(max_chunksize=ROWS)
 
 
 def _merged(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.Forest:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simstore import Snapshot
+from simstore.tasks.columns import value_of
 from simstore.tasks.shards import Shards, whole_fingerprints
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -26,6 +27,12 @@ TOGETHER = 1 << 17
 ROWS = 1 << 16
 
 PACKED = pa.schema([("count", pa.int32()), ("queries", pa.binary())])
+
+
+def found_schema(bits: int) -> pa.Schema:
+    """Of what is near queries: the one that was asked for, and what is stored."""
+    value = value_of(bits)
+    return pa.schema([("asked", value), ("fingerprint", value), ("id", pa.int64()), ("distance", pa.int32())])
 
 
 def pack(
@@ -116,7 +123,7 @@ def query_shards(
     Yields
     ------
     pyarrow.RecordBatch
-        Columns asked, fingerprint (int64, or binary of 16 bytes), id (int64) and distance (int32).
+        Of the schema `found_schema`.
     """
     waiting: dict[int, list[NDArray[Any]]] = {}
     opened: dict[int, Snapshot] = {}
@@ -157,7 +164,7 @@ def _matches(snapshot: Snapshot, queries: NDArray[Any], distance: int | None) ->
             "id": rows["id"].cast(pa.int64()),
             "distance": rows["distance"].cast(pa.int32()),
         }
-        yield from pa.table(columns).to_batches()
+        yield from pa.table(columns, schema=found_schema(snapshot.bits)).to_batches()
 
 
 def fetched(fetch: Fetch, path: str, folder: Path) -> str:

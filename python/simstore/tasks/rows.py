@@ -61,7 +61,7 @@ def pack_rows(
     Yields
     ------
     pyarrow.RecordBatch
-        With columns place (the bucket), fingerprints (packed) and ids (list).
+        Of the schema `rows_schema`.
     """
     for some in _together(batches, [fingerprint, id]):
         ids = some.column(id).combine_chunks()
@@ -111,7 +111,7 @@ def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts, buckets: in
     Returns
     -------
     pyarrow.Table
-        With columns place, b and distances (packed) and ids (a list for each pair).
+        Of the schema `half_schema`: a list of ids for each pair.
     """
     id_type = rows.schema.field("ids").type.value_type
     rows, pairs = _with_ids_settled(rows, ["fingerprints"]), settled(pairs, ["a", "b", "distances"])
@@ -136,8 +136,7 @@ def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.Parts) -> pa.Table
     Returns
     -------
     pyarrow.Table
-        With columns ids_a, ids_b (lists) and distance, for each pair of fingerprints; of one that is paired with itself, the same
-        twice.
+        Of the schema `pair_schema`, a row for each pair of fingerprints; of one that is paired with itself, the same ids twice.
     """
     id_type = rows.schema.field("ids").type.value_type
     of_b = _ids(rows, pairs.column("b"), parts)

@@ -28,6 +28,8 @@ SKETCHED = pa.schema(
 FEATURE_SETS = pa.schema([("digest", pa.binary()), ("members", pa.binary())])
 CANDIDATES = pa.schema([("digest_a", pa.binary()), ("digest_b", pa.binary())])
 SIMILAR = pa.schema([*CANDIDATES, ("similarity", pa.float64())])
+#: Of what `moments` has in place of values.
+MOMENT = pa.binary()
 LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("similarity", pa.float64())])
 
 
@@ -163,7 +165,7 @@ def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.
     for batch in batches:
         keys = pa.array(_simstore._value_keys(column_of(batch, moment), rule))
         at = batch.schema.get_field_index(moment)
-        yield batch.set_column(at, pa.field(moment, pa.binary()), keys)
+        yield batch.set_column(at, pa.field(moment, MOMENT), keys)
 
 
 def _batch(made: Table, schema: pa.Schema) -> pa.RecordBatch:
