@@ -15,6 +15,9 @@ use crate::plan::PlanChoice;
 /// The name of the manifest in a store's folder.
 pub(crate) const MANIFEST: &str = "MANIFEST";
 
+/// The name of the marker of an unfinished build, in a folder that has no manifest. The marker becomes the manifest.
+pub(crate) const BUILDING: &str = "BUILDING";
+
 /// What is the same in all of a store, and settled when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -151,7 +154,7 @@ pub(crate) fn free_number(manifest: Option<&Manifest>, names: &[String]) -> u64 
 /// Whether a file of a store's folder is one that simstore made: those may be removed when no manifest names
 /// them.
 pub(crate) fn is_store_file(name: &str) -> bool {
-    if name.strip_suffix(TEMPORARY) == Some(MANIFEST) {
+    if name.strip_suffix(TEMPORARY).is_some_and(|name| [MANIFEST, BUILDING].contains(&name)) {
         return true;
     }
     // NNNNNN, perhaps -TT, then the ending; before `.tmp` anything that starts with a dot, or nothing.
@@ -170,6 +173,31 @@ pub(crate) fn is_store_file(name: &str) -> bool {
             rest == ending && (temporary || endings.contains(&ending))
         }
         _ => table == 2 && (temporary || ending == ".table"),
+    }
+}
+
+/// Whether a store has lost its manifest: its folder holds complete files of a store, but neither a manifest nor the marker
+/// of an unfinished build. Such files are never removed.
+pub(crate) fn is_manifest_lost(names: &[String]) -> bool {
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    !has(MANIFEST)
+        && !has(BUILDING)
+        && names.iter().any(|name| is_store_file(name) && !name.ends_with(TEMPORARY))
+}
+
+/// Advice for a folder in which files of a store are left without a manifest.
+pub(crate) const MANIFEST_LOST: &str = "it has files of a store, but its MANIFEST is missing; `salvage` copies the intact files into a new store";
+
+/// Reason why a folder without a manifest is no store.
+fn without_manifest(names: &[String]) -> String {
+    if names.iter().any(|name| name == BUILDING) {
+        "a build of this store was cut off; run it again".to_string()
+    } else if is_manifest_lost(names) {
+        MANIFEST_LOST.to_string()
+    } else {
+        format!(
+            "the folder has no {MANIFEST}; it was never a store, or a build was cut off before it wrote anything"
+        )
     }
 }
 
@@ -199,10 +227,9 @@ impl Manifest {
         match fs.map(&path) {
             Ok(bytes) => Manifest::decode(&path, bytes.as_ref()),
             Err(error) => Err(match (error.kind(), fs.list(store)) {
-                (std::io::ErrorKind::NotFound, Ok(_)) => Error::NotAStore {
-                    path: store.to_path_buf(),
-                    reason: format!("the folder has no {MANIFEST}; if a build was cut off, run it again"),
-                },
+                (std::io::ErrorKind::NotFound, Ok(names)) => {
+                    Error::NotAStore { path: store.to_path_buf(), reason: without_manifest(&names) }
+                }
                 (std::io::ErrorKind::NotADirectory, _) => Error::NotAStore {
                     path: store.to_path_buf(),
                     reason: "a store is a folder, this is a file".to_string(),
@@ -215,7 +242,19 @@ impl Manifest {
 
     /// Replaces the manifest of a store, all or nothing.
     pub(crate) fn save(&self, fs: &Arc<dyn Fs>, store: &Path) -> Result<()> {
-        let path: PathBuf = store.join(MANIFEST);
+        self.write_as(fs, store, MANIFEST)
+    }
+
+    /// Makes the store of an unfinished build visible: its marker becomes the manifest, in one step.
+    pub(crate) fn save_as_first(&self, fs: &Arc<dyn Fs>, store: &Path) -> Result<()> {
+        self.write_as(fs, store, BUILDING)?;
+        let path = store.join(MANIFEST);
+        fs.rename(&store.join(BUILDING), &path).map_err(Error::io(&path, "rename to"))?;
+        fs.sync_dir(store).map_err(Error::io(store, "sync"))
+    }
+
+    fn write_as(&self, fs: &Arc<dyn Fs>, store: &Path, name: &str) -> Result<()> {
+        let path: PathBuf = store.join(name);
         if self.next_number > END_OF_NUMBERS {
             return Err(no_number_left(&path));
         }

@@ -1,10 +1,11 @@
 //! Building: what is left after a failure, a kill, a full disk; replacing; locking; names.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Purpose, Snapshot};
+use simstore::{BuildOptions, Builder, Codec, Error, PlanChoice, Purpose, Snapshot, Store, StoreOptions};
 
 use crate::support::disk::{Counted, Failure, Fault, Kind, SimulatedDisk};
 use crate::support::random::Random;
@@ -83,11 +84,11 @@ fn what_a_killed_build_left_is_removed_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     fs::create_dir(&path).unwrap();
-    for name in ["LOCK", "000001.0.tmp", "000001-01.table", "000001.ids.tmp", "MANIFEST.tmp"] {
+    for name in ["LOCK", "BUILDING", "000001.0.tmp", "000001-01.table", "000001.ids.tmp", "MANIFEST.tmp"] {
         fs::write(path.join(name), "left over").unwrap();
     }
     let error = Snapshot::<u64>::open(&path).unwrap_err().to_string();
-    assert!(error.contains("if a build was cut off, run it again"), "{error}");
+    assert!(error.contains("a build of this store was cut off; run it again"), "{error}");
     let mut builder = Builder::create(&path, options()).unwrap();
     fill(&mut builder, 10).unwrap();
     assert_eq!(builder.finish().unwrap().len(), 10);
@@ -96,6 +97,62 @@ fn what_a_killed_build_left_is_removed_by_the_next() {
     names.sort();
     let expected = ["000001-00.table", "000001-01.table", "000001.ids", "000001.names", "LOCK", "MANIFEST"];
     assert_eq!(names, expected);
+}
+
+/// Every file of a store but the manifest: no writer removes any of them, whichever are left.
+#[test]
+fn a_store_without_its_manifest_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut builder = Builder::create(&path, options()).unwrap();
+    fill(&mut builder, 10).unwrap();
+    builder.finish().unwrap();
+    let store =
+        Store::<u64>::open(&path, StoreOptions { compaction: false, ..StoreOptions::default() }).unwrap();
+    store.insert(7, 1000).unwrap();
+    drop(store);
+    fs::remove_file(path.join("MANIFEST")).unwrap();
+
+    let content = || {
+        let entries = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+        entries.map(|file| (file.clone(), fs::read(file).unwrap())).collect::<BTreeMap<_, _>>()
+    };
+    let mut left = content();
+    assert!(left.len() > 4, "{left:?}");
+    while left.keys().any(|file| file.file_name().unwrap() != "LOCK") {
+        let errors = [
+            Snapshot::<u64>::open(&path).map(drop).unwrap_err(),
+            Store::<u64>::open(&path, StoreOptions::default()).map(drop).unwrap_err(),
+            Store::<u64>::open(&path, StoreOptions { create: false, ..StoreOptions::default() })
+                .map(drop)
+                .unwrap_err(),
+            Builder::<u64>::create(&path, options()).map(drop).unwrap_err(),
+            Builder::<u64>::create(&path, BuildOptions { replace: true, ..options() }).map(drop).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains("`salvage`"), "{error}");
+        }
+        assert_eq!(content(), left);
+        let file = left.keys().find(|file| file.file_name().unwrap() != "LOCK").unwrap();
+        fs::remove_file(file).unwrap();
+        left = content();
+    }
+    // With nothing of a store left, one is made.
+    Store::<u64>::open(&path, StoreOptions::default()).unwrap();
+}
+
+#[test]
+fn a_marker_beside_a_manifest_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut builder = Builder::create(&path, options()).unwrap();
+    assert!(path.join("BUILDING").exists());
+    fill(&mut builder, 10).unwrap();
+    builder.finish().unwrap();
+    assert!(!path.join("BUILDING").exists());
+    fs::write(path.join("BUILDING"), "").unwrap();
+    assert_eq!(Store::<u64>::open(&path, StoreOptions::default()).unwrap().snapshot().len(), 10);
+    assert!(!path.join("BUILDING").exists());
 }
 
 #[test]

@@ -151,3 +151,38 @@ fn ids_and_names_of_a_log_alone() {
         std::fs::remove_dir_all(folder.path("rescued")).unwrap();
     }
 }
+
+/// Every command that writes to a store refuses one that has lost its manifest, and names the rescue.
+#[test]
+fn a_store_without_its_manifest_is_not_written_to() {
+    let folder = Folder::new();
+    folder.write("a.hex", "0123456789abcdef\t5\n");
+    folder.write("a.jsonl", "{\"id\": 1, \"text\": \"one two three four five six\"}\n");
+    folder.run(&["build", "prints", "a.hex"]).ok();
+    folder.run(&["add", "--similar", "0.8", "pages", "a.jsonl"]).ok();
+    let commands: [&[&str]; 9] = [
+        &["add", "prints", "a.hex"],
+        &["build", "prints", "a.hex"],
+        &["build", "--force", "prints", "a.hex"],
+        &["query", "prints", "0123456789abcdef"],
+        &["compact", "prints"],
+        &["delete", "prints", "--id", "5"],
+        &["add", "--similar", "0.8", "pages", "a.jsonl"],
+        &["dedup", "a.jsonl", "--against", "pages", "--add"],
+        &["dedup", "a.jsonl", "--distance", "3", "--against", "prints", "--add"],
+    ];
+    let files = |store: &str| {
+        let entries = std::fs::read_dir(folder.path(store)).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .map(|file| (file.clone(), std::fs::read(file).unwrap()))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    for store in ["prints", "pages"] {
+        std::fs::remove_file(folder.path(store).join("MANIFEST")).unwrap();
+    }
+    let before = (files("prints"), files("pages"));
+    for command in commands {
+        folder.run(command).fails(1, "salvage");
+        assert_eq!((files("prints"), files("pages")), before, "{command:?}");
+    }
+}

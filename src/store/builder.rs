@@ -4,12 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::{LOCK, Snapshot, remove_litter};
+use super::{LOCK, Snapshot, remove_litter, remove_marker};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Fs, Lock, is_locked_here};
-use crate::manifest::{MANIFEST, Manifest, SegmentEntry, Settings, free_number, is_store_file};
+use crate::manifest::{
+    BUILDING, MANIFEST, MANIFEST_LOST, Manifest, SegmentEntry, Settings, free_number, is_manifest_lost,
+    is_store_file,
+};
 use crate::options::BuildOptions;
 use crate::segment::SegmentBuilder;
 use crate::threads::Process;
@@ -31,6 +34,8 @@ pub struct Builder<F: Fingerprint> {
     replaced: Vec<String>,
     /// The files of the new segment while no manifest names them.
     made: Vec<String>,
+    /// Whether the folder has the marker of an unfinished build, which becomes the manifest.
+    is_marked: bool,
     folder_is_new: bool,
     lock: Option<Lock>,
     process: Process,
@@ -65,6 +70,7 @@ impl<F: Fingerprint> Builder<F> {
             inserted: false,
             replaced: Vec::new(),
             made: Vec::new(),
+            is_marked: false,
             folder_is_new,
             lock: None,
             process: Process::this(),
@@ -89,6 +95,12 @@ impl<F: Fingerprint> Builder<F> {
             true => Some(Manifest::load(fs, &self.store)),
             false => None,
         };
+        self.lock = lock;
+        if old.is_some() {
+            remove_marker(fs, &self.store)?;
+        } else {
+            self.mark_folder(fs, &names)?;
+        }
         self.replaced = match &old {
             None => Vec::new(),
             Some(Ok(old)) => old.files(&names),
@@ -97,8 +109,19 @@ impl<F: Fingerprint> Builder<F> {
         };
         remove_litter(fs, &self.store, &self.replaced)?;
         let number = free_number(old.and_then(Result::ok).as_ref(), &self.replaced);
-        self.lock = lock;
         Ok(number)
+    }
+
+    /// Marks the folder as one of an unfinished build, whose files the next build may remove. Durable before any of them.
+    fn mark_folder(&mut self, fs: &dyn Fs, names: &[String]) -> Result<()> {
+        self.is_marked = true;
+        if names.iter().any(|name| name == BUILDING) {
+            return Ok(());
+        }
+        let marker = self.store.join(BUILDING);
+        let mut file = fs.create(&marker).map_err(Error::io(&marker, "create"))?;
+        file.sync().map_err(Error::io(&marker, "sync"))?;
+        fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))
     }
 
     /// The names in the folder, if a store may be built there.
@@ -114,8 +137,12 @@ impl<F: Fingerprint> Builder<F> {
         };
         let has = |wanted: &str| names.iter().any(|name| name == wanted);
         // A build makes its lock before anything else: files without it are somebody's own.
-        let only_ours = names.iter().all(|name| is_store_file(name) || name == LOCK || name == MANIFEST);
-        let ours = names.is_empty() || (has(LOCK) && only_ours);
+        let only_ours =
+            names.iter().all(|name| is_store_file(name) || [LOCK, MANIFEST, BUILDING].contains(&&name[..]));
+        let ours = names.is_empty() || ((has(LOCK) || has(BUILDING)) && only_ours);
+        if ours && is_manifest_lost(&names) {
+            return taken(MANIFEST_LOST);
+        }
         if has(MANIFEST) && (ours || Manifest::is_one(fs, path)) {
             if !self.options.replace {
                 return taken("there is a store already; option `replace` replaces it");
@@ -258,7 +285,11 @@ impl<F: Fingerprint> Builder<F> {
             highest_id: self.highest_id,
             segments: written.into_iter().map(|(entry, _)| entry).collect(),
         };
-        if let Err(error) = manifest.save(&fs, &self.store) {
+        let saved = match self.is_marked {
+            true => manifest.save_as_first(&fs, &self.store),
+            false => manifest.save(&fs, &self.store),
+        };
+        if let Err(error) = saved {
             let visible = match Manifest::load(&*fs, &self.store) {
                 Ok(found) => found == manifest,
                 Err(Error::NotAStore { .. }) => false,
@@ -267,11 +298,13 @@ impl<F: Fingerprint> Builder<F> {
             };
             if visible {
                 self.made.clear();
+                self.is_marked = false;
                 self.folder_is_new = false;
             }
             return Err(error);
         }
         self.folder_is_new = false;
+        self.is_marked = false;
         self.made.clear();
         // What cannot be removed now is removed by the next build; the store is complete without it.
         self.replaced.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
@@ -287,8 +320,19 @@ impl<F: Fingerprint> Drop for Builder<F> {
             return;
         }
         let fs = &self.options.fs;
-        // What this build made, and no other file.
-        self.made.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
+        // What this build made, and no other file. The marker goes last, and stays where one of the others does.
+        let is_gone = |name: &String| match fs.remove(&self.store.join(name)) {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        let all_gone = self.made.iter().map(is_gone).fold(true, |all, gone| all && gone);
+        if !self.made.is_empty() {
+            // Where it fails, a loss of power may leave files without the marker: they are refused, not removed.
+            let _ = fs.sync_dir(&self.store);
+        }
+        if self.is_marked && all_gone {
+            let _ = fs.remove(&self.store.join(BUILDING));
+        }
         if self.lock.is_some() && self.folder_is_new {
             let _ = fs.remove(&self.store.join(LOCK));
         }

@@ -39,7 +39,7 @@ pub use self::snapshot::{Snapshot, stored_bits};
 pub use self::writer::{Insertion, Transaction};
 use crate::error::{Error, Result};
 use crate::fs::{Disk, Fs};
-use crate::manifest::MANIFEST;
+use crate::manifest::{BUILDING, MANIFEST};
 
 /// The file whose lock a writer holds.
 const LOCK: &str = "LOCK";
@@ -61,6 +61,16 @@ fn remove_litter(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()> {
                 _ => {}
             }
         }
+    }
+    Ok(())
+}
+
+/// Removes the marker of an unfinished build from the folder of a store: with a manifest it says nothing, and without one it
+/// would permit a later build to remove the store's files.
+fn remove_marker(fs: &dyn Fs, path: &Path) -> Result<()> {
+    let marker = path.join(BUILDING);
+    if fs.list(path).map_err(Error::io(path, "list"))?.iter().any(|name| name == BUILDING) {
+        fs.remove(&marker).map_err(Error::io(&marker, "remove"))?;
     }
     Ok(())
 }

@@ -11,12 +11,15 @@ use std::sync::Arc;
 use super::reading::{LogInfo, Replayed};
 use super::recovery::{self, Logs};
 use super::view::{Recent, View};
-use super::{LOCK, remove_litter};
+use super::{LOCK, remove_litter, remove_marker};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header};
 use crate::fs::{Fs, Lock, TEMPORARY, is_locked_here};
-use crate::manifest::{MANIFEST, Manifest, Settings, check_log_number, is_store_file, log_name};
+use crate::manifest::{
+    BUILDING, MANIFEST, MANIFEST_LOST, Manifest, Settings, check_log_number, is_manifest_lost, is_store_file,
+    log_name,
+};
 use crate::memtable::Memtable;
 use crate::options::StoreOptions;
 use crate::wal::{LogStart, LogWriter};
@@ -52,6 +55,8 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     let manifest = match Manifest::load(&**fs, path) {
         Ok(manifest) => manifest,
         Err(Error::NotAStore { .. }) if options.create => {
+            // Under the lock, nobody else changes the folder.
+            check_folder(&**fs, path, options)?;
             create(fs, path, settings::<F>(options)?)?;
             Manifest::load(&**fs, path)?
         }
@@ -76,6 +81,7 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     let mut keep: Vec<String> = manifest.segments.iter().flat_map(|segment| segment.files()).collect();
     keep.extend(logs.numbers().map(log_name));
     remove_litter(&**fs, path, &keep)?;
+    remove_marker(&**fs, path)?;
 
     let mut numbers: Vec<u64> = logs.numbers().collect();
     let mut next_number = manifest.next_number.max(numbers.last().map_or(0, |last| last + 1));
@@ -156,14 +162,18 @@ fn check_folder(fs: &dyn Fs, path: &Path, options: &StoreOptions) -> Result<()> 
         }
         Err(error) => return Err(Error::io(path, "open")(error)),
     };
-    let ours = names.iter().all(|name| is_store_file(name) || name == LOCK || name == MANIFEST);
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    let ours =
+        names.iter().all(|name| is_store_file(name) || [LOCK, MANIFEST, BUILDING].contains(&&name[..]));
+    let is_lost = ours && is_manifest_lost(&names) && has(LOCK);
     // A loss of power may have left files that were being written, and not the lock.
-    let unfinished = names.iter().all(|name| name.ends_with(TEMPORARY));
-    if has(MANIFEST) || options.create && ours && (unfinished || has(LOCK)) {
+    let unfinished = has(LOCK) || has(BUILDING) || names.iter().all(|name| name.ends_with(TEMPORARY));
+    if has(MANIFEST) || options.create && ours && unfinished && !is_lost {
         return Ok(());
     }
-    let reason = if options.create {
+    let reason = if is_lost {
+        MANIFEST_LOST.to_string()
+    } else if options.create {
         "the folder is not empty and not a store; choose another path for the store".to_string()
     } else {
         format!("the folder has no {MANIFEST}")
@@ -199,6 +209,10 @@ fn create(fs: &Arc<dyn Fs>, path: &Path, settings: Settings) -> Result<()> {
         highest_id: None,
         segments: Vec::new(),
     };
+    let names = fs.list(path).map_err(Error::io(path, "list"))?;
+    if names.iter().any(|name| name == BUILDING) {
+        return manifest.save_as_first(fs, path);
+    }
     manifest.save(fs, path)
 }
 
