@@ -377,3 +377,38 @@ fn pages_that_contradict_one_another() {
         fingerprint_documents::<u64>(&[path], &DocumentOptions::default(), &Profile::default());
     assert!(fingerprinted.into_iter().any(|document| document.is_err()));
 }
+
+#[test]
+fn columns_of_one_name_are_refused() {
+    let folder = Folder::new();
+    let columns = |names: [&str; 3]| {
+        let fields = names.map(|name| Field::new(name, arrow_schema::DataType::Utf8, false));
+        let schema = Arc::new(arrow_schema::Schema::new(fields.to_vec()));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![strings(&["a"]); 3]).unwrap();
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, schema, None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        bytes
+    };
+    for names in [["text", "id", "text"], ["id", "id", "text"]] {
+        let path = folder.file("a.parquet", columns(names));
+        let message = read(&path, &DocumentOptions::default()).remove(0).unwrap_err().to_string();
+        assert!(message.contains("comes twice; give one of them another name"), "{message}");
+    }
+    let path = folder.file("a.parquet", columns(["x", "x", "text"]));
+    assert_eq!(read(&path, &DocumentOptions::default()).remove(0).unwrap().text, "a");
+}
+
+#[test]
+fn a_column_of_nulls_is_null() {
+    let folder = Folder::new();
+    let nulls: ArrayRef = Arc::new(arrow_array::NullArray::new(2));
+    let path = folder.file("a.parquet", parquet(&[("text", Arc::clone(&nulls)), ("x", nulls)], 10));
+    let options = DocumentOptions { extra_field: Some("x".to_owned()), ..DocumentOptions::default() };
+    for document in read(&path, &options) {
+        let document = document.unwrap();
+        assert_eq!((&*document.text, document.extra), ("", None));
+    }
+    assert_eq!(read(&path, &options).len(), 2);
+}

@@ -235,3 +235,46 @@ fn records_without_text_are_counted() {
     let notes: Vec<_> = progress.notes().into_iter().collect();
     assert_eq!(notes, expected.map(|(kind, count)| (ReadNote::WarcRecord(kind), count)));
 }
+
+#[test]
+fn folded_and_malformed_headers_hide_nothing() {
+    let folder = Folder::new();
+    let block = b"HTTP/1.1 200 OK\r\nX: a\r\n b: c\r\nno header\r\nContent-Type: text/html; charset=gbk\r\n\r\n\xce\xd2";
+    let head = format!(
+        "WARC/1.0\r\nX: a\r\n folded: b\r\nno header\r\nWARC-Type: response\r\nbad(name): x\r\n\
+         Content-Type: application/http\r\nContent-Length: {} \r\nWARC-Target-URI: http://",
+        block.len()
+    );
+    let bytes = [head.as_bytes(), b"\xe9/\r\n\r\n", block, b"\r\n\r\n"].concat();
+    let document = read(folder.file("a.warc", bytes), &DocumentOptions::default()).remove(0).unwrap();
+    // Latin-1 in an address is read as that.
+    assert_eq!((document.id.to_string(), &*document.text), ("http://\u{e9}/".to_owned(), "\u{6211}"));
+}
+
+#[test]
+fn pages_that_are_no_text_are_refused() {
+    let folder = Folder::new();
+    for (body, what) in [
+        (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "the page looks like an image (PNG)"),
+        (b"%PDF-1.4\n\xe2\xe3", "the page looks like a PDF document"),
+        (b"PK\x03\x04\x14\0\0\0", "the page looks like a ZIP archive"),
+        (&gzip(b"page"), "the page is compressed by gzip, which its headers do not say"),
+    ] {
+        let bytes = [response("http://a/", 200, HTML, body), response("http://b/", 200, HTML, b"b")].concat();
+        let read = read(folder.file("a.warc", bytes), &DocumentOptions::default());
+        let message = read[0].as_ref().unwrap_err().to_string();
+        assert!(message.contains(what), "{message}");
+        assert_eq!(read[1].as_ref().unwrap().text, "b");
+    }
+}
+
+#[test]
+fn arc_is_refused_by_name() {
+    let folder = Folder::new();
+    let bytes = b"filedesc://a.arc 0.0.0.0 20060101000000 text/plain 7\n1 0 a\n\n";
+    for (name, bytes) in [("a.arc", bytes.to_vec()), ("a.txt", bytes.to_vec()), ("a.arc.gz", gzip(bytes))] {
+        let message =
+            read(folder.file(name, bytes), &DocumentOptions::default()).remove(0).unwrap_err().to_string();
+        assert!(message.contains("old ARC format") && message.contains("to WARC first"), "{message}");
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use bzip2::bufread::MultiBzDecoder;
+use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{self, CONCATENATED, Stream};
@@ -80,7 +80,7 @@ impl Compression {
                 decoder.window_log_max(zstd_window_log(memory))?;
                 Box::new(Within { inner: decoder, memory })
             }
-            Compression::Bzip2 => Box::new(MultiBzDecoder::new(raw)),
+            Compression::Bzip2 => Box::new(Bzip2Members { member: Some(BzDecoder::new(raw)) }),
             Compression::Xz => {
                 let stream = Stream::new_stream_decoder(memory.unwrap_or(u64::MAX), CONCATENATED)?;
                 Box::new(Within { inner: XzDecoder::new_stream(raw, stream), memory })
@@ -135,29 +135,105 @@ impl fmt::Display for Compression {
     }
 }
 
+/// Passes over zero bytes, which tapes and some tools put after a member; false if nothing follows them.
+fn pass_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = raw.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let zeros = bytes.iter().position(|&byte| byte != 0);
+        let passed = zeros.unwrap_or(bytes.len());
+        raw.consume(passed);
+        if zeros.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+/// The members of a bzip2 file, one after the other.
+struct Bzip2Members<R> {
+    member: Option<BzDecoder<R>>,
+}
+
+impl<R: BufRead> Read for Bzip2Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = self.member.as_mut().filter(|_| !buffer.is_empty()) {
+            let read = member.read(buffer)?;
+            if read > 0 {
+                return Ok(read);
+            }
+            let Some(mut raw) = self.member.take().map(BzDecoder::into_inner) else { break };
+            if pass_zeros(&mut raw)? {
+                self.member = Some(BzDecoder::new(raw));
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// A reader, and bytes of it that are read once more.
+struct PutBack<R> {
+    bytes: Vec<u8>,
+    raw: R,
+}
+
+impl<R: BufRead> Read for PutBack<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for PutBack<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.bytes.is_empty() { self.raw.fill_buf() } else { Ok(&self.bytes) }
+    }
+
+    fn consume(&mut self, amount: usize) {
+        if self.bytes.is_empty() {
+            self.raw.consume(amount);
+        } else {
+            self.bytes.drain(..amount);
+        }
+    }
+}
+
 /// The members of a gzip file, one after the other.
 struct Members<R> {
-    member: Option<GzDecoder<R>>,
+    member: Option<GzDecoder<PutBack<R>>>,
     /// What is between two members.
-    raw: Option<R>,
+    raw: Option<PutBack<R>>,
     is_damaged: bool,
 }
 
 impl<R: BufRead> Members<R> {
     fn new(raw: R) -> Self {
+        let raw = PutBack { bytes: Vec::new(), raw };
         Members { member: Some(GzDecoder::new(raw)), raw: None, is_damaged: false }
     }
 
     /// Goes to the next bytes that may begin a member; false if there are none.
-    fn find_member(raw: &mut R) -> io::Result<bool> {
+    fn find_member(raw: &mut PutBack<R>) -> io::Result<bool> {
+        let is_start = |header: &[u8]| header[..3] == [0x1f, 0x8b, 8] && header[3] & 0xe0 == 0;
+        // The last bytes passed: a header may begin in them and go on in the next buffer.
+        let mut last = Vec::new();
         loop {
             let bytes = raw.fill_buf()?;
             if bytes.is_empty() {
                 return Ok(false);
             }
-            let is_start = |header: &[u8]| header[..3] == [0x1f, 0x8b, 8] && header[3] & 0xe0 == 0;
+            let border = [&last[..], &bytes[..bytes.len().min(3)]].concat();
+            if let Some(start) = border.windows(4).position(is_start).filter(|start| *start < last.len()) {
+                // What has been put back before is not read yet.
+                raw.bytes.splice(..0, last.drain(start..));
+                return Ok(true);
+            }
             let start = bytes.windows(4).position(is_start);
             let passed = start.unwrap_or(bytes.len());
+            last.extend_from_slice(&bytes[passed.saturating_sub(3)..passed]);
+            last.drain(..last.len().saturating_sub(3));
             raw.consume(passed);
             if start.is_some() {
                 return Ok(true);
@@ -195,13 +271,59 @@ impl<R: BufRead> Read for Members<R> {
                 }
             }
             let Some(mut raw) = self.raw.take() else { return Ok(0) };
-            let is_there =
-                if self.is_damaged { Self::find_member(&mut raw)? } else { !raw.fill_buf()?.is_empty() };
+            let is_there = if self.is_damaged { Self::find_member(&mut raw)? } else { pass_zeros(&mut raw)? };
             if !is_there {
                 return Ok(0);
             }
             self.is_damaged = false;
             self.member = Some(GzDecoder::new(raw));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Write};
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        writer.write_all(bytes).unwrap();
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn a_member_is_found_across_the_border_of_a_buffer() {
+        let mut damaged = gzip(b"first");
+        let sum = damaged.len() - 8;
+        damaged[sum] ^= 1;
+        let bytes = [&damaged[..], &[0x1f; 5], &gzip(b"second")].concat();
+        for capacity in 1..bytes.len() + 1 {
+            let mut reader = Members::new(BufReader::with_capacity(capacity, &bytes[..]));
+            let mut read = Vec::new();
+            assert!(reader.read_to_end(&mut read).is_err());
+            reader.read_to_end(&mut read).unwrap();
+            assert_eq!(read, b"firstsecond", "{capacity}");
+        }
+    }
+
+    #[test]
+    fn zeros_after_members_are_padding() {
+        let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        bzip2.write_all(b"page").unwrap();
+        let bzip2 = bzip2.finish().unwrap();
+        for (compression, member) in [(Compression::Gzip, gzip(b"page")), (Compression::Bzip2, bzip2)] {
+            let read = |bytes: &[u8]| {
+                let mut read = Vec::new();
+                compression.reader(BufReader::with_capacity(7, bytes), None)?.read_to_end(&mut read)?;
+                io::Result::Ok(read)
+            };
+            let zeros = [0; 512];
+            assert_eq!(read(&[&member[..], &zeros].concat()).unwrap(), b"page");
+            assert_eq!(read(&[&member[..], &zeros, &member, &zeros].concat()).unwrap(), b"pagepage");
+            assert!(read(&[&member[..], b"more"].concat()).is_err());
+            assert!(read(&member[..member.len() - 3]).is_err());
         }
     }
 }

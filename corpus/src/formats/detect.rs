@@ -93,6 +93,11 @@ pub(crate) fn of(
         Some(Format::Documents(DocumentFormat::Parquet | DocumentFormat::Archive)) => return Ok(named),
         _ => {}
     }
+    if head.starts_with(b"filedesc://") {
+        let reason = "a web archive in the old ARC format, which is not read: convert it to WARC first, as with \
+                      `warcio recompress`";
+        return Err(reason.to_owned());
+    }
     let is_text = options.format.is_some() || options.encoding != Encoding::AUTO;
     if head.starts_with(b"PAR1") && binary::refusal(head, false).is_some() {
         return documents(DocumentFormat::Parquet);

@@ -7,6 +7,8 @@ pub(crate) const MAX_COLUMNS: usize = 100_000;
 /// Names that a message shows, and characters of each.
 const SHOWN_NAMES: usize = 30;
 const SHOWN_CHARACTERS: usize = 100;
+/// Characters of an input that a message quotes.
+const QUOTED_CHARACTERS: usize = 200;
 
 /// The fields of an object or a row that are asked for.
 #[derive(Debug, Default)]
@@ -82,6 +84,19 @@ pub(crate) fn listed(names: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     format!("`{}`{more}", shown.join("`, `"))
+}
+
+/// A message whose quoted part, if it has one, is cut to [`QUOTED_CHARACTERS`].
+pub(crate) fn with_short_quote(message: &str) -> String {
+    let quoted = message.find('"').zip(message.rfind('"'));
+    let Some((start, end)) = quoted.map(|(start, end)| (start + 1, end)).filter(|(start, end)| start < end)
+    else {
+        return message.to_owned();
+    };
+    match message[start..end].char_indices().nth(QUOTED_CHARACTERS) {
+        Some((cut, _)) => format!("{}...{}", &message[..start + cut], &message[end..]),
+        None => message.to_owned(),
+    }
 }
 
 /// The reason why an annotation cannot have this name.

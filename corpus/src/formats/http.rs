@@ -1,51 +1,97 @@
 //! Responses of HTTP, as web archives hold them.
 
-use std::io::Read;
+use std::borrow::Cow;
+use std::io::{self, Read};
 
 use brotli_decompressor::Decompressor;
-use flate2::read::ZlibDecoder;
+use flate2::read::{DeflateDecoder, ZlibDecoder};
 
 use crate::DocumentOptions;
 use crate::bytes::compression::Compression;
 
-/// How a stream of Brotli begins whose window may be a gigabyte; those of HTTP (RFC 7932) have 16 MiB at most.
+/// First byte of a Brotli stream whose window may be a gigabyte; the windows of HTTP (RFC 7932) have 16 MiB at most.
 const LARGE_WINDOW: u8 = 0x11;
 const BROTLI_BUFFER: usize = 4096;
+/// Longest line with the length of a chunk.
+const CHUNK_LINE_BYTES: usize = 1024;
+
+/// Headers of HTTP or of a WARC record: names, and values without blanks around them.
+#[derive(Debug)]
+pub(crate) struct Headers<'b>(Vec<(&'b [u8], Cow<'b, [u8]>)>);
+
+impl<'b> Headers<'b> {
+    /// Parses lines up to the first empty one, and returns what follows it. A line that begins with a blank continues
+    /// the line before; a line without a colon is ignored, with the lines that continue it.
+    pub(crate) fn parse(mut bytes: &'b [u8]) -> (Headers<'b>, &'b [u8]) {
+        let mut headers: Vec<(&[u8], Cow<'_, [u8]>)> = Vec::new();
+        let mut is_header = false;
+        while !bytes.is_empty() {
+            let (header, rest) = line(bytes);
+            bytes = rest;
+            if header.is_empty() {
+                break;
+            }
+            if matches!(header[0], b' ' | b'\t') {
+                if let Some((_, value)) = headers.last_mut().filter(|_| is_header) {
+                    let value = value.to_mut();
+                    value.push(b' ');
+                    value.extend_from_slice(header.trim_ascii());
+                }
+                continue;
+            }
+            let colon = header.iter().position(|&byte| byte == b':');
+            is_header = colon.is_some();
+            if let Some(colon) = colon {
+                headers.push((header[..colon].trim_ascii(), Cow::Borrowed(header[colon + 1..].trim_ascii())));
+            }
+        }
+        (Headers(headers), bytes)
+    }
+
+    /// The first value of a name. Bytes that are not UTF-8 are read as Latin-1.
+    pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.all(name).next()
+    }
+
+    /// All values of a name.
+    fn all<'h>(&'h self, name: &str) -> impl Iterator<Item = Cow<'h, str>> {
+        let has_name =
+            move |(found, _): &&(&[u8], Cow<'_, [u8]>)| found.eq_ignore_ascii_case(name.as_bytes());
+        self.0.iter().filter(has_name).map(|(_, value)| text(value.trim_ascii()))
+    }
+
+    /// All names, for a message.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.iter().map(|(name, _)| text(name).into_owned()).collect()
+    }
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| encoding_rs::mem::decode_latin1(bytes), Cow::Borrowed)
+}
 
 /// A response, its body not yet decoded.
 #[derive(Debug)]
 pub(crate) struct Response<'b> {
     pub(crate) status: u16,
-    headers: Vec<(&'b [u8], &'b [u8])>,
+    headers: Headers<'b>,
     body: &'b [u8],
 }
 
 impl<'b> Response<'b> {
-    /// Parses the status line and the headers; `None` if it does not start like a response. What is behind the
-    /// end of the bytes counts as empty.
+    /// Parses the status line and the headers; `None` if the bytes do not start like a response. A missing body
+    /// counts as empty.
     pub(crate) fn parse(bytes: &'b [u8]) -> Option<Response<'b>> {
-        let (first, mut rest) = line(bytes);
+        let (first, rest) = line(bytes);
         let mut words = first.strip_prefix(b"HTTP/")?.split(|&byte| byte == b' ').skip(1);
         let status = std::str::from_utf8(words.find(|word| !word.is_empty())?).ok()?.parse().ok()?;
-        let mut headers = Vec::new();
-        while !rest.is_empty() {
-            let (header, more) = line(rest);
-            rest = more;
-            if header.is_empty() {
-                break;
-            }
-            if let Some(colon) = header.iter().position(|&byte| byte == b':') {
-                headers.push((header[..colon].trim_ascii(), header[colon + 1..].trim_ascii()));
-            }
-        }
-        Some(Response { status, headers, body: rest })
+        let (headers, body) = Headers::parse(rest);
+        Some(Response { status, headers, body })
     }
 
-    /// The value of a header, if it is there and text.
-    pub(crate) fn header(&self, name: &str) -> Option<&'b str> {
-        let (_, value) =
-            self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes()))?;
-        std::str::from_utf8(value).ok()
+    /// The first value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.headers.get(name)
     }
 
     /// The body, out of its chunks and decompressed; a reason if it cannot be.
@@ -53,35 +99,95 @@ impl<'b> Response<'b> {
     /// Many archives hold bodies that were decoded before, under headers that still name the coding: a body that does
     /// not look coded is taken as it is.
     pub(crate) fn body(&self, options: &DocumentOptions) -> Result<Vec<u8>, String> {
-        let has = |name: &str, coding: &str| {
-            self.header(name).is_some_and(|value| value.to_ascii_lowercase().contains(coding))
-        };
-        let mut body = None;
-        if has("transfer-encoding", "chunked") {
-            body = without_chunks(self.body);
-        }
-        let body = body.unwrap_or_else(|| self.body.to_vec());
-        let packed = Compression::of_head(&body);
-        let reader = if has("content-encoding", "br") && std::str::from_utf8(&body).is_err() {
-            if body[0] & 0x7f == LARGE_WINDOW {
-                return Err("the page is compressed with a window that Brotli has not in HTTP".to_owned());
+        let content = self.headers.all("content-encoding");
+        let values: Vec<_> = content.chain(self.headers.all("transfer-encoding")).collect();
+        let codings = values.iter().flat_map(|value| value.split(','));
+        let mut body = Cow::Borrowed(self.body);
+        // The coding that was applied last is named last.
+        for coding in codings.rev() {
+            if let Some(decoded) = decoded(coding.trim(), &body, options)? {
+                body = Cow::Owned(decoded);
             }
-            Ok(Box::new(Decompressor::new(&*body, BROTLI_BUFFER)) as Box<dyn Read + Send>)
-        } else if has("content-encoding", "deflate") && body.first() == Some(&0x78) {
-            Ok(Box::new(ZlibDecoder::new(&*body)) as _)
-        } else if self.header("content-encoding").is_some() && packed != Compression::None {
-            packed.reader(&*body, options.memory_of_unpacking())
-        } else {
-            return Ok(body);
-        };
-        let (mut unpacked, longest) = (Vec::new(), options.longest());
-        let read = reader.and_then(|reader| reader.take(longest.bytes as u64 + 1).read_to_end(&mut unpacked));
-        read.map_err(|error| format!("the page cannot be decompressed: {error}"))?;
-        if unpacked.len() > longest.bytes {
-            return Err(longest.to_string());
         }
-        Ok(unpacked)
+        Ok(body.into_owned())
     }
+}
+
+/// A body without one coding; `None` if it does not look coded.
+fn decoded(coding: &str, body: &[u8], options: &DocumentOptions) -> Result<Option<Vec<u8>>, String> {
+    let is = |name: &str| coding.eq_ignore_ascii_case(name);
+    let packed = Compression::of_head(body);
+    if is("chunked") {
+        return Ok(without_chunks(body));
+    }
+    if body.is_empty() || coding.is_empty() || is("identity") {
+        return Ok(None);
+    }
+    let unpacked = if is("br") {
+        if std::str::from_utf8(body).is_ok() {
+            return Ok(None);
+        }
+        if body[0] & 0x7f == LARGE_WINDOW {
+            return Err("the page is compressed with a window that Brotli has not in HTTP".to_owned());
+        }
+        unpacked(Ok(Box::new(Decompressor::new(body, BROTLI_BUFFER))), options)
+    } else if is("deflate") {
+        if packed == Compression::None && is_plain(body) && !is_zlib(body) {
+            return Ok(None);
+        }
+        let zlib = match is_zlib(body) {
+            true => unpacked(Ok(Box::new(ZlibDecoder::new(body))), options),
+            false => Err(Failure::Damaged(String::new())),
+        };
+        match zlib {
+            Err(Failure::Damaged(_)) if is_plain(body) => return Ok(None),
+            // Some servers leave out the header of zlib.
+            Err(Failure::Damaged(_)) if !is_zlib(body) => {
+                unpacked(Ok(Box::new(DeflateDecoder::new(body))), options)
+            }
+            unpacked => unpacked,
+        }
+    } else if packed != Compression::None {
+        unpacked(packed.reader(body, options.memory_of_unpacking()), options)
+    } else {
+        return Ok(None);
+    };
+    match unpacked {
+        Ok(unpacked) => Ok(Some(unpacked)),
+        Err(Failure::Damaged(error)) => Err(format!("the page cannot be decompressed: {error}")),
+        Err(Failure::TooLong(reason)) => Err(reason),
+    }
+}
+
+/// Why a body cannot be decompressed.
+enum Failure {
+    Damaged(String),
+    TooLong(String),
+}
+
+fn unpacked(
+    reader: io::Result<Box<dyn Read + Send + '_>>,
+    options: &DocumentOptions,
+) -> Result<Vec<u8>, Failure> {
+    let (mut unpacked, longest) = (Vec::new(), options.longest());
+    let read = reader.and_then(|reader| reader.take(longest.bytes as u64 + 1).read_to_end(&mut unpacked));
+    read.map_err(|error| Failure::Damaged(error.to_string()))?;
+    if unpacked.len() > longest.bytes {
+        return Err(Failure::TooLong(longest.to_string()));
+    }
+    Ok(unpacked)
+}
+
+/// Whether bytes begin with a header of zlib, of any window (RFC 1950).
+fn is_zlib(bytes: &[u8]) -> bool {
+    let [first, second, ..] = *bytes else { return false };
+    first & 0x0f == 8 && first >> 4 <= 7 && u16::from_be_bytes([first, second]).is_multiple_of(31)
+}
+
+/// Whether bytes are UTF-8 without control characters, which compressed data hardly ever are.
+fn is_plain(bytes: &[u8]) -> bool {
+    let is_control = |byte: &u8| *byte < 0x20 && !byte.is_ascii_whitespace();
+    std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(is_control)
 }
 
 /// The first line, without its end, and what follows it.
@@ -93,23 +199,42 @@ fn line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// A body without the lengths of its chunks, as far as it is there; `None` if it is not in chunks.
+/// The length of a chunk by its line, without the line's end.
+fn chunk_length(line: &[u8]) -> Option<usize> {
+    let digits = line.split(|&byte| byte == b';').next()?.trim_ascii();
+    let is_hex = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    is_hex.then(|| usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).flatten()
+}
+
+/// A body without the lengths of its chunks; `None` if it is not in chunks all through. The last chunk may be cut off.
 fn without_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut body = None;
-    loop {
-        let (length, rest) = line(bytes);
-        let digits = length.split(|&byte| byte == b';').next()?.trim_ascii();
-        let length =
-            std::str::from_utf8(digits).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok());
-        let Some(length) = length else { return body };
-        let body = body.get_or_insert_with(Vec::new);
+    let mut body = Vec::new();
+    let mut is_first = true;
+    while !bytes.is_empty() {
+        let head = &bytes[..bytes.len().min(CHUNK_LINE_BYTES)];
+        let Some(end) = head.windows(2).position(|pair| pair == b"\r\n") else {
+            // The line of a length may be cut off.
+            let is_cut = !is_first && head.len() == bytes.len() && chunk_length(head).is_some();
+            return is_cut.then_some(body);
+        };
+        let length = chunk_length(&bytes[..end])?;
+        let rest = &bytes[end + 2..];
         if length == 0 {
-            return Some(std::mem::take(body));
+            let (_, behind) = Headers::parse(rest);
+            return behind.trim_ascii().is_empty().then_some(body);
         }
-        let length = length.min(rest.len());
-        body.extend_from_slice(&rest[..length]);
-        bytes = line(&rest[length..]).1;
+        if length > rest.len() && is_first {
+            return None;
+        }
+        let (chunk, rest) = rest.split_at(length.min(rest.len()));
+        body.extend_from_slice(chunk);
+        bytes = match rest {
+            [] | [b'\r'] => &[],
+            _ => rest.strip_prefix(b"\r\n")?,
+        };
+        is_first = false;
     }
+    (!is_first).then_some(body)
 }
 
 /// The media type of a `Content-Type`, in lower case, and its `charset`.
@@ -157,7 +282,10 @@ mod tests {
     fn heads() {
         let response = Response::parse(b"HTTP/1.0  404 Not Found\nContent-type : a\nX\n\nbody\n\nx").unwrap();
         assert_eq!((response.status, response.body), (404, &b"body\n\nx"[..]));
-        assert_eq!((response.header("CONTENT-TYPE"), response.header("x")), (Some("a"), None));
+        assert_eq!(
+            (response.header("CONTENT-TYPE").as_deref(), response.header("x").as_deref()),
+            (Some("a"), None)
+        );
         for bad in ["", "HTTP/1.1", "HTTP/1.1 x", "GET / HTTP/1.1"] {
             assert!(Response::parse(bad.as_bytes()).is_none(), "{bad}");
         }
@@ -189,6 +317,71 @@ mod tests {
         assert!(body("Content-Encoding: gzip", &gzip(&[b'x'; 101])).unwrap_err().contains("limit of 100"));
         let cut = &gzip(b"page")[..12];
         assert!(body("Content-Encoding: gzip", cut).unwrap_err().contains("cannot be decompressed"));
+    }
+
+    #[test]
+    fn lines_that_are_folded_or_malformed_hide_no_header() {
+        let bytes =
+            b"A: b\r\n c\r\n\td\r\nno header\r\n of it\r\n: x\r\nE f: g\r\nUri: \xe9\r\nB:c\r\n\r\nbody";
+        let (headers, rest) = Headers::parse(bytes);
+        let get = |name: &str| headers.get(name).map(Cow::into_owned);
+        assert_eq!((get("a").as_deref(), get("b").as_deref()), (Some("b c d"), Some("c")));
+        assert_eq!((get("uri").as_deref(), rest), (Some("\u{e9}"), &b"body"[..]));
+    }
+
+    #[test]
+    fn bodies_that_only_look_chunked_are_whole() {
+        for plain in [
+            "5\r\nabc\r\n12\r\nmore\r\n",
+            "0\r\n\r\nmore",
+            "0\nmore\n",
+            "1000\r\na price list\r\n",
+            "3\r\nabcdef",
+            "3\r\nabc\r\nno length\r\n",
+            "+3\r\nabc\r\n0\r\n\r\n",
+            "beef\r\nwith rice",
+            "fffffffffffffffffffff\r\nx",
+        ] {
+            assert_eq!(body("Transfer-Encoding: chunked", plain.as_bytes()).unwrap(), plain.as_bytes());
+        }
+        let trailer = b"3\r\na\r\n\r\n1\r\nb\r\n0\r\nX: y\r\n\r\n";
+        assert_eq!(body("Transfer-Encoding: chunked", trailer).unwrap(), b"a\r\nb");
+        assert_eq!(body("Transfer-Encoding: chunked", b"1\r\na\r\n5\r\nbc").unwrap(), b"abc");
+    }
+
+    #[test]
+    fn codings_of_every_kind() {
+        let deflate = |bytes: &[u8]| {
+            let mut packed = Vec::new();
+            flate2::read::DeflateEncoder::new(bytes, flate2::Compression::best())
+                .read_to_end(&mut packed)
+                .unwrap();
+            packed
+        };
+        let raw = deflate(b"page page page");
+        assert_eq!(body("Content-Encoding: deflate", &raw).unwrap(), b"page page page");
+        assert!(body("Content-Encoding: deflate", &raw[..raw.len() - 2]).is_err());
+        assert_eq!(body("Content-Encoding: deflate", b"page").unwrap(), b"page");
+        // Looks like the header of zlib.
+        assert_eq!(body("Content-Encoding: deflate", b"8O, page").unwrap(), b"8O, page");
+        let mut small = Vec::new();
+        flate2::read::ZlibEncoder::new(&b"page"[..], flate2::Compression::best())
+            .read_to_end(&mut small)
+            .unwrap();
+        for window in 0..7_u16 {
+            let first = (window << 12) | 0x0800;
+            let header = (first..first + 32).find(|header| header % 31 == 0).unwrap();
+            small[..2].copy_from_slice(&header.to_be_bytes());
+            assert_eq!(body("Content-Encoding: deflate", &small).unwrap(), b"page", "{window}");
+        }
+        let twice = gzip(&gzip(b"page"));
+        assert_eq!(body("Content-Encoding: gzip, gzip", &twice).unwrap(), b"page");
+        assert_eq!(body("Content-Encoding: gzip\r\ncontent-encoding: x-gzip", &twice).unwrap(), b"page");
+        assert_eq!(body("Transfer-Encoding: gzip", &gzip(b"page")).unwrap(), b"page");
+        let packed = gzip(&brotli(b"page"));
+        let chunked = [format!("{:x}\r\n", packed.len()).as_bytes(), &packed, b"\r\n0\r\n\r\n"].concat();
+        let headers = "Transfer-Encoding: gzip, chunked\r\nContent-Encoding: br";
+        assert_eq!(body(headers, &chunked).unwrap(), b"page");
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod written;
 
 use simstore_text::did_you_mean;
 
-use self::line::{parsed, reason};
+use self::line::parsed;
 pub(crate) use self::names::{has_fields, names, names_below};
 use self::wanted::{Found, ObjectWith, Takes, Wanted};
 use crate::bytes::encoding::{self, Encoding};
@@ -36,7 +36,7 @@ pub(crate) fn has_text(line: &[u8], encoding: Encoding, options: &DocumentOption
     let line = encoding::read_line(line, encoding);
     let names = options.text_fields.iter();
     let wanted: Vec<_> = names.map(|name| Wanted { name, takes: Takes::Presence }).collect();
-    let found = parsed(&line, ObjectWith(&wanted)).map_err(|error| reason(&error))?;
+    let found = parsed(&line, ObjectWith(&wanted))?;
     Ok(found.iter().any(Option::is_some))
 }
 
@@ -46,7 +46,7 @@ fn fields(line: &str, options: &DocumentOptions) -> Result<Fields, String> {
     let scalars = options.text_fields.iter().map(|name| &**name).chain([id_name]);
     let mut wanted: Vec<_> = scalars.map(|name| Wanted { name, takes: Takes::Scalar }).collect();
     wanted.extend(options.extra_field.as_deref().map(|name| Wanted { name, takes: Takes::Value }));
-    let found = parsed(line, ObjectWith(&wanted)).map_err(|error| reason(&error))?;
+    let found = parsed(line, ObjectWith(&wanted))?;
     let mut found = found.into_iter();
     let texts = found.by_ref().take(options.text_fields.len()).zip(&options.text_fields);
     let text = |(found, name)| match found {
@@ -186,7 +186,22 @@ mod tests {
             "EOF while parsing an object at column 12; expected a whole JSON object on each line"
         );
         assert!(error(r#"{"text": "a"} {}"#).contains("trailing characters"));
-        assert!(error(r#"{"text": "\ud800"}"#).contains("column"));
+        for line in [r#"{"text": "\ud800"}"#, r#"{"text": "\ud800x"}"#, r#"{"text": "\udc00"}"#] {
+            let error = error(line);
+            assert!(
+                error.contains("column") && error.ends_with(r"write both halves, or \ufffd instead"),
+                "{error}"
+            );
+        }
+        for value in ["NaN", "-NaN", "Infinity", "-Infinity", "[1, NaN]"] {
+            let error = error(&format!(r#"{{"x": {value}, "text": "a"}}"#));
+            assert!(error.ends_with("no NaN and no Infinity: write `null` instead"), "{value}: {error}");
+        }
+        assert!(!error(r#"{"text": "NaN" x}"#).contains("no NaN"));
+        for value in ["x", "\u{e9}", "\\n"] {
+            let error = error(&format!("\"{}\"", value.repeat(100_000)));
+            assert!(error.len() < 600 && error.contains("a JSON object on one line"), "{error}");
+        }
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl Rows {
         let rows = count_rows(footer.metadata()).map_err(|reason| damaged(&reason))?;
         let schema = Arc::clone(footer.schema());
         check_columns(&schema, options).map_err(bad)?;
+        check_names(&schema, options).map_err(bad)?;
         let mask = if is_projected {
             let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
             let wanted = wanted.chain(options.extra_field.as_deref());
@@ -304,18 +305,38 @@ fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), St
         return Err(format!("no text column `{}`{}", names.join("`, `"), there(&names[0])));
     }
     for name in &options.text_fields {
-        if let Some(found) = kind(name).filter(|kind| !is_bytes(kind)) {
+        if let Some(found) = kind(name).filter(|kind| !is_bytes(kind) && !kind.is_null()) {
             return Err(format!("the text column `{name}` holds {found}, expected strings"));
         }
     }
     let id = options.id_name();
-    if let Some(found) = kind(id).filter(|kind| !is_bytes(kind) && !kind.is_integer()) {
+    if let Some(found) = kind(id).filter(|kind| !is_bytes(kind) && !kind.is_integer() && !kind.is_null()) {
         return Err(format!("the id column `{id}` holds {found}, expected strings or integers"));
     }
     if let Some(name) = &options.extra_field
-        && let Some(found) = kind(name).filter(|kind| !is_value(kind))
+        && let Some(found) = kind(name).filter(|kind| !is_value(kind) && !kind.is_null())
     {
         return Err(format!("the column `{name}` holds {found}, expected strings, numbers or times"));
+    }
+    Ok(())
+}
+
+/// Checks that each column that is asked for is there once.
+fn check_names(schema: &SchemaRef, options: &DocumentOptions) -> Result<(), String> {
+    let names = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
+    for name in names.chain(options.extra_field.as_deref()) {
+        let Some((path, _)) = names_to(schema.fields(), name) else { continue };
+        let mut fields = schema.fields();
+        for part in path {
+            let mut of_name = fields.iter().filter(|field| field.name() == part);
+            let first = of_name.next();
+            if of_name.next().is_some() {
+                return Err(format!("the column `{part}` comes twice; give one of them another name"));
+            }
+            if let Some(DataType::Struct(inner)) = first.map(|field| field.data_type()) {
+                fields = inner;
+            }
+        }
     }
     Ok(())
 }
@@ -416,7 +437,8 @@ impl Row {
             array = array.as_struct().column_by_name(name)?;
             is_valid &= array.is_valid(self.at);
         }
-        Some(Column { array, is_valid })
+        // A column of type Null says of no value that it is null.
+        Some(Column { array, is_valid: is_valid && !array.data_type().is_null() })
     }
 
     /// Parses the row; a reason if it is malformed. `position` names a document that has no id.

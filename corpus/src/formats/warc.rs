@@ -1,14 +1,18 @@
 //! Web archives: WARC, and WET, which holds the texts of pages.
 
 use simstore_text::did_you_mean;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::bytes::encoding;
+use crate::bytes::compression::Compression;
+use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::input::Input;
 use crate::bytes::limit::Longest;
+use crate::formats::detect::HEAD_BYTES;
 use crate::formats::fields::{Parsed, listed};
 use crate::formats::http::{self, Response};
+use crate::formats::{archive, binary};
 use crate::{DocumentId, DocumentOptions, ReadNote};
 use simstore::{Error, Result};
 
@@ -23,26 +27,30 @@ const KINDS: [&str; 8] =
 const FIRST_LINE_BYTES: usize = 16;
 
 /// The headers of a record.
-struct Headers<'b>(Vec<(&'b str, &'b [u8])>);
+struct Headers<'b>(http::Headers<'b>);
 
 impl<'b> Headers<'b> {
     /// Parses a header block, with the blank line at its end; with it the length of what follows.
     fn parse(bytes: &'b [u8]) -> Result<(Headers<'b>, u64), String> {
-        let Ok((_, (_, headers, length))) = warc::parser::headers(bytes) else {
+        let end = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
+        let (first, rest) = bytes.split_at(end);
+        if !first.starts_with(b"WARC/") {
             return Err("expected the headers of a WARC record".to_owned());
-        };
-        let headers = Headers(headers);
-        headers.get("content-length").ok_or("a WARC record without Content-Length")?;
-        Ok((headers, length as u64))
+        }
+        let headers = Headers(http::Headers::parse(rest).0);
+        let length = headers.get("content-length").ok_or("a WARC record without Content-Length")?;
+        let is_length = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+        let length = length.parse().ok().filter(|_| is_length);
+        let length = length.ok_or("a WARC record whose Content-Length is not a number of bytes")?;
+        Ok((headers, length))
     }
 
-    fn get(&self, name: &str) -> Option<&'b str> {
-        let (_, value) = self.0.iter().find(|(found, _)| found.eq_ignore_ascii_case(name))?;
-        std::str::from_utf8(value).ok().map(str::trim)
+    fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.0.get(name)
     }
 
     fn is_http(&self) -> bool {
-        self.get("content-type").is_some_and(|value| http::media_type(value).0 == "application/http")
+        self.get("content-type").is_some_and(|value| http::media_type(&value).0 == "application/http")
     }
 
     /// The type of the record, if it is one of the standard.
@@ -53,13 +61,13 @@ impl<'b> Headers<'b> {
 
     /// Whether it is the record of a document, by its headers and the start of its block.
     fn is_document(&self, block: &[u8]) -> bool {
-        match self.get("warc-type") {
+        match self.get("warc-type").as_deref() {
             Some("conversion" | "resource") => {
-                http::is_text(&http::media_type(self.get("content-type").unwrap_or_default()).0)
+                http::is_text(&http::media_type(&self.get("content-type").unwrap_or_default()).0)
             }
             Some("response") if self.is_http() => Response::parse(block).is_none_or(|response| {
                 let content_type = response.header("content-type").unwrap_or_default();
-                (200..300).contains(&response.status) && http::is_text(&http::media_type(content_type).0)
+                (200..300).contains(&response.status) && http::is_text(&http::media_type(&content_type).0)
             }),
             _ => false,
         }
@@ -72,22 +80,43 @@ pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions
     let block = &bytes[header_bytes..bytes.len() - RECORD_END.len()];
     let id_field = options.id_field.as_deref().unwrap_or("WARC-Target-URI");
     let id = headers.get(id_field).ok_or_else(|| {
-        let names: Vec<String> = headers.0.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let names = headers.0.names();
         let meant = did_you_mean(id_field, &names);
         format!("no id header `{id_field}`{meant}; the record has {}", listed(&names))
     })?;
     // Some writers put it between brackets.
-    let id = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(id);
+    let id = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(&id);
     let (body, content_type) = if headers.is_http() {
         let response = Response::parse(block).ok_or("expected a response of HTTP")?;
-        (response.body(options)?, response.header("content-type"))
+        (response.body(options)?, response.header("content-type").map(Cow::into_owned))
     } else {
-        (block.to_vec(), headers.get("content-type"))
+        (block.to_vec(), headers.get("content-type").map(Cow::into_owned))
     };
-    let charset = content_type.and_then(|content_type| http::media_type(content_type).1);
+    let charset = content_type.and_then(|content_type| http::media_type(&content_type).1);
+    check_text(&body, options, charset.as_deref())?;
     let ((text, replaced), guessed) = encoding::decode_text(body, options.encoding, charset.as_deref());
-    let extra = options.extra_field.as_deref().and_then(|name| headers.get(name)).map(str::to_owned);
+    let extra = options.extra_field.as_deref().and_then(|name| headers.get(name)).map(Cow::into_owned);
     Ok(Parsed { id: DocumentId::name(id.to_owned())?, text, replaced, extra, is_placed: false, guessed })
+}
+
+/// Refuses a page that is a picture, an archive or other data, by its first bytes, as a file with these bytes is refused.
+fn check_text(body: &[u8], options: &DocumentOptions, charset: Option<&str>) -> Result<(), String> {
+    let head = &body[..body.len().min(HEAD_BYTES)];
+    let packed = Compression::of_head(head);
+    if packed != Compression::None {
+        return Err(format!("the page is compressed by {packed}, which its headers do not say"));
+    }
+    if archive::is_zip(head) {
+        return Err("the page looks like a ZIP archive, which is not read there: unpack it first".to_owned());
+    }
+    let is_wide = charset.is_some_and(|charset| charset.to_ascii_lowercase().starts_with("utf-16"));
+    let is_text = is_wide || options.encoding != Encoding::AUTO;
+    if encoding::utf8_head(head).is_none()
+        && let Some(reason) = binary::refusal(head, is_text)
+    {
+        return Err(format!("the page {reason}"));
+    }
+    Ok(())
 }
 
 /// The documents of a web archive, one after the other; other records are passed over.

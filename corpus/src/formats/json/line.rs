@@ -2,23 +2,37 @@
 
 use serde::de::DeserializeSeed;
 
-/// What a seed makes of a whole line.
-pub(super) fn parsed<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> serde_json::Result<S::Value> {
+use crate::formats::fields::with_short_quote;
+
+/// What a seed makes of a whole line; a reason if the line is malformed.
+pub(super) fn parsed<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> Result<S::Value, String> {
     let mut json = serde_json::Deserializer::from_str(line);
-    let value = seed.deserialize(&mut json)?;
-    json.end().map(|()| value)
+    let value = seed.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    value.map_err(|error| reason(line, &error))
 }
 
 /// The message of a JSON error, without the line number: the parser sees one line only.
-pub(super) fn reason(error: &serde_json::Error) -> String {
+fn reason(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     let message = match message.strip_suffix(&position) {
-        Some(message) => format!("{message} at column {}", error.column()),
-        None => message,
+        Some(message) => format!("{} at column {}", with_short_quote(message), error.column()),
+        None => with_short_quote(&message),
     };
     if error.is_eof() {
         return format!("{message}; expected a whole JSON object on each line");
+    }
+    if message.contains("surrogate") || message.contains("end of hex escape") {
+        return format!(
+            "{message}; half of a pair like `\\ud83d\\ude00` is no character: write both halves, or \\ufffd instead"
+        );
+    }
+    // The column is at the first letter, or just behind it.
+    let before = line.get(..error.column().saturating_sub(2)).unwrap_or_default();
+    let at: String = line[before.len()..].chars().take(12).collect();
+    let is_number = |name: &str| at.find(name).is_some_and(|start| start <= 2);
+    if error.is_syntax() && (is_number("NaN") || is_number("Infinity")) {
+        return format!("{message}; JSON has no NaN and no Infinity: write `null` instead");
     }
     message
 }

@@ -4,14 +4,13 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::line::{parsed, reason};
+use super::line::parsed;
 use crate::formats::fields::MAX_COLUMNS;
 
 /// The names of the fields of an object: of very many, the first.
 pub(crate) fn names(line: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
-    parsed(line, NamesOf { before: "", is_deep: false, names: &mut names })
-        .map_err(|error| reason(&error))?;
+    parsed(line, NamesOf { before: "", is_deep: false, names: &mut names })?;
     Ok(names)
 }
 
@@ -27,7 +26,7 @@ pub(crate) fn names_below(line: &str) -> Vec<String> {
 
 /// What is to be known of an object that gets another field: whether it has any, and whether one of this name.
 pub(crate) fn has_fields(line: &str, name: &str) -> Result<(bool, bool), String> {
-    parsed(line, HasFields(name)).map_err(|error| reason(&error))
+    parsed(line, HasFields(name))
 }
 
 /// Collects names; what is no object has none of its own.
