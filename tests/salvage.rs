@@ -138,6 +138,27 @@ fn sound() -> (Files, Documents) {
     (files, documents(&path))
 }
 
+/// A log that was cut within its header: damage for a full check, a loss for the rescue.
+#[test]
+fn a_log_without_its_header_is_lost() {
+    let (sound, _) = sound();
+    // `format-spec/log.md` has the size.
+    let header = 56;
+    let logs: Vec<&String> = sound.keys().filter(|name| name.ends_with(".log")).collect();
+    for name in logs {
+        for len in 0..header {
+            let mut files = sound.clone();
+            files.get_mut(name).unwrap().truncate(len);
+            let folder = tempfile::tempdir().unwrap();
+            files.iter().for_each(|(name, bytes)| fs::write(folder.path().join(name), bytes).unwrap());
+            assert!(Snapshot::<u64>::open(folder.path()).is_err(), "{name}, {len} bytes");
+            let (salvaged, _) = rescue(&files, &SalvageOptions::default());
+            assert!(!salvaged.is_whole(), "{name}, {len} bytes");
+            assert!(salvaged.findings.iter().any(|finding| finding.path.ends_with(name) && finding.lost));
+        }
+    }
+}
+
 #[test]
 fn each_file_damaged_in_turn() {
     let (sound, intact) = sound();

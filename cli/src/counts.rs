@@ -1,6 +1,6 @@
 //! What a person should know about a reading.
 
-use simstore_corpus::{Counts, InputKind};
+use simstore_corpus::{Counts, InputKind, Notice};
 
 pub(crate) use crate::numbers::count_of;
 use crate::progress::Progress;
@@ -14,4 +14,9 @@ pub(crate) fn warn(counts: &Counts, kind: InputKind, progress: &Progress) {
 /// Says what a person should know about the texts.
 pub(crate) fn warn_of_texts(counts: &Counts, kind: InputKind, progress: &Progress) {
     counts.notices(kind, progress.take_notes()).iter().for_each(|notice| progress.tell(notice));
+}
+
+/// Reports the skipped files of a run that ends early.
+pub(crate) fn warn_of_skipped(progress: &Progress) {
+    progress.take_notes().into_iter().for_each(|(note, count)| progress.tell(&Notice::Read(note, count)));
 }

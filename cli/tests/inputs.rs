@@ -288,7 +288,7 @@ fn settings_among_texts_are_passed_over() {
     folder.write("a.zip", zip_of("package.json", settings));
     let run = folder.run(&["dedup", "a.zip"]);
     assert!(run.stderr.contains("1 file of JSON without the text field passed over"), "{}", run.stderr);
-    run.ok();
+    run.fails(1, "no document was read");
 }
 
 #[test]

@@ -220,3 +220,46 @@ fn names_do_nothing_to_the_terminal() {
     assert!(!run.stderr.contains('\u{1b}'), "{}", run.stderr);
     run.fails(1, "e\\u{1b}]0;x\\u{7}.jsonl:1");
 }
+
+/// Inputs without a document, for every output: none is replaced unless empty ones are asked for.
+#[test]
+fn a_run_without_a_document_replaces_nothing() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("typo")).unwrap();
+    std::fs::create_dir(folder.path("code")).unwrap();
+    folder.write("code/main.rs", "fn main() {}");
+    folder.write("none.jsonl", "");
+    folder.write("bad.jsonl", "{\"id\": 1}\n{\"id\": 2}\n");
+    let inputs: [&[&str]; 5] = [
+        &["typo/"],
+        &["code/"],
+        &["none.jsonl"],
+        &["bad.jsonl", "--skip-bad"],
+        &["typo/", "bad.jsonl", "--skip-bad"],
+    ];
+    let outputs: [&[&str]; 7] = [
+        &["--output", "out"],
+        &["--annotated", "out"],
+        &["--clusters", "out"],
+        &["--pairs", "out"],
+        &["--keep-list", "out"],
+        &["--remove-list", "out"],
+        &["--against", "pages", "--add", "--remove-list", "out"],
+    ];
+    folder.write("page.jsonl", "{\"id\": 1, \"text\": \"one two three four five\"}\n");
+    folder.run(&["add", "--similar", "0.8", "pages", "page.jsonl"]).ok();
+    let stored = folder.run(&["dump", "pages"]).ok();
+    for input in inputs {
+        for output in outputs {
+            folder.write("out", "precious");
+            folder.run(&[&["dedup"], input, output].concat()).fails(1, "no document was read");
+            assert_eq!(folder.read("out"), "precious", "{input:?} {output:?}");
+        }
+        folder.run(&[&["dedup"], input].concat()).fails(1, "no document was read");
+        folder.run(&[&["dedup"], input, &["--output", "out", "--allow-empty"]].concat()).ok();
+        assert_eq!(folder.read("out"), "", "{input:?}");
+    }
+    assert_eq!(folder.run(&["dump", "pages"]).ok(), stored);
+    folder.run(&["dedup", "none.jsonl", "--against", "new", "--add"]).fails(1, "no document was read");
+    assert!(!folder.path("new").exists());
+}

@@ -264,5 +264,6 @@ fn an_empty_store() {
     folder.run(&["inspect", "store", "--table", "0"]).ok();
     folder.run(&["inspect", "store", "--json"]).ok();
     folder.run(&["verify", "store"]).ok();
-    folder.run(&["dedup", "a.hex", "--json"]).ok();
+    folder.run(&["dedup", "a.hex", "--json"]).fails(1, "no document was read");
+    folder.run(&["dedup", "a.hex", "--json", "--allow-empty"]).ok();
 }

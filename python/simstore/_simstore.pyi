@@ -619,6 +619,7 @@ def dedup(
     remove_list: _Path | None = None,
     reasons: bool = False,
     force: bool = False,
+    allow_empty: bool = False,
     progress: _Progress | None = None,
 ) -> Deduplication: ...
 def evaluate(

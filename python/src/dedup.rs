@@ -97,6 +97,9 @@ use crate::summary::Summary;
 ///     Whether all pairs are kept for the result; or the table of them to be written.
 /// force : bool
 ///     Whether ``output`` and ``annotated`` may take the place of an input.
+/// allow_empty : bool
+///     Whether a call succeeds, and writes empty outputs, if files hold no document. By default such a call raises an exception and
+///     leaves outputs and stores as they are. A source that is no path may always be empty.
 /// progress : callable or bool, optional
 ///     Called with a `Progress` now and then; True shows bars of tqdm.
 ///
@@ -130,7 +133,7 @@ use crate::summary::Summary;
     cluster_by=None, keep="first", against=None, add=false, again=false, with_texts=false, resume=None, shard=None, memory=None, temporary=None,
     text=None, id=None, format=None, delimiter=None, encoding="auto", max_document=None, skip_bad=false, output=None,
     annotated=None, cluster_field="cluster", clusters=None, pairs=None, keep_list=None, remove_list=None, reasons=false,
-    force=false, progress=None,
+    force=false, allow_empty=false, progress=None,
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -173,6 +176,7 @@ pub(crate) fn dedup(
     remove_list: Option<PathBuf>,
     reasons: bool,
     force: bool,
+    allow_empty: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Deduplication> {
     let (keeps_pairs, pairs) = match pairs.filter(|pairs| !pairs.is_none()) {
@@ -213,7 +217,7 @@ pub(crate) fn dedup(
     let max_bytes = max_document.map(|bytes| bytes_of("max_document", bytes)).transpose()?;
     let max_bytes = max_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let reading = DocumentOptions { max_bytes: max_bytes.unwrap_or(reading.max_bytes), ..reading };
-    let files = Files {
+    let mut files = Files {
         output,
         annotated,
         cluster_field: Some(cluster_field.to_owned()),
@@ -238,6 +242,7 @@ pub(crate) fn dedup(
     {
         compare.bits = Some(128);
     }
+    files.allow_empty = allow_empty || !matches!(given, Given::Paths(_));
     let is_handed_over = matches!(given, Given::Documents(_));
     let (mut results, summary) = gate::told(py, progress, |call| {
         options.compare = compare.compare(&options.resources, &**call)?;

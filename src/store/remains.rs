@@ -182,6 +182,14 @@ fn replay<F: Fingerprint>(
                 true,
             );
         }
+        if bytes.len() < format::log_header::LEN {
+            // A log gets its name with a whole header: a shorter one was cut later, and may have had any number of records.
+            let expected = format::log_header::LEN;
+            let what =
+                format!("{} bytes, less than its header of {expected}; its records are lost", bytes.len());
+            found(None, what, true);
+            continue;
+        }
         // A log with a damaged header and nothing behind it held nothing.
         let unreadable = remains.sequences.is_none() && bytes.len() > format::log_header::LEN;
         let lost = remains.missing > 0 || unreadable;

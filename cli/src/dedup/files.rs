@@ -40,6 +40,9 @@ pub(super) struct FileArgs {
     /// Write --output or --annotated even in the place of an input
     #[arg(long)]
     force: bool,
+    /// Succeed if no document was read, and write empty outputs
+    #[arg(long)]
+    allow_empty: bool,
 }
 
 impl FileArgs {
@@ -63,6 +66,7 @@ impl FileArgs {
             remove_list: self.remove_list.clone(),
             reasons: self.reasons,
             force: self.force,
+            allow_empty: self.allow_empty,
             null,
             json,
             stdout: None,

@@ -13,7 +13,7 @@ use simstore_corpus::dedup::{
 };
 use simstore_corpus::{InputKind, Inputs, Notice};
 
-use crate::counts::{warn, warn_of_texts};
+use crate::counts::{warn, warn_of_skipped, warn_of_texts};
 use crate::failure::{Failure, Outcome, complain, with_flags};
 use crate::inputs::{self, DocumentArgs, count_of};
 use crate::numbers::parse_bytes;
@@ -67,8 +67,8 @@ pub(crate) struct DedupArgs {
     /// Documents or fingerprints: files, folders, archives, patterns like 'crawl/*.warc.gz'; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Find texts that are at least this similar, above 0, up to 1. Similarity is the share of all shingles of two texts that both
-    /// have: three successive words. A Han character or kana is a word, signs do not count [default: 0.8]
+    /// Find texts that are at least this similar, above 0, up to 1: the Jaccard similarity of their word 3-grams (shingles). A Han
+    /// character or kana is a word; punctuation does not count [default: 0.8]
     #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
     similar: Option<f64>,
     /// Find pairs of exactly that similarity with at least this probability; more similar ones are found more often [default:
@@ -128,7 +128,7 @@ pub(crate) struct DedupArgs {
     /// Folder for temporary files [default: the system's]
     #[arg(long, value_name = "FOLDER")]
     temporary: Option<PathBuf>,
-    /// Only say what would be read, how it would be searched, and how much time, memory and disk that would take
+    /// Only say what would be read and searched, and how much time, memory and disk that would take
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -168,7 +168,13 @@ pub(crate) fn run(args: &DedupArgs, progress: &Progress) -> Outcome {
     let is_cut_off = Arc::new(AtomicBool::new(false));
     let files = args.files.files(args.json, args.documents.null, &is_cut_off, args.add);
     let (prints, uses_stdout) = (files.is_empty(), files.use_stdout());
-    let mut found = match dedup::find(&inputs, &options, files, progress).map_err(Failure::usage)? {
+    let answer = dedup::find(&inputs, &options, files, progress).inspect_err(|error| {
+        if matches!(error, simstore::Error::Refused(_)) {
+            // Skipped files may be the reason.
+            warn_of_skipped(progress);
+        }
+    });
+    let mut found = match answer.map_err(Failure::usage)? {
         Answer::Found(found) => found,
         Answer::AddedBefore(before) => return say_added_before(&before, args.json, progress),
     };

@@ -43,6 +43,9 @@ pub struct Files {
     pub null: bool,
     /// Whether documents that are written may take the place of an input: what is not written is lost then.
     pub force: bool,
+    /// Whether a run on files that hold no document succeeds, and writes empty outputs. By default such a run fails and leaves
+    /// outputs and stores as they are: most often an input was named wrongly. Documents that a program hands over may be none.
+    pub allow_empty: bool,
     /// Whether rows are objects of JSON where the name of their file says no format.
     pub json: bool,
     /// What `-` stands for, if not the standard output of the process.

@@ -85,6 +85,9 @@ pub(super) fn find<F: Fingerprint>(
 ) -> Result<std::result::Result<Job<F>, AddedBefore>> {
     let prepared = Prepared::<F>::new(inputs, options, files, watch)?;
     let (mut corpus, counts) = read(&prepared, watch)?;
+    if counts.read == 0 && !prepared.outputs.files().allow_empty && !inputs.are_given() {
+        return Err(nothing_read(&counts));
+    }
     let sketches = corpus.take_sketches()?;
     let Prepared { kind, options, question, stores, into_similar, room, outputs, .. } = prepared;
     let (options, Profiles { profile, of_texts, .. }) = (&options, prepared.profiles);
@@ -281,6 +284,22 @@ impl<F: Fingerprint> Job<F> {
             )),
         })
     }
+}
+
+/// The error of a run that has read no document.
+fn nothing_read(counts: &Counts) -> Error {
+    let skipped = [
+        (counts.bad, "malformed document or unreadable file", "malformed documents or unreadable files"),
+        (counts.passed_over, "file of another kind", "files of other kinds"),
+    ];
+    let skipped: String = skipped
+        .iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, more)| format!(", {count} {} skipped", if *count == 1 { one } else { more }))
+        .collect();
+    Error::Refused(format!(
+        "no document was read{skipped}: outputs and stores are left as they were; option `allow_empty` writes empty outputs"
+    ))
 }
 
 /// `1 document was`, `2 documents were`.
