@@ -399,3 +399,35 @@ fn the_same_run_adds_once() {
     }
     assert_eq!((stored(&out.join("store")), fs::read(out.join("keep")).unwrap()), before);
 }
+
+/// Two runs that both find no store: the second to end has not compared with what the first has added, and adds nothing.
+#[test]
+fn a_store_that_another_run_has_made_is_not_added_to() {
+    for compare in [Compare::distance(3), Options::default().compare] {
+        let folder = Folder::new();
+        let input = folder.file("a.jsonl", documents());
+        let store = folder.0.path().join("store");
+        let options = Options {
+            against: vec![store.clone()],
+            add: Some(Add::default()),
+            compare,
+            ..Options::default()
+        };
+        let list = |name: &str| folder.0.path().join(name);
+        let find = |name: &str| {
+            let files = Files { keep_list: Some(list(name)), ..Files::default() };
+            match dedup::find(&inputs(&input), &options, files, &()).unwrap() {
+                Answer::Found(found) => found,
+                Answer::AddedBefore(before) => panic!("{before:?}"),
+            }
+        };
+        let (first, second) = (find("first"), find("second"));
+        first.finish(&()).unwrap();
+        let before = stored(&store);
+        assert!(!before.is_empty());
+        let error = second.finish(&()).unwrap_err().to_string();
+        assert!(error.contains("another run has made this store"), "{error}");
+        assert_eq!(stored(&store), before);
+        assert!(list("first").exists() && !list("second").exists());
+    }
+}

@@ -320,17 +320,13 @@ impl<F: Fingerprint> Drop for Builder<F> {
             return;
         }
         let fs = &self.options.fs;
-        // What this build made, and no other file. The marker goes last, and stays where one of the others does.
-        let is_gone = |name: &String| match fs.remove(&self.store.join(name)) {
-            Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        };
-        let all_gone = self.made.iter().map(is_gone).fold(true, |all, gone| all && gone);
-        if !self.made.is_empty() {
+        // What this build made, and no other file. The marker goes last, and stays beside a file that could not be removed.
+        self.made.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
+        let is_empty =
+            || fs.list(&self.store).is_ok_and(|names| !names.iter().any(|name| is_store_file(name)));
+        if self.is_marked && is_empty() {
             // Where it fails, a loss of power may leave files without the marker: they are refused, not removed.
             let _ = fs.sync_dir(&self.store);
-        }
-        if self.is_marked && all_gone {
             let _ = fs.remove(&self.store.join(BUILDING));
         }
         if self.lock.is_some() && self.folder_is_new {

@@ -128,6 +128,9 @@ impl<F: Fingerprint> Against<F> {
     }
 
     /// The store to add to; it is made if there is none: one of similar documents if there are settings of such.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if another run has made the store since this one began: its documents were not compared with.
     pub(super) fn open_store(
         &self,
         distance: Option<u32>,
@@ -142,7 +145,16 @@ impl<F: Fingerprint> Against<F> {
         if let Some(settings) = similar {
             open_similar(&self.path, options.clone(), settings)?;
         }
-        Store::open(&self.path, options).map(Some)
+        let store = Store::open(&self.path, options)?;
+        let snapshot = store.snapshot();
+        if !snapshot.is_empty() || snapshot.highest_id().is_some() {
+            return Err(Error::Refused(format!(
+                "{}: another run has made this store meanwhile, and nothing was compared with it; nothing is added or written: run \
+                 this again",
+                self.path.display()
+            )));
+        }
+        Ok(Some(store))
     }
 
     /// Whether there is a store to add to.
