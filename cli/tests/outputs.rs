@@ -229,7 +229,7 @@ fn a_run_without_a_document_replaces_nothing() {
     std::fs::create_dir(folder.path("code")).unwrap();
     folder.write("code/main.rs", "fn main() {}");
     folder.write("none.jsonl", "");
-    folder.write("bad.jsonl", "{\"id\": 1}\n{\"id\": 2}\n");
+    folder.write("bad.jsonl", "{\"id\": 1\nno JSON\n");
     let inputs: [&[&str]; 5] = [
         &["typo/"],
         &["code/"],

@@ -128,7 +128,7 @@ pub(crate) struct DedupArgs {
     /// Folder for temporary files [default: the system's]
     #[arg(long, value_name = "FOLDER")]
     temporary: Option<PathBuf>,
-    /// Only say what would be read and searched, and how much time, memory and disk that would take
+    /// Only estimate the time, memory and disk that the run would take
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
