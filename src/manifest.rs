@@ -1,4 +1,4 @@
-//! The manifest: what a store consists of.
+//! The manifest: settings, segments and logs of a store.
 
 mod encoding;
 
@@ -18,7 +18,7 @@ pub(crate) const MANIFEST: &str = "MANIFEST";
 /// The name of the marker of an unfinished build, in a folder that has no manifest. The marker becomes the manifest.
 pub(crate) const BUILDING: &str = "BUILDING";
 
-/// What is the same in all of a store, and settled when it is made.
+/// Settings of a store, fixed when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Width of the fingerprints, in bits.
@@ -36,13 +36,13 @@ pub(crate) struct Settings {
     pub(crate) plan: PlanChoice,
 }
 
-/// The settings of a store and what it consists of.
+/// Settings and parts of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) settings: Settings,
     /// For the next segment or log.
     pub(crate) next_number: u64,
-    /// Operations from this log on are not in the segments; 0 if there are no logs.
+    /// First log whose operations are not in the segments; 0 without logs.
     pub(crate) first_log: u64,
     /// How many records came before the first log.
     pub(crate) sequence: u64,
@@ -185,7 +185,7 @@ pub(crate) fn is_manifest_lost(names: &[String]) -> bool {
         && names.iter().any(|name| is_store_file(name) && !name.ends_with(TEMPORARY))
 }
 
-/// Advice for a folder in which files of a store are left without a manifest.
+/// Advice for a store that has lost its manifest.
 pub(crate) const MANIFEST_LOST: &str = "it has files of a store, but its MANIFEST is missing; `salvage` copies the intact files into a new store";
 
 /// Reason why a folder without a manifest is no store.
@@ -202,8 +202,7 @@ fn without_manifest(names: &[String]) -> String {
 }
 
 impl Manifest {
-    /// The files that the store consists of, beside the manifest: those of its segments, and of the names in its folder those of
-    /// the logs that are not in segments.
+    /// Files of the store beside the manifest: its segments, and the logs among `names` that are not in segments.
     pub(crate) fn files(&self, names: &[String]) -> Vec<String> {
         let mut files: Vec<String> = self.segments.iter().flat_map(SegmentEntry::files).collect();
         let is_needed = |name: &&String| log_number(name).is_some_and(|number| self.has_log(number));

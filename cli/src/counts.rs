@@ -1,17 +1,17 @@
-//! What a person should know about a reading.
+//! Warnings about the documents that were read.
 
 use simstore_corpus::{Counts, InputKind, Notice};
 
 pub(crate) use crate::numbers::count_of;
 use crate::progress::Progress;
 
-/// Says what a person should know about the texts, and about their fingerprints.
+/// Prints warnings about the texts and their fingerprints.
 pub(crate) fn warn(counts: &Counts, kind: InputKind, progress: &Progress) {
     warn_of_texts(counts, kind, progress);
     counts.short_notice().iter().for_each(|notice| progress.tell(notice));
 }
 
-/// Says what a person should know about the texts.
+/// Prints warnings about the texts.
 pub(crate) fn warn_of_texts(counts: &Counts, kind: InputKind, progress: &Progress) {
     counts.notices(kind, progress.take_notes()).iter().for_each(|notice| progress.tell(notice));
 }

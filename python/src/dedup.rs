@@ -217,7 +217,7 @@ pub(crate) fn dedup(
     let max_bytes = max_document.map(|bytes| bytes_of("max_document", bytes)).transpose()?;
     let max_bytes = max_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let reading = DocumentOptions { max_bytes: max_bytes.unwrap_or(reading.max_bytes), ..reading };
-    let mut files = Files {
+    let files = Files {
         output,
         annotated,
         cluster_field: Some(cluster_field.to_owned()),
@@ -227,6 +227,7 @@ pub(crate) fn dedup(
         remove_list,
         reasons,
         force,
+        allow_empty,
         ..Files::default()
     };
     if files.use_stdout() {
@@ -242,7 +243,6 @@ pub(crate) fn dedup(
     {
         compare.bits = Some(128);
     }
-    files.allow_empty = allow_empty || !matches!(given, Given::Paths(_));
     let is_handed_over = matches!(given, Given::Documents(_));
     let (mut results, summary) = gate::told(py, progress, |call| {
         options.compare = compare.compare(&options.resources, &**call)?;

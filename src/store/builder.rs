@@ -42,17 +42,18 @@ pub struct Builder<F: Fingerprint> {
 }
 
 impl<F: Fingerprint> Builder<F> {
-    /// Starts a store in a folder that does not exist, is empty, or holds what a killed build left.
+    /// Starts a store in a folder that does not exist, is empty, or holds an unfinished build.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if there is a store and `options.replace` is not set, or anything else;
+    /// [`Error::AlreadyExists`] for a store if `options.replace` is not set, for files of a store that has lost its manifest, and
+    /// for other files;
     /// [`Error::Locked`] if this process or another one is building it, or writing to it; [`Error::BadArgument`] or
-    /// [`Error::IncompletePlan`] if the options ask for what cannot be; [`Error::Io`].
+    /// [`Error::IncompletePlan`] for impossible options; [`Error::Io`].
     pub fn create(path: &Path, options: BuildOptions) -> Result<Self> {
-        // What cannot be is refused before anything is made.
+        // Impossible options are refused before anything is made.
         options.plan.check::<F>(options.distance)?;
         crate::format::check_block_size(options.block_size)?;
-        // Whatever is chosen has restart points if a span is asked for.
+        // If a span is given, every codec that can be chosen has restart points.
         let codec = if options.codec_for.is_some() { Codec::FirstDifference } else { options.codec };
         crate::table::check_span(codec, options.span)?;
         let fs = options.fs.clone();
@@ -89,7 +90,7 @@ impl<F: Fingerprint> Builder<F> {
         if lock.is_none() {
             return Err(Error::Locked { path: self.store.clone(), is_here: is_locked_here(&path) });
         }
-        // Another build may have finished in between: what counts is what is there under the lock.
+        // Another build may have finished in between: the folder is looked at again, under the lock.
         let names = self.check_folder(fs)?;
         let old = match names.iter().any(|name| name == MANIFEST) {
             true => Some(Manifest::load(fs, &self.store)),
@@ -140,7 +141,7 @@ impl<F: Fingerprint> Builder<F> {
         let only_ours =
             names.iter().all(|name| is_store_file(name) || [LOCK, MANIFEST, BUILDING].contains(&&name[..]));
         let ours = names.is_empty() || ((has(LOCK) || has(BUILDING)) && only_ours);
-        if ours && is_manifest_lost(&names) {
+        if only_ours && is_manifest_lost(&names) {
             return taken(MANIFEST_LOST);
         }
         if has(MANIFEST) && (ours || Manifest::is_one(fs, path)) {
@@ -170,7 +171,7 @@ impl<F: Fingerprint> Builder<F> {
     /// [`Builder::insert`] for a document that has a name, up to 64 KiB of it. Ids come in ascending order.
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] if the id is not larger than that of the named document before,
+    /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous named document,
     /// [`Error::BadArgument`] if the name is too long or no UTF-8, [`Error::Io`].
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.name(id, name)?;
@@ -185,7 +186,7 @@ impl<F: Fingerprint> Builder<F> {
     /// Keeps some bytes with a document, up to 16 MiB, such as its compressed text. Ids come in ascending order.
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] if the id is not larger than that of the note before, [`Error::BadArgument`] if they are too
+    /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous note, [`Error::BadArgument`] if the bytes are too
     /// many, [`Error::Io`].
     pub fn note(&mut self, id: u64, note: &[u8]) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.note(id, note))
@@ -306,7 +307,7 @@ impl<F: Fingerprint> Builder<F> {
         self.folder_is_new = false;
         self.is_marked = false;
         self.made.clear();
-        // What cannot be removed now is removed by the next build; the store is complete without it.
+        // The store is complete. The next build removes old files that cannot be removed now.
         self.replaced.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
         Snapshot::open_on(&fs, &self.store)
     }
@@ -320,7 +321,7 @@ impl<F: Fingerprint> Drop for Builder<F> {
             return;
         }
         let fs = &self.options.fs;
-        // What this build made, and no other file. The marker goes last, and stays beside a file that could not be removed.
+        // Only files of this build are removed. The marker goes last, and stays beside a file that could not be removed.
         self.made.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
         let is_empty =
             || fs.list(&self.store).is_ok_and(|names| !names.iter().any(|name| is_store_file(name)));

@@ -1,4 +1,4 @@
-//! Stores: building one, writing to one, reading one. What most callers need of it is at the root of the crate.
+//! Stores: building, writing, reading. The root of the crate has the types that most callers need.
 
 mod builder;
 mod damage;

@@ -1,8 +1,7 @@
-//! Opening a store to write to it: the lock, the manifest, what the logs say, a new log.
+//! Opening a store for writing: takes the lock, reads the manifest, replays the logs, starts a new log.
 //!
-//! A log is of one writer only, so that each call of a program that adds a little leaves one. They must not become many: a
-//! new log takes the place of one that nothing was written to, and when there are more than a few, what they say becomes a
-//! segment.
+//! Each writer has a log of its own, so many short runs of a program leave many logs. Two rules keep them few: a new log replaces
+//! an empty one, and more than [`MOST_LOGS`] logs become a segment.
 
 use std::io;
 use std::path::Path;
@@ -24,7 +23,7 @@ use crate::memtable::Memtable;
 use crate::options::StoreOptions;
 use crate::wal::{LogStart, LogWriter};
 
-/// When there are more logs than this, what they say becomes a segment.
+/// Most logs of a store. If it has more, their operations become a segment.
 const MOST_LOGS: usize = 8;
 
 /// A store that this process alone may write to.
@@ -33,7 +32,7 @@ pub(super) struct Opened<F: Fingerprint> {
     pub(super) view: View<F>,
     pub(super) log: LogWriter<F>,
     pub(super) next_number: u64,
-    /// What was left out at the end of the newest log, if damage could have made it.
+    /// Torn tail of the newest log, if damage could have caused it.
     pub(super) torn_end: Option<Error>,
 }
 
@@ -41,7 +40,7 @@ pub(super) struct Opened<F: Fingerprint> {
 pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Result<Opened<F>> {
     let fs = &options.fs;
     if options.create && fs.list(path).is_err() {
-        // What cannot be is refused before anything is made.
+        // Impossible options are refused before anything is made.
         settings::<F>(options)?;
     }
     let is_new = options.create && make_folder(&**fs, path)?;
@@ -73,7 +72,7 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
         logs.replay(path, &manifest, &memtable)?;
     view.logs = found;
     let torn_end = view.logs.iter().find_map(|log| log.torn_end(path));
-    // What was read may be only in the page cache: nothing is written after it before it is durable.
+    // Replayed records may be in the page cache only: they become durable before anything is written after them.
     for number in logs.numbers() {
         let log = path.join(log_name(number));
         fs.sync_file(&log).map_err(Error::io(&log, "sync"))?;
@@ -94,7 +93,7 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
         }
         None => {
             if last.is_some_and(|last| last.len == log_header::LEN as u64) {
-                // Whoever made it may have been interrupted before its name was durable; the next log will ask for it.
+                // The process that made it may have ended before its name was durable, and the next log refers to it.
                 fs.sync_dir(path).map_err(Error::io(path, "sync"))?;
             }
             next_number += 1;
@@ -125,7 +124,7 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     Ok(Opened { lock, view, log, next_number, torn_end })
 }
 
-/// A new log, of which the header and the name are durable. So is what it says of the log before it.
+/// Starts a log. Its header and name are durable, and so is the previous log up to the length in the header.
 pub(super) fn start_log<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,
@@ -138,7 +137,7 @@ pub(super) fn start_log<F: Fingerprint>(
     Ok(log)
 }
 
-/// Makes the store's folder; tells whether there was none.
+/// Makes the store's folder. Returns false if it exists already.
 fn make_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
     match fs.create_dir(path) {
         Ok(()) => {
@@ -165,7 +164,7 @@ fn check_folder(fs: &dyn Fs, path: &Path, options: &StoreOptions) -> Result<()> 
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     let ours =
         names.iter().all(|name| is_store_file(name) || [LOCK, MANIFEST, BUILDING].contains(&&name[..]));
-    let is_lost = ours && is_manifest_lost(&names) && has(LOCK);
+    let is_lost = ours && is_manifest_lost(&names);
     // A loss of power may have left files that were being written, and not the lock.
     let unfinished = has(LOCK) || has(BUILDING) || names.iter().all(|name| name.ends_with(TEMPORARY));
     if has(MANIFEST) || options.create && ours && unfinished && !is_lost {
@@ -216,7 +215,7 @@ fn create(fs: &Arc<dyn Fs>, path: &Path, settings: Settings) -> Result<()> {
     manifest.save(fs, path)
 }
 
-/// Compares what was asked for with what the store has.
+/// Refuses options that differ from the store's settings.
 fn check_settings<F: Fingerprint>(path: &Path, has: &Settings, asked: &StoreOptions) -> Result<()> {
     if has.bits != F::BITS {
         return Err(Error::Width { path: path.to_path_buf(), expected: F::BITS, found: has.bits });

@@ -1,4 +1,4 @@
-//! What is left of a damaged store: its settings, segments and logs, as far as they can be told.
+//! The readable part of a damaged store: settings, segments and logs.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct StoreRemains<F: Fingerprint> {
     pub(super) settings: Settings,
     /// The oldest first.
     pub(super) segments: Vec<SegmentRemains<F>>,
-    /// What the logs say.
+    /// Operations of the logs, replayed.
     pub(super) memtable: Memtable<F>,
     /// Operations of the logs.
     pub(super) operations: u64,
@@ -152,7 +152,7 @@ fn replay<F: Fingerprint>(
         }
     }
     let bytes = opened.iter().map(|(_, _, bytes)| bytes.as_ref().len() as u64).sum();
-    // What each log but the first says of the one before it.
+    // Each log but the first records the length of the previous one.
     let said: Vec<PreviousLog> = (opened.iter().skip(1))
         .filter_map(|(number, log, bytes)| salvage_previous::<F>(log, bytes.as_ref(), *number))
         .collect();
@@ -216,7 +216,7 @@ fn replay<F: Fingerprint>(
     (memtable, operations)
 }
 
-/// What the loss of a manifest means.
+/// The finding for a lost manifest, with its consequences.
 fn manifest_lost(path: &Path, error: &Error) -> Finding {
     let (offset, why) = match error {
         Error::Corrupt { offset, damage, .. } => (Some(*offset), damage.to_string()),
@@ -230,7 +230,7 @@ fn manifest_lost(path: &Path, error: &Error) -> Finding {
     Finding { path: path.join(MANIFEST), offset, what, lost: true }
 }
 
-/// A file that cannot be opened. What is lost with a table or with ids is counted by fingerprints.
+/// The finding for a file that cannot be opened. Losses in tables and ids are counted by fingerprints instead.
 fn of_file(error: &Error) -> Finding {
     let mut found = Finding::of(error, false);
     match found.path.extension().and_then(|extension| extension.to_str()) {
@@ -252,7 +252,7 @@ fn of_file(error: &Error) -> Finding {
     found
 }
 
-/// What the loss of marks means.
+/// The finding for lost marks, with its consequences.
 fn marks_lost(found: Finding) -> Finding {
     let what = format!("{}; how far inputs have been read is not known any more", found.what);
     Finding { what, lost: true, ..found }

@@ -1,8 +1,8 @@
-//! What is in a store already, and what comes into it.
+//! A reference store: compared with, and perhaps added to.
 //!
-//! Where it is added to, the store and the output files change as one step, whenever the process is killed: the files are complete
-//! and set aside under names that tell of the run; then one commit adds the documents, and with them a mark that names the
-//! run and its files; then the files get their names. A run that finds such a mark gives the files their names that have
+//! If documents are added, the store and the output files change in one step, whenever the process is killed. First the complete
+//! files are set aside under names that identify the run. Then one commit adds the documents, and a mark that names the run and its
+//! files. Then the files get their names. A run that finds such a mark gives the files their names that have
 //! none yet, and a run that is the same does nothing again.
 
 use std::io::ErrorKind;
@@ -61,14 +61,14 @@ fn has_store(path: &Path) -> Result<bool> {
 /// A store that documents are compared with.
 pub(super) struct Against<F: Fingerprint> {
     path: PathBuf,
-    /// Open for writing, so that nothing else comes in between what is found and what is added.
+    /// Open for writing, so that no other process adds documents between the comparison and the commit.
     store: Option<Store<F>>,
-    /// `None` if there is no store yet.
+    /// `None` if the store does not exist yet.
     snapshot: Option<Snapshot<F>>,
 }
 
 impl<F: Fingerprint> Against<F> {
-    /// What comes into it is sorted in a share of the memory.
+    /// Opens the store. Documents that are added are sorted in a share of the memory.
     fn open(path: &Path, add: bool, budget: Budget, watch: &dyn Watch) -> Result<Self> {
         let exists = has_store(path)?;
         let store = if add && exists { Some(Store::<F>::open(path, options(budget))?) } else { None };
@@ -85,7 +85,7 @@ impl<F: Fingerprint> Against<F> {
         Ok(Against { path: path.to_path_buf(), store, snapshot })
     }
 
-    /// What is in the store, if there is one.
+    /// Contents of the store, if it exists.
     pub(super) fn snapshot(&self) -> Option<&Snapshot<F>> {
         self.snapshot.as_ref()
     }
@@ -127,7 +127,7 @@ impl<F: Fingerprint> Against<F> {
         Ok(finished)
     }
 
-    /// The store to add to; it is made if there is none: one of similar documents if there are settings of such.
+    /// Makes the store to add to, if it does not exist. With `similar`, it is a store of similar documents.
     ///
     /// # Errors
     /// [`Error::Refused`] if another run has made the store since this one began: its documents were not compared with.
@@ -162,7 +162,7 @@ impl<F: Fingerprint> Against<F> {
         self.snapshot.is_some()
     }
 
-    /// Waits for the merges that are due: whoever adds a little, often, would else never merge.
+    /// Waits for due merges. Without it, many short runs would never merge.
     pub(super) fn settle(&self, made: Option<&Store<F>>) -> Result<()> {
         match self.store.as_ref().or(made) {
             Some(store) => store.wait_for_background(),
@@ -170,7 +170,7 @@ impl<F: Fingerprint> Against<F> {
         }
     }
 
-    /// Refuses documents whose ids cannot be told from those in the store, before anything changes.
+    /// Refuses documents whose ids would be ambiguous in the store, before anything changes.
     pub(super) fn check_names(
         &self,
         corpus: &Corpus<F>,
@@ -264,13 +264,13 @@ impl<F: Fingerprint> Against<F> {
     }
 }
 
-/// Whether a store is what is there of one of similar documents before it has its mark.
+/// Whether a store of similar documents was cut off before its mark was written.
 fn is_half_made<F: Fingerprint>(store: &Snapshot<F>) -> bool {
     let has_no_mark = || matches!(store.mark(SIMILAR_MARK), Ok(None));
     store.is_empty() && store.highest_id().is_none() && store.codec() == Codec::EliasFano && has_no_mark()
 }
 
-/// Opens a store that is only read; tells if the end of a log cannot be read, as nothing is compared with what stood there.
+/// Opens a store for reading only. Warns of a torn log, since its lost records are not compared.
 fn open_to_read<F: Fingerprint>(path: &Path, watch: &dyn Watch) -> Result<Snapshot<F>> {
     let store = Snapshot::open_settled(path)?;
     for torn in torn_ends(&store) {
@@ -331,7 +331,7 @@ pub(super) fn settings_of<F: Fingerprint>(stores: &[Against<F>]) -> Result<Vec<S
     Ok(kinds.into_iter().filter_map(|(_, settings)| settings).collect())
 }
 
-/// What the texts of each store are compared by.
+/// Comparers of texts, one for each store.
 pub(super) fn texts_of<F: Fingerprint>(
     stores: &[Against<F>],
     settings: &[SimilarSettings],
@@ -341,7 +341,7 @@ pub(super) fn texts_of<F: Fingerprint>(
     stores.map(|(store, &settings)| StoredTexts::new(store, settings, profile.clone())).collect()
 }
 
-/// What the names of files that a run has set aside end in.
+/// Ending of the names under which a run sets its files aside.
 pub(super) fn suffix(run: &str) -> String {
     format!("{run}.new")
 }

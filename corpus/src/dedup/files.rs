@@ -29,26 +29,26 @@ pub struct Files {
     /// stored.
     /// Where ids repeat, rows and lists also tell where a document stands.
     pub clusters: Option<PathBuf>,
-    /// Rows of all pairs of near documents: a, b, distance, similarity; with a store, then those with something stored.
+    /// Rows of all pairs of near documents: a, b, distance, similarity. With a store, pairs of a new and a stored document follow.
     pub pairs: Option<PathBuf>,
-    /// The ids of what is kept.
+    /// Ids of kept documents.
     pub keep_list: Option<PathBuf>,
-    /// The ids of the duplicates.
+    /// Ids of duplicates.
     pub remove_list: Option<PathBuf>,
-    /// Whether that list also tells of each what it is a duplicate of, as [`Removed`](super::Removed) has it, and how near it is to
-    /// that.
+    /// Whether that list also names the document that each duplicate is a duplicate of, as [`Removed`](super::Removed) does, and the
+    /// similarity or distance of the two.
     pub reasons: bool,
     /// Whether ids in lists, and the paths of text files that are left, end in a zero byte instead of a line feed, and stand as they
     /// are: names of files may hold all other bytes.
     pub null: bool,
-    /// Whether documents that are written may take the place of an input: what is not written is lost then.
+    /// Whether written documents may replace an input. Removed documents are lost then.
     pub force: bool,
     /// Whether a run on files that hold no document succeeds, and writes empty outputs. By default such a run fails and leaves
     /// outputs and stores as they are: most often an input was named wrongly. Documents that a program hands over may be none.
     pub allow_empty: bool,
     /// Whether rows are objects of JSON where the name of their file says no format.
     pub json: bool,
-    /// What `-` stands for, if not the standard output of the process.
+    /// Writer for `-`, if it is not the standard output of the process.
     pub stdout: Option<Box<dyn Write + Send>>,
     /// Where files that are not finished are listed.
     pub unfinished: Unfinished,
@@ -193,7 +193,7 @@ impl Files {
         self.output.is_some() || self.annotated.is_some()
     }
 
-    /// Whether all pairs are to be known.
+    /// Whether the run has to find all pairs.
     pub(super) fn write_pairs(&self) -> bool {
         self.pairs.is_some()
     }

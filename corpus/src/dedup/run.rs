@@ -1,4 +1,4 @@
-//! One run, from what is read to what is written and added, for fingerprints of one width.
+//! One run, from reading the inputs to writing the outputs and adding to a store, for fingerprints of one width.
 
 use std::path::Path;
 
@@ -30,11 +30,11 @@ use crate::spill::{Rows, RowsWriter};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 
-/// What was found, and what is still to be done with it.
+/// Results of a run that are not written or added yet.
 pub(super) struct Job<F: Fingerprint> {
     /// The documents, to be read again.
     inputs: Option<Inputs>,
-    /// What their files were when the run began, if they are read again.
+    /// State of the input files when the run began, if they are read again.
     listing: Option<Listing>,
     pub(super) kind: InputKind,
     /// The name of the profile, where that is known.
@@ -47,9 +47,9 @@ pub(super) struct Job<F: Fingerprint> {
     room: Room,
     /// The sketches of all documents, if what is kept goes into a store of similar ones.
     sketches: Option<Rows<SketchRow>>,
-    /// The stores that were compared with, in the order in which they were named.
+    /// Reference stores, in the order of the option.
     pub(super) against: Vec<Against<F>>,
-    /// Whether what is kept is added to the first of them.
+    /// Whether kept documents are added to the first of them.
     pub(super) add: bool,
     /// The store of similar documents that is added to, if it is one.
     into_similar: Option<ToSimilar>,
@@ -64,9 +64,9 @@ pub(super) struct Job<F: Fingerprint> {
 /// Of a run that was finished before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddedBefore {
-    /// What was read now.
+    /// Counts of the documents that this run has read.
     pub counts: Counts,
-    /// How many documents were added then.
+    /// Number of documents that the earlier run has added.
     pub added: u64,
 }
 
@@ -76,7 +76,7 @@ struct ToSimilar {
     profile: Profile,
 }
 
-/// Reads all, and finds what is near what. Nothing can be seen of it yet.
+/// Reads all inputs and finds duplicates. Neither outputs nor stores change yet.
 pub(super) fn find<F: Fingerprint>(
     inputs: &Inputs,
     options: &Options,
@@ -175,19 +175,19 @@ impl<F: Fingerprint> Job<F> {
         }
     }
 
-    /// The path of a store that has something, where there are several.
+    /// Path of a reference store; `None` with a single one.
     pub(super) fn store(&self, store: usize) -> Option<&Path> {
         if self.against.len() > 1 { Some(self.against.get(store)?.path()) } else { None }
     }
 
-    /// What packs the texts of a store that is added to; a dictionary is made of the first ones, if it has none.
+    /// Packer for the texts of the store. If the store has no dictionary, one is trained on the first texts.
     fn stored_texts(&self, similar: &ToSimilar, store: &Store<F>) -> Result<StoredTexts> {
         let stored = StoredTexts::new(&store.snapshot(), similar.settings, similar.profile.clone())?;
         if similar.settings.has_texts() && !stored.learn(store)? {
             let mut texts = Vec::new();
             if let Some(inputs) = &self.inputs {
                 let documents = inputs.records().map(|record| record?.document(inputs.options()));
-                // What is malformed was told before.
+                // Malformed documents were reported before.
                 let found = documents.filter_map(|document| Some(StoredTexts::sample(document.ok()?.text)));
                 texts.extend(found.take(StoredTexts::LEARNT_FROM));
             }
@@ -196,7 +196,7 @@ impl<F: Fingerprint> Job<F> {
         Ok(stored)
     }
 
-    /// What takes documents into a store of similar ones.
+    /// Adder of documents to a store of similar documents.
     fn taker<'a>(&'a self, similar: &'a ToSimilar, stored: &'a StoredTexts) -> Result<IntoSimilar<'a>> {
         let inputs = self.inputs.as_ref().filter(|_| similar.settings.has_texts());
         let texts = inputs.map_or(TextsInOrder::None, TextsInOrder::of);
@@ -259,7 +259,7 @@ impl<F: Fingerprint> Job<F> {
         let aside: Vec<Option<SetAside>> =
             complete.iter_mut().map(|output| output.set_aside(&suffix)).collect::<Result<_>>()?;
         let aside: Vec<SetAside> = aside.into_iter().flatten().collect();
-        // From here on nobody but the store knows whether they are to get their names.
+        // From here on the store alone decides whether the files get their names.
         complete.iter_mut().for_each(Complete::keep);
         if let Some(load) = load {
             against::commit(load, &self.run, added, &aside)?;
@@ -312,7 +312,7 @@ fn has(files: usize) -> String {
     format!("{} {}", count_of(files as u64, "output file"), if files == 1 { "has" } else { "have" })
 }
 
-/// Tells of documents that do not have a value by which one is kept; fails if none has.
+/// Reports documents that have no value of the field of `keep`; fails if none has one.
 fn check_field<F: Fingerprint>(
     field: &str,
     takes_numbers: bool,
@@ -332,7 +332,7 @@ fn check_field<F: Fingerprint>(
         )));
         return Ok(());
     }
-    // What was read from a pipe is gone.
+    // A pipe cannot be read twice.
     let first = match inputs.pipes().next() {
         Some(_) => None,
         None => inputs.records().find_map(Result::ok),
