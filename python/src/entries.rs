@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use simstore::any::{AnyFingerprints, AnySnapshot, AnyTransaction};
@@ -278,6 +278,8 @@ impl Ids {
         };
         let error = match read_ids(&ids) {
             Ok(numbers) => return Ok(Ids::Numbers(numbers)),
+            // Ctrl-C and the like say nothing about the ids.
+            Err(error) if !error.is_instance_of::<PyException>(ids.py()) => return Err(error),
             Err(error) => error,
         };
         let Ok(names) = Texts::read(&ids, "id") else { return Err(error) };

@@ -122,6 +122,23 @@ store.close()
     assert len(snapshot) == 1_500_000 and snapshot.verify() == []
 
 
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_ids_that_are_interrupted_are_not_read_as_names(tmp_path, interruption):
+    reads = []
+
+    class Ids(list):
+        def __iter__(self):
+            reads.append(self)
+            raise interruption
+
+    with simstore.Store(tmp_path / "store") as store:
+        for insert in (store.insert_many, store.insert_many_if_new):
+            reads.clear()
+            with pytest.raises(interruption):
+                insert([1, 2], Ids([1, 2]))
+            assert len(reads) == 1
+
+
 def test_an_array_is_inserted_from_its_beginning(tmp_path):
     path = tmp_path / "store"
     before, call = CALLS["insert_many"]
