@@ -13,7 +13,7 @@ use crate::threads::Process;
 
 /// The operations on files and folders that a store needs.
 pub trait Fs: Debug + Send + Sync {
-    /// Creates a new file for writing. What has its name is removed first, be it a link: nothing is written through one.
+    /// Creates a new file for writing. A file or a link of that name is removed first: nothing is written through a link.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
     /// Opens a file to be read from start to end.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
@@ -29,7 +29,7 @@ pub trait Fs: Debug + Send + Sync {
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     /// The names of a folder's entries.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
-    /// Makes what is in a file durable, whoever wrote it.
+    /// Makes the content of a file durable, also if another process has written it.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
@@ -41,7 +41,7 @@ pub trait Fs: Debug + Send + Sync {
 pub trait WriteFile: Write + Send {
     /// Makes all that was written durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Another handle of the file, which makes what has been written durable while more is being written.
+    /// Another handle of the file, which makes earlier writes durable while the file is written further.
     fn sync_handle(&self) -> io::Result<Box<dyn SyncFile>>;
 }
 
@@ -53,13 +53,28 @@ pub trait SyncFile: Send + Sync {
 
 /// A lock that is held until it is dropped or its process ends.
 pub struct Lock {
-    _held: Box<dyn Send + Sync>,
+    held: Box<dyn Held>,
+}
+
+/// A locked file. Dropping it gives the lock back.
+pub trait Held: Send + Sync {
+    /// Whether the path that was locked still leads to the locked file. It does not after the file's folder was moved, or the
+    /// file removed.
+    fn is_in_place(&self) -> io::Result<bool>;
 }
 
 impl Lock {
     /// A lock that is given back when `held` is dropped.
-    pub fn new(held: impl Send + Sync + 'static) -> Lock {
-        Lock { _held: Box::new(held) }
+    pub fn new(held: impl Held + 'static) -> Lock {
+        Lock { held: Box::new(held) }
+    }
+
+    /// [`Held::is_in_place`] of the locked file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn is_in_place(&self) -> io::Result<bool> {
+        self.held.is_in_place()
     }
 }
 
@@ -67,6 +82,8 @@ impl Lock {
 /// start a program, has one of each: so the lock is given back in so many words, by the process that took it.
 struct LockedFile {
     file: File,
+    /// As it was given.
+    path: PathBuf,
     place: Arc<Path>,
     process: Process,
 }
@@ -80,9 +97,15 @@ static LOCKED: Mutex<Locked> = Mutex::new(Vec::new());
 impl LockedFile {
     fn new(file: File, path: &Path) -> Self {
         let (place, process) = (place_of(path), Process::this());
-        let locked = LockedFile { file, place: Arc::clone(&place), process };
+        let locked = LockedFile { file, path: path.to_path_buf(), place: Arc::clone(&place), process };
         all_locked().iter_mut().for_each(|all| all.push((place.clone(), process)));
         locked
+    }
+}
+
+impl Held for LockedFile {
+    fn is_in_place(&self) -> io::Result<bool> {
+        is_still_at(&self.file, &self.path)
     }
 }
 
@@ -128,8 +151,8 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The real disk, of which files to be read at random are read whole into memory, in huge pages where the system
-    /// has them: look-ups in large stores are some tenth faster, opening takes as long as reading does, and the memory
+    /// The real disk, without memory maps: files to be read at random are read whole into memory, in huge pages where the system
+    /// has them. Look-ups in large stores are some tenth faster. Opening takes as long as reading does, and the memory
     /// is the process's own instead of the page cache's.
     ///
     /// ```
@@ -163,11 +186,11 @@ impl Fs for Disk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(File::open(path)?))
+        Ok(Box::new(open_regular(path)?))
     }
 
     fn map(&self, path: &Path) -> io::Result<Bytes> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         if self.resident { Bytes::read(&file) } else { Bytes::map(&file) }
     }
 
@@ -193,11 +216,17 @@ impl Fs for Disk {
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
         // Some systems sync only through a handle that may write.
-        OpenOptions::new().write(true).open(path)?.sync_all()
+        open_regular_with(OpenOptions::new().write(true), path)?.sync_all()
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+        if cfg!(not(unix)) {
+            return Ok(());
+        }
+        if !fs::metadata(path)?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        File::open(path)?.sync_all()
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
@@ -207,7 +236,7 @@ impl Fs for Disk {
                     if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
                         return Err(io::Error::other("a link is in the way of the lock: remove it"));
                     }
-                    match OpenOptions::new().write(true).open(path) {
+                    match open_regular_with(OpenOptions::new().write(true), path) {
                         // Its holder has removed it since.
                         Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                         opened => opened?,
@@ -226,6 +255,26 @@ impl Fs for Disk {
             }
         }
     }
+}
+
+/// Opens a file for reading that has to be a regular one. A named pipe in its place is refused: opening it would wait for a process
+/// at its other end, perhaps for ever. So are sockets and devices.
+///
+/// # Errors
+/// Those of the file system; one of the kind [`io::ErrorKind::Other`] for anything else than a file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_regular_with(OpenOptions::new().read(true), path)
+}
+
+fn open_regular_with(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !kind.is_file() {
+        return Err(io::Error::other("expected a file, and found a pipe, a socket or a device: remove it"));
+    }
+    options.open(path)
 }
 
 /// Whether the path leads to the open file.
@@ -296,7 +345,7 @@ impl NewFile {
                 self.fs.rename(&self.temporary, &self.path).map_err(Error::io(&self.path, "rename to"))
             });
         if committed.is_err() {
-            // The reason for the failure is what counts; the next build removes what cannot be removed now.
+            // The first error is returned. The next build removes the file if that fails now.
             let _ = self.fs.remove(&self.temporary);
         }
         committed

@@ -13,6 +13,8 @@ mod layers;
 mod live;
 mod live_corruption;
 mod live_power_loss;
+mod moved;
+mod not_regular;
 mod numbers;
 mod over_logs;
 mod power_loss;

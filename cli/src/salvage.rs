@@ -1,4 +1,4 @@
-//! `simstore salvage`: another store of what is intact of a damaged one.
+//! `simstore salvage`: copies the intact part of a damaged store into a new one.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,13 @@ use simstore::any::Width;
 use simstore::store::{Finding, SalvageOptions, salvageable_bits};
 use simstore::{Fingerprint, each_width};
 
+use simstore_text::{DEFAULT_RECALL, SimilarSettings, salvage_similar};
+
 use crate::failure::{Failure, Outcome};
 use crate::inputs::count_of;
 use crate::numbers::{parse_bytes, rounded};
 use crate::output::Output;
+use crate::profile::ProfileArgs;
 use crate::progress::Progress;
 
 const EXAMPLES: &str = "\
@@ -33,17 +36,21 @@ The exit code is 1 if something was lost; the new store is there all the same.
 
 Examples:
   simstore salvage pages.simstore rescued.simstore
-  simstore salvage --json pages.simstore again.simstore";
+  simstore salvage --json pages.simstore again.simstore
+  simstore salvage --similar 0.8 --profile words-3 pages.simstore rescued.simstore";
 
 /// Copy the intact part of a damaged store into a new store
 ///
-/// A fingerprint is rescued if any table of its segment has it; ids are rescued if their part of the id file is intact. From
-/// logs, all intact records are taken, also those after damage. The damaged store is not changed; nobody may write to it
+/// A fingerprint is rescued if any table of its segment has it; ids are rescued if their part of the id file is intact. Of
+/// logs, all intact records are taken, also after damage. The damaged store is not changed; nobody may write to it
 /// meanwhile.
 ///
-/// Without an intact manifest, segments and logs are those of the folder, in the order of their numbers, and settings are
-/// those of the tables: the text profile is unknown then, the distance is what the tables can answer, and deleted
-/// documents may come back if segments had been merged.
+/// Without an intact manifest, all segments and logs of the folder count, in the order of their numbers, and the tables give the
+/// settings. The text profile is unknown then unless --profile names it, the distance is the largest that the tables can answer, and
+/// deleted documents may come back if segments had been merged.
+///
+/// Of a store of similar documents, a document is rescued if its note is intact: with its text, and with fingerprints that tables
+/// have lost. If the dictionary of the texts is lost, the new store keeps signatures only.
 ///
 /// The new store knows how far `simstore add` has read its inputs only if nothing is lost: otherwise `add` reads them again
 /// from the beginning.
@@ -61,6 +68,15 @@ pub(crate) struct SalvageArgs {
     /// The largest distance that the new store can answer [default: as the damaged one]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
+    /// Of the texts, where the manifest is lost
+    #[command(flatten)]
+    profile: ProfileArgs,
+    /// A store of similar documents from this similarity on, where its settings are lost
+    #[arg(long, value_name = "S")]
+    similar: Option<f64>,
+    /// The recall at that similarity
+    #[arg(long, value_name = "R", requires = "similar", default_value_t = DEFAULT_RECALL)]
+    recall: f64,
     /// Memory for sorting, like 2G [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
@@ -101,13 +117,24 @@ fn salvage<F: Fingerprint>(args: &SalvageArgs, progress: &Progress) -> Outcome {
     if let Some(distance) = args.distance {
         crate::width::check_distance::<F>(distance)?;
     }
+    let similar = args.similar.map(|similar| SimilarSettings::new(similar, args.recall)).transpose();
+    let similar = similar.map_err(Failure::usage)?;
     let options = SalvageOptions {
         keep_without_ids: args.keep_without_ids,
         distance: args.distance,
         memory: args.memory,
+        profile: args.profile.given()?.map(|profile| profile.to_string()),
         ..SalvageOptions::default()
     };
-    let salvaged = simstore::store::salvage::<F>(&args.store, &args.new, &options)?;
+    let salvaged = match F::BITS {
+        // A store of similar documents has 64 bits.
+        64 => salvage_similar(&args.store, &args.new, &options, similar).map_err(Failure::usage)?,
+        _ if similar.is_some() => {
+            let message = format!("--similar is for stores of 64 bits: this one has {}", F::BITS);
+            return Err(Failure::Usage(message));
+        }
+        _ => simstore::store::salvage::<F>(&args.store, &args.new, &options)?,
+    };
     let whole = salvaged.is_whole();
     let mut output = Output::stdout();
     for finding in &salvaged.findings {

@@ -386,3 +386,46 @@ fn one_writer_and_many_readers() {
     assert!(writer.wait_with_output().unwrap().status.success());
     folder.run(&["add", "store", "a.hex"]).ok();
 }
+
+/// A store that gets the place of one that is being written stays as it is, and the writer says why it stops.
+#[test]
+fn a_store_that_is_moved_while_it_is_written_replaces_no_other() {
+    let folder = Folder::new();
+    let mut random = Random(11);
+    let lines: Vec<String> = (0..60_000).map(|_| format!("{:016x}\n", random.next())).collect();
+    let (first, rest) = lines.split_at(20_000);
+    folder.write("other.hex", hex_lines(&[1, 2, 3]));
+    for args in [&["add", "store", "-", "--memtable", "16K"][..], &["build", "store", "-"]] {
+        folder.run(&["build", "other", "other.hex"]).ok();
+        let files = |name: &str| {
+            let entries = folder.path(name).read_dir().unwrap().map(|entry| entry.unwrap().path());
+            let mut files: Vec<_> = entries
+                .map(|path| (path.file_name().unwrap().to_owned(), std::fs::read(path).unwrap()))
+                .collect();
+            files.sort();
+            files
+        };
+        let before = files("other");
+        let mut writer = folder.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = writer.stdin.take().unwrap();
+        input.write_all(first.concat().as_bytes()).unwrap();
+        input.flush().unwrap();
+        let start = Instant::now();
+        let is_begun =
+            || ["MANIFEST", "BUILDING"].iter().any(|name| folder.path("store").join(name).exists());
+        while !is_begun() {
+            assert!(start.elapsed() < Duration::from_secs(60), "{args:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::fs::rename(folder.path("store"), folder.path("moved")).unwrap();
+        std::fs::rename(folder.path("other"), folder.path("store")).unwrap();
+        // It may have stopped.
+        let _ = input.write_all(rest.concat().as_bytes());
+        drop(input);
+        let wrote = crate::support::Run::new(writer.wait_with_output().unwrap());
+        wrote.fails(1, "the folder was moved");
+        assert!(files("store") == before, "{args:?}");
+        std::fs::remove_dir_all(folder.path("store")).unwrap();
+        std::fs::remove_dir_all(folder.path("moved")).unwrap();
+    }
+}

@@ -186,3 +186,81 @@ fn a_store_without_its_manifest_is_not_written_to() {
         assert_eq!((files("prints"), files("pages")), before, "{command:?}");
     }
 }
+
+/// A store of similar documents with texts, and a dictionary that was made of the first thousand; some more documents are in a log.
+fn similar_store() -> (Folder, Vec<String>) {
+    let folder = Folder::new();
+    let mut random = Random(77);
+    let text = |random: &mut Random| {
+        let words: Vec<String> = (0..40).map(|_| format!("word{}", random.next() % 900)).collect();
+        format!("All pages of this place begin with the same few words. {}", words.join(" "))
+    };
+    let texts: Vec<String> = (0..1300).map(|_| text(&mut random)).collect();
+    let lines = |range: std::ops::Range<usize>| -> String {
+        range.map(|id| format!("{}\n", json!({"id": id, "text": texts[id]}))).collect()
+    };
+    folder.write("a.jsonl", lines(0..1200));
+    folder.write("b.jsonl", lines(1200..1300));
+    folder.run(&["build", "--similar", "0.8", "--with-texts", "store", "a.jsonl"]).ok();
+    folder.run(&["add", "store", "b.jsonl"]).ok();
+    (folder, texts)
+}
+
+#[test]
+fn a_store_of_similar_documents_stays_one() {
+    let (folder, texts) = similar_store();
+    let profile =
+        folder.run(&["inspect", "store", "--json"]).json()[0]["profile"].as_str().unwrap().to_owned();
+    let text_of = |id: usize| folder.run(&["query", "new", "--text", &texts[id]]);
+    // How many of some documents are found.
+    let count =
+        || (0..1300).step_by(130).filter(|&id| text_of(id).ok().starts_with(&format!("1\t{id}"))).count();
+
+    let (code, _) = salvage(&folder, &[]);
+    assert_eq!((code, count()), (0, 10));
+    assert_eq!(folder.run(&["dump", "new"]).ok(), folder.run(&["dump", "store"]).ok());
+    folder.run(&["salvage", "store", "other", "-d", "3"]).fails(2, "needs a distance of 8 or more, not 3");
+    folder.run(&["salvage", "store", "other", "--keep-without-ids"]).fails(2, "belongs to no document");
+    folder.run(&["salvage", "store", "other", "--similar", "0.9"]).fails(1, "settings");
+
+    let sound = files(&folder, "store");
+    let profile = ["--profile", &profile];
+    let with_settings = [&profile[..], &["--similar", "0.8"]].concat();
+    let (mut lost_settings, mut lost_dictionaries) = (0, 0);
+    for (name, bytes) in &sound {
+        let path = folder.path("store").join(name);
+        let offsets = (0..6).map(|part| Some(bytes.len() * (2 * part + 1) / 12)).chain([None]);
+        for offset in offsets {
+            match offset {
+                Some(at) => {
+                    let mut damaged = bytes.clone();
+                    damaged[at] ^= 0x10;
+                    std::fs::write(&path, damaged).unwrap();
+                }
+                None => std::fs::remove_file(&path).unwrap(),
+            }
+            let place = format!("{name} at {offset:?}");
+            let (_, mut found) = salvage(&folder, &profile);
+            let says = |found: &[Value], what: &str| {
+                found.iter().any(|line| line["what"].as_str().is_some_and(|said| said.contains(what)))
+            };
+            if says(&found, "the settings of a store of similar documents") {
+                lost_settings += 1;
+                found = salvage(&folder, &with_settings).1;
+                assert!(!says(&found, "the settings of a store of similar documents"), "{place}: {found:?}");
+            }
+            lost_dictionaries += usize::from(says(&found, "the dictionary of the texts"));
+            // Documents are lost with a part of their notes, or with the log: of both there are several.
+            assert!(count() > 4, "{place}: {found:?}");
+            let whole = found.last().unwrap()["whole"].as_bool().unwrap();
+            assert!(!whole || count() == 10, "{place}: {found:?}");
+            // It can be written to as before.
+            folder.run(&["add", "new", "b.jsonl"]).ok();
+            assert!(text_of(1299).ok().starts_with("1\t1299"), "{place}");
+            std::fs::write(&path, bytes).unwrap();
+        }
+    }
+    assert!(lost_settings > 0 && lost_dictionaries > 0, "{lost_settings} {lost_dictionaries}");
+    // A sound store has no other settings than its own.
+    assert_eq!(salvage(&folder, &with_settings).0, 0);
+}

@@ -1,5 +1,9 @@
 //! Stores of similar documents on the command line.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::Folder;
@@ -241,6 +245,39 @@ fn a_store_is_built_at_once() {
     );
     let text: Vec<String> = (0..100).map(|i| format!("word{i}")).collect();
     assert_eq!(folder.run(&["query", "pages", "--text", &text.join(" ")]).ok(), "1\t0\ta\n0.921\t0\tb\n");
+    folder.run(&["verify", "pages"]).ok();
+}
+
+/// The folder in which a killed build has worked is removed by the next one, and not while that build runs.
+#[test]
+fn a_build_that_is_killed_leaves_nothing_for_ever() {
+    let folder = Folder::new();
+    let pages: String = (0..2000).map(|i| page(&json!(i), 100, i)).collect();
+    folder.write("pages.jsonl", &pages);
+    let build = ["build", "--similar", "0.8", "--profile", "words-2", "pages"];
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_simstore"))
+        .args(build)
+        .arg("-")
+        .current_dir(folder.path(""))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = killed.stdin.take().unwrap();
+    stdin.write_all(pages.as_bytes()).unwrap();
+    stdin.flush().unwrap();
+    let has_hidden = || folder.names().iter().any(|name| name == ".pages.tmp");
+    while !has_hidden() {
+        assert!(killed.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let again = [&build[..], &["pages.jsonl"]].concat();
+    folder.run(&again).fails(1, "another simstore is writing it");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(has_hidden());
+    folder.run(&again).ok();
+    assert_eq!(folder.names(), ["pages", "pages.jsonl"]);
     folder.run(&["verify", "pages"]).ok();
 }
 

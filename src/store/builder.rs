@@ -4,11 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use super::locked_folder::LockedFolder;
 use super::{LOCK, Snapshot, remove_litter, remove_marker};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::fs::{Fs, Lock, is_locked_here};
+use crate::fs::{Fs, is_locked_here};
 use crate::manifest::{
     BUILDING, MANIFEST, MANIFEST_LOST, Manifest, SegmentEntry, Settings, free_number, is_manifest_lost,
     is_store_file,
@@ -23,6 +24,8 @@ use crate::threads::Process;
 /// removes what it made; a build that was killed leaves files that the next build removes.
 pub struct Builder<F: Fingerprint> {
     store: PathBuf,
+    disk: Arc<dyn Fs>,
+    /// With the disk `locked`, once the folder is locked.
     options: BuildOptions,
     /// Of the segment.
     number: u64,
@@ -37,7 +40,7 @@ pub struct Builder<F: Fingerprint> {
     /// Whether the folder has the marker of an unfinished build, which becomes the manifest.
     is_marked: bool,
     folder_is_new: bool,
-    lock: Option<Lock>,
+    locked: Option<LockedFolder>,
     process: Process,
 }
 
@@ -64,7 +67,8 @@ impl<F: Fingerprint> Builder<F> {
         };
         let mut builder = Builder {
             store: path.to_path_buf(),
-            options: options.clone(),
+            disk: fs,
+            options,
             number: 0,
             segment: None,
             highest_id: None,
@@ -73,30 +77,32 @@ impl<F: Fingerprint> Builder<F> {
             made: Vec::new(),
             is_marked: false,
             folder_is_new,
-            lock: None,
+            locked: None,
             process: Process::this(),
         };
-        builder.number = builder.take_folder(&*fs)?;
-        builder.segment = Some(SegmentBuilder::new(path, builder.number, options));
+        builder.number = builder.take_folder()?;
+        builder.segment = Some(SegmentBuilder::new(path, builder.number, builder.options.clone()));
         Ok(builder)
     }
 
     /// Locks the folder, removes what a killed build left, and returns the number of the new segment.
-    fn take_folder(&mut self, fs: &dyn Fs) -> Result<u64> {
+    fn take_folder(&mut self) -> Result<u64> {
         // Nothing is made in a folder that is not ours, not even a lock.
-        self.check_folder(fs)?;
+        self.check_folder(&*self.disk)?;
         let path = self.store.join(LOCK);
-        let lock = fs.lock(&path).map_err(Error::io(&path, "lock"))?;
-        if lock.is_none() {
+        let Some(lock) = self.disk.lock(&path).map_err(Error::io(&path, "lock"))? else {
             return Err(Error::Locked { path: self.store.clone(), is_here: is_locked_here(&path) });
-        }
+        };
+        let locked = LockedFolder::new(&self.disk, lock);
+        let fs = &locked;
         // Another build may have finished in between: the folder is looked at again, under the lock.
         let names = self.check_folder(fs)?;
         let old = match names.iter().any(|name| name == MANIFEST) {
             true => Some(Manifest::load(fs, &self.store)),
             false => None,
         };
-        self.lock = lock;
+        self.options.fs = Arc::new(locked.clone());
+        self.locked = Some(locked.clone());
         if old.is_some() {
             remove_marker(fs, &self.store)?;
         } else {
@@ -176,6 +182,11 @@ impl<F: Fingerprint> Builder<F> {
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.name(id, name)?;
         self.insert(fingerprint, id)
+    }
+
+    /// The disk for files in the folder.
+    pub(super) fn fs(&self) -> &Arc<dyn Fs> {
+        &self.options.fs
     }
 
     /// Names a document, whether it has fingerprints or not. Ids come in ascending order.
@@ -309,7 +320,10 @@ impl<F: Fingerprint> Builder<F> {
         self.made.clear();
         // The store is complete. The next build removes old files that cannot be removed now.
         self.replaced.iter().for_each(|name| drop(fs.remove(&self.store.join(name))));
-        Snapshot::open_on(&fs, &self.store)
+        if let Some(locked) = &self.locked {
+            locked.check().map_err(Error::io(&self.store, "open"))?;
+        }
+        Snapshot::open_on(&self.disk, &self.store)
     }
 }
 
@@ -330,12 +344,14 @@ impl<F: Fingerprint> Drop for Builder<F> {
             let _ = fs.sync_dir(&self.store);
             let _ = fs.remove(&self.store.join(BUILDING));
         }
-        if self.lock.is_some() && self.folder_is_new {
-            let _ = fs.remove(&self.store.join(LOCK));
+        let is_moved = self.locked.as_ref().is_some_and(|locked| locked.check().is_err());
+        if !self.folder_is_new || is_moved {
+            return;
         }
-        if self.folder_is_new {
-            // Fails, as it should, when another build has begun in it.
-            let _ = fs.remove_dir(&self.store);
+        if self.locked.is_some() {
+            let _ = self.disk.remove(&self.store.join(LOCK));
         }
+        // Fails, as it should, when another build has begun in it.
+        let _ = self.disk.remove_dir(&self.store);
     }
 }

@@ -77,8 +77,8 @@ impl<F: Fingerprint> Store<F> {
         let pool = threads::pool("simstore segments")?;
         let opened = open::open::<F>(path, &options)?;
         let distance = opened.view.manifest.settings.distance;
-        let shared =
-            Shared::new(path.to_path_buf(), options, opened.view, opened.next_number, opened.lock, pool);
+        let options = StoreOptions { fs: opened.fs, ..options };
+        let shared = Shared::new(path.to_path_buf(), options, opened.view, opened.next_number, pool);
         let shared = Arc::new(shared);
         let writer = Writer::new(shared.clone(), opened.log, distance);
         let torn_end = opened.torn_end;

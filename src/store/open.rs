@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::locked_folder::LockedFolder;
 use super::reading::{LogInfo, Replayed};
 use super::recovery::{self, Logs};
 use super::view::{Recent, View};
@@ -14,7 +15,7 @@ use super::{LOCK, remove_litter, remove_marker};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, log_header};
-use crate::fs::{Fs, Lock, TEMPORARY, is_locked_here};
+use crate::fs::{Fs, TEMPORARY, is_locked_here};
 use crate::manifest::{
     BUILDING, MANIFEST, MANIFEST_LOST, Manifest, Settings, check_log_number, is_manifest_lost, is_store_file,
     log_name,
@@ -28,7 +29,8 @@ const MOST_LOGS: usize = 8;
 
 /// A store that this process alone may write to.
 pub(super) struct Opened<F: Fingerprint> {
-    pub(super) lock: Lock,
+    /// The disk for all that is written. It holds the lock until it is dropped.
+    pub(super) fs: Arc<dyn Fs>,
     pub(super) view: View<F>,
     pub(super) log: LogWriter<F>,
     pub(super) next_number: u64,
@@ -38,19 +40,20 @@ pub(super) struct Opened<F: Fingerprint> {
 
 /// Opens a store, or makes one.
 pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Result<Opened<F>> {
-    let fs = &options.fs;
-    if options.create && fs.list(path).is_err() {
+    let disk = &options.fs;
+    if options.create && disk.list(path).is_err() {
         // Impossible options are refused before anything is made.
         settings::<F>(options)?;
     }
-    let is_new = options.create && make_folder(&**fs, path)?;
+    let is_new = options.create && make_folder(&**disk, path)?;
     let lock_path = path.join(LOCK);
     if !is_new {
-        check_folder(&**fs, path, options)?;
+        check_folder(&**disk, path, options)?;
     }
-    let lock = fs.lock(&lock_path).map_err(Error::io(&lock_path, "lock"))?;
+    let lock = disk.lock(&lock_path).map_err(Error::io(&lock_path, "lock"))?;
     let lock =
         lock.ok_or_else(|| Error::Locked { path: path.to_path_buf(), is_here: is_locked_here(&lock_path) })?;
+    let fs: &Arc<dyn Fs> = &(Arc::new(LockedFolder::new(disk, lock)) as Arc<dyn Fs>);
     let manifest = match Manifest::load(&**fs, path) {
         Ok(manifest) => manifest,
         Err(Error::NotAStore { .. }) if options.create => {
@@ -64,6 +67,8 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     check_settings::<F>(path, &manifest.settings, options)?;
 
     let mut view = recovery::segments::<F>(fs, path, &manifest, &[])?;
+    // A snapshot may be kept for longer than the lock.
+    view.fs = disk.clone();
     let logs = Logs::find(&**fs, path, &manifest)?;
     let distance = manifest.settings.distance;
     let pairs = Memtable::<F>::pairs_in(distance, options.memtable).max(logs.pairs::<F>());
@@ -121,7 +126,7 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
         numbers.push(number);
         view.memtables.push(Recent::new(Arc::new(memtable), numbers, first));
     }
-    Ok(Opened { lock, view, log, next_number, torn_end })
+    Ok(Opened { fs: fs.clone(), view, log, next_number, torn_end })
 }
 
 /// Starts a log. Its header and name are durable, and so is the previous log up to the length in the header.

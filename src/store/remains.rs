@@ -19,6 +19,7 @@ use crate::wal::{PreviousLog, salvage_log, salvage_previous};
 pub(super) struct StoreRemains<F: Fingerprint> {
     pub(super) path: PathBuf,
     pub(super) settings: Settings,
+    pub(super) manifest_is_lost: bool,
     /// The oldest first.
     pub(super) segments: Vec<SegmentRemains<F>>,
     /// Operations of the logs, replayed.
@@ -63,9 +64,18 @@ pub fn salvageable_bits(path: &Path) -> Result<u32> {
     Err(Error::NotAStore { path: path.to_path_buf(), reason: reason.to_string() })
 }
 
+/// The sound marks of a store that may be damaged, by key.
+///
+/// # Errors
+/// As [`salvage`](super::salvage()).
+pub fn salvageable_marks<F: Fingerprint>(path: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let fs: Arc<dyn Fs> = Arc::new(Disk::default());
+    Ok(StoreRemains::<F>::open(&fs, path)?.marks)
+}
+
 impl<F: Fingerprint> StoreRemains<F> {
     /// Opens what can be opened; writes nothing.
-    pub(super) fn open(fs: &Arc<dyn Fs>, path: &Path, distance: Option<u32>) -> Result<Self> {
+    pub(super) fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
         let mut names = fs.list(path).map_err(Error::io(path, "list"))?;
         names.sort();
         let mut findings = Vec::new();
@@ -90,14 +100,13 @@ impl<F: Fingerprint> StoreRemains<F> {
             segments
                 .push(SegmentRemains::open(&**fs, path, entry, &mut |error| findings.push(of_file(&error))));
         }
-        let mut settings = match &manifest {
+        let settings = match &manifest {
             Some(manifest) => manifest.settings.clone(),
             // Before there is a segment, only the logs have ids: there are, unless a file says otherwise.
             None => {
                 settings_of(&segments, segments.is_empty() || names.iter().any(|name| name.ends_with(".ids")))
             }
         };
-        settings.distance = distance.unwrap_or(settings.distance);
 
         let mut logs: Vec<u64> = names.iter().filter_map(|name| log_number(name)).collect();
         if let Some(manifest) = &manifest {
@@ -118,11 +127,13 @@ impl<F: Fingerprint> StoreRemains<F> {
             marks.extend(segment.marks(&mut |error| findings.push(marks_lost(Finding::of(&error, true)))));
         }
         marks.extend(memtable.marks(version));
+        let manifest_is_lost = manifest.is_none();
         let highest_id = manifest.and_then(|manifest| manifest.highest_id).max(memtable.highest_id(version));
         let path = path.to_path_buf();
         Ok(StoreRemains {
             path,
             settings,
+            manifest_is_lost,
             segments,
             memtable,
             operations,
@@ -225,7 +236,7 @@ fn manifest_lost(path: &Path, error: &Error) -> Finding {
     };
     let what = format!(
         "{why}; segments and logs are those of the folder, by their numbers, the settings those of the tables, the text \
-         profile is not known; what was deleted may be back if segments had been merged"
+         profile is not known unless it is given; what was deleted may be back if segments had been merged"
     );
     Finding { path: path.join(MANIFEST), offset, what, lost: true }
 }
@@ -254,7 +265,7 @@ fn of_file(error: &Error) -> Finding {
 
 /// The finding for lost marks, with its consequences.
 fn marks_lost(found: Finding) -> Finding {
-    let what = format!("{}; how far inputs have been read is not known any more", found.what);
+    let what = format!("{}; marks are lost, such as how far inputs have been read", found.what);
     Finding { what, lost: true, ..found }
 }
 

@@ -1,4 +1,4 @@
-//! Another store of what is intact of a damaged one.
+//! Rescue of the intact part of a damaged store into another store.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -21,16 +21,22 @@ use crate::spill::{Folder, Sorter};
 pub struct SalvageOptions {
     /// Fingerprints whose ids are lost get new ones, after the highest; they are left out by default.
     pub keep_without_ids: bool,
-    /// The largest distance that queries of the new store may ask for; by default that of the manifest, or what the
+    /// The largest distance of queries of the new store, in bits; by default as in the manifest, or else the largest one that the
     /// tables can answer.
     pub distance: Option<u32>,
+    /// The least distance that the new store answers, in bits, if another one would be smaller.
+    pub least_distance: Option<u32>,
+    /// Keys of marks that are kept also if something is lost. Other marks are kept only if nothing is.
+    pub kept_marks: Vec<String>,
+    /// The text profile of the new store, where the manifest is lost.
+    pub profile: Option<String>,
     /// Memory for sorting, see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
     /// Is told how far the building of the new store is, and says whether to go on; if not, nothing of it is left.
     pub progress: Option<ProgressCallback>,
 }
 
-/// What was rescued of a damaged store.
+/// The number of things rescued from a damaged store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Salvaged {
     /// Distinct fingerprints in the new store.
@@ -47,7 +53,7 @@ pub struct Salvaged {
     pub without_ids: u64,
     /// Fingerprints of segments that could not be read, as far as their number is known.
     pub lost_fingerprints: u64,
-    /// What was found wrong.
+    /// Damage that was found.
     pub findings: Vec<Finding>,
 }
 
@@ -58,12 +64,13 @@ impl Salvaged {
     }
 }
 
-/// Makes another store of what is intact of a damaged one, to which nothing is written and nobody may write meanwhile.
+/// Makes another store of the intact part of a damaged one. Nothing is written to the damaged store, and nobody may write to it
+/// meanwhile.
 ///
-/// Segments and logs are those that the manifest names; without one, those that the folder has, by their numbers, and the
-/// settings are those of the tables. A fingerprint is rescued if any table of its segment has it; its ids, if their part
-/// of the id file is sound. Of logs all sound records count, also behind damage. Marks, which say how far inputs have been
-/// read, are kept only if nothing is lost, so that otherwise inputs are read again.
+/// The manifest names segments and logs. Without a manifest, all segments and logs of the folder count, in the order of their numbers,
+/// and the tables give the settings. A fingerprint is rescued if any table of its segment has it; its ids, if their part
+/// of the id file is sound. Of logs all sound records count, also behind damage. Marks, such as how far inputs have been
+/// read, are kept only if nothing is lost, so that otherwise inputs are read again; marks in [`SalvageOptions::kept_marks`] are kept always.
 ///
 /// # Errors
 /// [`Error::NotAStore`] if there is nothing of a store; as [`Builder::create`] and [`Builder::finish`], for the new one.
@@ -88,7 +95,12 @@ pub fn salvage_on<F: Fingerprint>(
         let message = format!("{}: inside of the damaged store; choose another path", new.display());
         return Err(Error::BadArgument(message));
     }
-    let store = StoreRemains::<F>::open(fs, path, options.distance)?;
+    let mut store = StoreRemains::<F>::open(fs, path)?;
+    let distance = options.distance.unwrap_or(store.settings.distance);
+    store.settings.distance = distance.max(options.least_distance.unwrap_or(0));
+    if let Some(profile) = options.profile.as_ref().filter(|_| store.manifest_is_lost) {
+        store.settings.profile.clone_from(profile);
+    }
     let settings = &store.settings;
     let build = BuildOptions {
         distance: settings.distance,
@@ -114,7 +126,7 @@ pub fn salvage_on<F: Fingerprint>(
         other => other,
     })?;
     // Segments of the new store have higher numbers.
-    let runs = Folder::new(fs, &new.join("000000"));
+    let runs = Folder::new(builder.fs(), &new.join("000000"));
     let without_ids = Sorter::new(runs.clone(), memory);
     let mut rescue = Rescue {
         runs,
@@ -143,7 +155,7 @@ pub fn salvage_on<F: Fingerprint>(
         SegmentRemains::notes,
         |builder, id, note| builder.note(id, &note),
     )?;
-    rescue.finish(&store, options.keep_without_ids)
+    rescue.finish(&store, options)
 }
 
 struct Rescue<F: Fingerprint> {
@@ -197,7 +209,7 @@ impl<F: Fingerprint> Rescue<F> {
             let lost = segment.fingerprints.saturating_sub(read);
             self.result.lost_fingerprints += lost;
             let unknown = lost == 0 && segment.tables().next().is_none();
-            // What damaged parts cost is counted by fingerprints.
+            // Losses by damaged parts are counted by fingerprints.
             self.result.findings.extend(damaged.iter().map(|error| Finding::of(error, false)));
             let path = store.path.join(segment.entry.table_name(0));
             if lost > 0 || unknown {
@@ -220,8 +232,8 @@ impl<F: Fingerprint> Rescue<F> {
         Ok(())
     }
 
-    /// The newest name of each document, or its newest note; that of a deleted one goes with it. `recent` are those of the
-    /// logs, `keep` adds one to the new store.
+    /// Keeps the newest name of each document, or its newest note; a deleted document keeps none. `recent` has the names or notes in
+    /// the logs, `keep` adds one to the new store.
     fn by_id<'a, V>(
         &mut self,
         store: &'a StoreRemains<F>,
@@ -255,7 +267,7 @@ impl<F: Fingerprint> Rescue<F> {
                 }
             }
             let is_deleted = store.deleted.contains(&id) && !self.kept.contains(&id);
-            // A chunk whose ids do not ascend is damaged, whatever its checksum says.
+            // A chunk whose ids do not ascend is damaged, even with a right checksum.
             if let Some((id, value)) = newest
                 && !is_deleted
                 && previous.is_none_or(|previous| previous < id)
@@ -266,10 +278,11 @@ impl<F: Fingerprint> Rescue<F> {
         }
     }
 
-    fn finish(mut self, store: &StoreRemains<F>, keep_without_ids: bool) -> Result<Salvaged> {
+    fn finish(mut self, store: &StoreRemains<F>, options: &SalvageOptions) -> Result<Salvaged> {
+        let SalvageOptions { keep_without_ids, kept_marks, .. } = options;
         let mut result = self.result;
         self.builder.highest_id = self.builder.highest_id.max(store.highest_id);
-        if keep_without_ids && result.without_ids > 0 {
+        if *keep_without_ids && result.without_ids > 0 {
             let builder = &mut self.builder;
             let mut highest = builder.highest_id;
             self.without_ids.finish_runs()?.visit(|fingerprint| {
@@ -282,9 +295,9 @@ impl<F: Fingerprint> Rescue<F> {
                 builder.insert(fingerprint, next)
             })?;
         }
-        if result.is_whole() {
-            store.marks.iter().try_for_each(|(key, value)| self.builder.mark(key, value))?;
-        }
+        let is_whole = result.is_whole();
+        let mut kept = store.marks.iter().filter(|(key, _)| is_whole || kept_marks.contains(key));
+        kept.try_for_each(|(key, value)| self.builder.mark(key, value))?;
         let stats = self.builder.finish()?.stats();
         (result.fingerprints, result.ids) = (stats.fingerprints, stats.ids);
         (result.names, result.notes) = (stats.names, stats.notes);

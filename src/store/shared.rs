@@ -11,7 +11,6 @@ use super::snapshot::Snapshot;
 use super::view::{Recent, View};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::fs::Lock;
 use crate::manifest::{Manifest, SegmentEntry, log_name};
 use crate::options::{BuildOptions, StoreOptions};
 use crate::progress::{ProgressCallback, Steps};
@@ -52,6 +51,7 @@ pub struct Written {
 
 pub(super) struct Shared<F: Fingerprint> {
     pub(super) path: PathBuf,
+    /// Their disk holds the lock of the folder.
     pub(super) options: StoreOptions,
     view: RwLock<Arc<View<F>>>,
     /// Held while the manifest is being changed: one change at a time.
@@ -66,7 +66,6 @@ pub(super) struct Shared<F: Fingerprint> {
     pub(super) next_number: AtomicU64,
     pub(super) written: Mutex<Written>,
     pub(super) process: Process,
-    _lock: Lock,
 }
 
 /// Fails a store if its thread panics.
@@ -101,7 +100,6 @@ impl<F: Fingerprint> Shared<F> {
         options: StoreOptions,
         view: View<F>,
         next_number: u64,
-        lock: Lock,
         pool: ThreadPool,
     ) -> Self {
         Shared {
@@ -116,7 +114,6 @@ impl<F: Fingerprint> Shared<F> {
             next_number: AtomicU64::new(next_number),
             written: Mutex::default(),
             process: Process::this(),
-            _lock: lock,
         }
     }
 

@@ -64,7 +64,8 @@ pub use crate::resources::{Checksum, Resource, Resources};
 pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
 pub use crate::similar::{
     DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, Kept, PreparedText, SIMILAR_MARK, SimilarAddition,
-    SimilarDocument, SimilarDocuments, SimilarSettings, StoredTexts, open_similar,
+    SimilarDocument, SimilarDocuments, SimilarSettings, StoredTexts, check_similar, open_similar,
+    salvage_similar,
 };
 pub use crate::similarity::{SketchSearch, jaccard, jaccard_from, shared_members};
 pub use crate::sketch::{SKETCHES, Sketched, Sketcher, digest, sketch};

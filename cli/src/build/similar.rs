@@ -5,6 +5,7 @@ use std::fs;
 use simstore::store::is_store;
 use simstore::{Error, StoreOptions};
 use simstore_corpus::add::{AddOptions, add};
+use simstore_corpus::output::OutputFolder;
 use simstore_corpus::{InputKind, profile_of_texts};
 use simstore_text::open_similar;
 
@@ -16,7 +17,7 @@ use crate::inputs;
 use crate::output::UNFINISHED;
 use crate::progress::Progress;
 
-/// Documents are added under a hidden name, which becomes that of the store when all are there.
+/// Adds documents to a store in a hidden folder, `.NAME.tmp`, and names it when all are there and durable.
 pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
@@ -33,28 +34,22 @@ pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outc
         Some(profile) => profile,
         None => profile_of_texts(&inputs, "profile", progress),
     };
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => ".".as_ref(),
-    };
-    fs::create_dir_all(parent).map_err(Error::io(parent, "create"))?;
-    let hidden = tempfile::Builder::new().prefix(".simstore-build-").tempdir_in(parent);
-    let hidden = hidden.map_err(Error::io(parent, "create a folder in"))?;
-    UNFINISHED.insert(hidden.path().to_path_buf());
-    let building = hidden.path().join("store");
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(Error::io(parent, "create"))?;
+    }
+    let building = OutputFolder::create(path, &UNFINISHED).map_err(Failure::usage)?;
     let options = StoreOptions {
         profile: Some(profile.to_string()),
         memory: args.memory,
         compaction: false,
         ..StoreOptions::default()
     };
-    let store = open_similar(&building, options, settings)?;
+    let store = open_similar(building.hidden(), options, settings)?;
     let added = AddOptions { names: args.names, ..AddOptions::default() };
     let added = add(&store, &inputs, &profile, &added, &mut (), progress).map_err(Failure::usage)?;
     store.compact()?;
     drop(store);
-    fs::rename(&building, path).map_err(Error::io(path, "name"))?;
-    UNFINISHED.remove(hidden.path());
+    building.complete()?.publish()?;
     warn(&added.counts, InputKind::Documents, progress);
     if added.added == 0 {
         complain("warning: no text in the input; the store is empty");

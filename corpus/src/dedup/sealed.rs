@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, Take, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use simstore::fs::open_regular;
 use simstore::{Error, Result};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -119,7 +120,7 @@ impl SealedLines {
 /// The frame of a file, if its checksum is right.
 fn frame(path: &Path) -> Result<Take<File>, String> {
     let failed = |error: io::Error| format!("cannot read: {error}");
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = open_regular(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     let Some(frame_bytes) = bytes.checked_sub(TRAILER_BYTES) else {
         return Err("damaged: it is too short".to_owned());

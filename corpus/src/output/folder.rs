@@ -18,7 +18,7 @@ use super::unfinished::Unfinished;
 /// It is locked, where folders can be: what a process has left that was killed is removed by the next one that writes the same
 /// folder, and of two at the same time the second stops.
 #[derive(Debug)]
-pub(crate) struct OutputFolder {
+pub struct OutputFolder {
     /// The name that it is to get.
     path: PathBuf,
     temporary: TemporaryFolder,
@@ -36,7 +36,7 @@ impl OutputFolder {
     /// # Errors
     /// [`Error::BadArgument`] for a path that names no folder; [`Error::Refused`] if there is something that is no empty
     /// folder, or another process writes it; [`Error::Io`] if it cannot be made.
-    pub(crate) fn create(path: &Path, unfinished: &Unfinished) -> Result<OutputFolder> {
+    pub fn create(path: &Path, unfinished: &Unfinished) -> Result<OutputFolder> {
         let Some(hidden) = hidden(path, "tmp") else {
             return Err(Error::BadArgument(format!("{}: not the name of a folder", path.display())));
         };
@@ -87,6 +87,11 @@ impl OutputFolder {
         Ok(OutputFolder { path: path.components().collect(), temporary, files: Vec::new() })
     }
 
+    /// Where files are written until the folder has its name.
+    pub fn hidden(&self) -> &Path {
+        self.temporary.path().unwrap_or(&self.path)
+    }
+
     /// Copies a file as it is to a place in the folder.
     ///
     /// # Errors
@@ -97,8 +102,7 @@ impl OutputFolder {
         if place.as_os_str().is_empty() || !place.components().all(is_inside) {
             return refused(format!("has no place in {}", self.path.display()));
         }
-        let Some(folder) = self.temporary.path() else { return Ok(()) };
-        let to = folder.join(place);
+        let to = self.hidden().join(place);
         if let Some(parent) = to.parent() {
             fs::create_dir_all(parent).map_err(Error::io(parent, "make"))?;
         }
@@ -127,7 +131,7 @@ impl OutputFolder {
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be written; the folder is gone then.
-    pub(crate) fn complete(self) -> Result<Complete> {
+    pub fn complete(self) -> Result<Complete> {
         threads::ensure_pool()?;
         let OutputFolder { path, temporary, files } = self;
         let sync = |path: &PathBuf| {
@@ -147,6 +151,10 @@ impl OutputFolder {
 
 /// Locks a folder, where that can be done.
 fn lock(folder: &Path, path: &Path) -> Result<Option<File>> {
+    // Opening a pipe would wait for its other end.
+    if !folder.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+        return Ok(None);
+    }
     let Ok(file) = File::open(folder) else { return Ok(None) };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(

@@ -24,6 +24,7 @@ mod unfinished;
 
 pub use self::complete::Complete;
 pub(crate) use self::complete::{SetAside, place_of};
+pub use self::folder::OutputFolder;
 pub use self::unfinished::Unfinished;
 
 /// Bytes that are handed on at once.

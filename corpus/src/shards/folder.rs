@@ -1,10 +1,11 @@
 //! The folder of a set: its list is written, what is left over is removed, and its shards are checked.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use simstore::error::Damage;
+use simstore::fs::open_regular;
 use simstore::{Error, Result};
 
 use super::list::{LIST, Shard, Shards, is_hexadecimal, parts_of};
@@ -75,7 +76,9 @@ impl Shards {
 /// [`Error::Io`] if it is not there, or cannot be read; [`Error::Corrupt`] if it was cut short.
 pub fn manifest_checksum(store: &Path) -> Result<String> {
     let path = store.join(MANIFEST);
-    let data = fs::read(&path).map_err(|error| match error.kind() {
+    let mut data = Vec::new();
+    let read = open_regular(&path).and_then(|mut file| file.read_to_end(&mut data));
+    read.map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
             let action = "open a shard that is not there; restore it from a copy or build the shards again";
             Error::io(store, action)(error)

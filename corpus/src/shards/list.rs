@@ -1,11 +1,12 @@
 //! The list of a set's shards: `shards.json`.
 
-use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use simstore::error::Damage;
+use simstore::fs::open_regular;
 use simstore::{Error, Result};
 
 /// The name of the list in the folder of the set.
@@ -63,7 +64,10 @@ impl Shards {
     /// [`Error::Io`] if it cannot be read; [`Error::Corrupt`] if it is not as it was written; [`Error::NotAStore`] and
     /// [`Error::UnsupportedVersion`] if it is something else, or of another version.
     pub fn read(path: &Path) -> Result<Shards> {
-        Shards::of_bytes(path, &fs::read(path).map_err(Error::io(path, "read"))?)
+        let mut data = Vec::new();
+        let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut data));
+        read.map_err(Error::io(path, "read"))?;
+        Shards::of_bytes(path, &data)
     }
 
     fn of_bytes(path: &Path, data: &[u8]) -> Result<Shards> {

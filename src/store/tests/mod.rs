@@ -44,7 +44,8 @@ impl Idle {
         let opened = open::open::<u64>(&path, &options)?;
         let distance = opened.view.manifest.settings.distance;
         let pool = crate::threads::pool("test")?;
-        let shared = Arc::new(Shared::new(path, options, opened.view, opened.next_number, opened.lock, pool));
+        let options = StoreOptions { fs: opened.fs, ..options };
+        let shared = Arc::new(Shared::new(path, options, opened.view, opened.next_number, pool));
         let writer = Writer::new(shared.clone(), opened.log, distance);
         Ok(Idle { shared, writer, torn_end: opened.torn_end, _folder: folder })
     }

@@ -10,7 +10,7 @@ use crate::fs::Fs;
 
 fn open(store: &Path) -> StoreRemains<u64> {
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    StoreRemains::open(&fs, store, None).unwrap()
+    StoreRemains::open(&fs, store).unwrap()
 }
 
 fn names(findings: &[Finding]) -> Vec<String> {
@@ -82,7 +82,7 @@ fn each_missing_file_is_told_with_what_it_means() {
         ("000003.names", "the names of its documents are lost", true),
         ("000006.notes", "what was noted of its documents is lost", true),
         ("000006.tombstones", "what it deleted from older segments is back", true),
-        ("000006.marks", "how far inputs have been read is not known any more", true),
+        ("000006.marks", "marks are lost, such as how far inputs have been read", true),
         // What is lost with these is counted by fingerprints.
         ("000003-00.table", "cannot open", false),
         ("000003.ids", "cannot open", false),

@@ -19,11 +19,13 @@ pub(crate) enum Kind {
     Map,
     Open,
     List,
+    /// A look whether the path of a lock leads to the locked file. Such looks are not counted, and never fail.
+    IsInPlace,
 }
 
 impl Kind {
     pub(crate) fn reads(self) -> bool {
-        matches!(self, Kind::Map | Kind::Open | Kind::List)
+        matches!(self, Kind::Map | Kind::Open | Kind::List | Kind::IsInPlace)
     }
 }
 

@@ -15,7 +15,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use simstore::fs::{Fs, Lock, SyncFile, WriteFile};
+use simstore::fs::{Fs, Held, Lock, SyncFile, WriteFile};
 use simstore::raw::Bytes;
 
 pub(crate) use self::action::Kind;
@@ -126,7 +126,7 @@ impl SimulatedDisk {
         self.state().faults.room = room;
     }
 
-    /// Has this called before each operation that changes the disk. It may use the disk; its own operations do not call it.
+    /// Has this called before each operation that changes the disk, and before each look for a lock's file. It may use the disk; its own operations do not call it.
     pub(crate) fn before_each(&self, hook: impl Fn(&SimulatedDisk, Kind) + Send + Sync + 'static) {
         self.state().hook = Some(Arc::new(hook));
     }
@@ -276,17 +276,26 @@ impl Fs for SimulatedDisk {
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         let mut state = self.perform(Action::Lock(path.to_path_buf()))?;
         let file = state.world.file(path)?;
-        Ok(state.held.insert(file).then(|| Lock::new(Held { disk: self.clone(), file })))
+        let path = path.to_path_buf();
+        Ok(state.held.insert(file).then(|| Lock::new(LockedFile { disk: self.clone(), path, file })))
     }
 }
 
 /// A lock that is held.
-struct Held {
+struct LockedFile {
     disk: SimulatedDisk,
+    path: PathBuf,
     file: usize,
 }
 
-impl Drop for Held {
+impl Held for LockedFile {
+    fn is_in_place(&self) -> io::Result<bool> {
+        self.disk.run_hook(Kind::IsInPlace);
+        Ok(self.disk.state().world.file(&self.path).is_ok_and(|file| file == self.file))
+    }
+}
+
+impl Drop for LockedFile {
     fn drop(&mut self) {
         self.disk.state().held.remove(&self.file);
     }

@@ -69,7 +69,17 @@ impl SimilarSettings {
         SimilarSettings { has_texts: true, ..self }
     }
 
-    /// Those of a store; `None` if it is of fingerprints.
+    /// The same without texts.
+    pub(super) fn without_texts(self) -> Self {
+        SimilarSettings { has_texts: false, ..self }
+    }
+
+    /// The same, with texts or without as others have it.
+    pub(super) fn with_texts_as(self, other: &SimilarSettings) -> Self {
+        SimilarSettings { has_texts: other.has_texts, ..self }
+    }
+
+    /// The settings of a store; `None` if it is one of fingerprints.
     ///
     /// # Errors
     /// Those of [`Snapshot::mark`]; [`Error::Refused`] if the store's mark is of another version, or damaged.
@@ -94,7 +104,8 @@ impl SimilarSettings {
         })
     }
 
-    fn parse(mark: &str) -> Option<Self> {
+    /// The settings in a mark.
+    pub(super) fn parse(mark: &str) -> Option<Self> {
         let (mark, has_texts) = match mark.strip_suffix(" texts") {
             Some(mark) => (mark, true),
             None => (mark, false),

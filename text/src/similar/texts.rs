@@ -77,6 +77,11 @@ impl Packing {
         if estimate::BYTES + packed.len() > MAX_NOTE { Err(too_long(frame.len())) } else { Ok(packed) }
     }
 
+    /// Whether the text of some bytes that a store keeps was compressed with a dictionary.
+    pub(super) fn needs_dictionary(packed: &[u8]) -> bool {
+        packed.get(LENGTH..).is_some_and(|frame| zstd::zstd_safe::get_dict_id_from_frame(frame).is_some())
+    }
+
     /// The text of some bytes that a store keeps; with a reason if they are not those of one.
     pub(super) fn unpack<F: Fingerprint>(
         &self,
@@ -104,11 +109,16 @@ impl Packing {
     }
 }
 
+/// The keys of the marks that hold the dictionary.
+pub(super) fn dictionary_marks() -> impl Iterator<Item = String> {
+    (0..PARTS).map(|part| format!("{MARK}{part}"))
+}
+
 /// The dictionary that a store has: the parts of its marks.
 fn dictionary_of<F: Fingerprint>(store: &Snapshot<F>) -> Result<Option<Vec<u8>>> {
     let mut dictionary = Vec::new();
-    for part in 0..PARTS {
-        match store.mark(&format!("{MARK}{part}"))? {
+    for key in dictionary_marks() {
+        match store.mark(&key)? {
             Some(bytes) => dictionary.extend(bytes),
             None => break,
         }

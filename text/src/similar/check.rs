@@ -1,0 +1,234 @@
+//! A full check of a store of similar documents, beyond the check of its files: `format-spec/similar.md`.
+
+use rayon::prelude::*;
+use simstore::{Error, Fingerprint, Result, Snapshot};
+
+use super::SimilarSettings;
+use super::texts::Packing;
+use crate::{Profile, Sketched};
+
+/// Documents are read in batches of so many.
+const BATCH: usize = 4096;
+
+/// A document as it is found in a store.
+pub(super) struct FoundDocument {
+    pub(super) id: u64,
+    /// Number of its fingerprints in the tables and logs.
+    pub(super) fingerprints: u64,
+    /// Its signature; or what is wrong with its note, after which the document cannot be compared.
+    pub(super) sketched: std::result::Result<Sketched, &'static str>,
+}
+
+/// Reads a store of similar documents.
+pub(super) struct Check<'a, F: Fingerprint> {
+    pub(super) store: &'a Snapshot<F>,
+    pub(super) settings: SimilarSettings,
+    /// `None` where texts are not unpacked.
+    pub(super) packing: Option<Packing>,
+    /// `None` if it is unknown; then texts are not compared with their signatures.
+    pub(super) profile: Option<Profile>,
+}
+
+impl<F: Fingerprint> Check<'_, F> {
+    /// Visits all documents, ascending by id. Those without any fingerprint are not found.
+    pub(super) fn visit(&self, mut visit: impl FnMut(FoundDocument) -> Result<()>) -> Result<()> {
+        let mut ids =
+            self.store.iter().map(|entry| Ok(entry?.id.unwrap_or(0))).collect::<Result<Vec<u64>>>()?;
+        ids.par_sort_unstable();
+        let documents: Vec<&[u64]> = ids.chunk_by(|a, b| a == b).collect();
+        for batch in documents.chunks(BATCH) {
+            let ids: Vec<u64> = batch.iter().map(|same| same[0]).collect();
+            let notes = self.store.notes_of(&ids)?;
+            let read = batch.par_iter().zip(notes).map(|(same, note)| {
+                let sketched = self.read(note.as_deref().unwrap_or_default())?;
+                Ok(FoundDocument { id: same[0], fingerprints: same.len() as u64, sketched })
+            });
+            read.collect::<Result<Vec<_>>>()?.into_iter().try_for_each(&mut visit)?;
+        }
+        Ok(())
+    }
+
+    /// The signature in a note, if all of the note is sound.
+    fn read(&self, note: &[u8]) -> Result<std::result::Result<Sketched, &'static str>> {
+        if note.is_empty() {
+            return Ok(Err("no note"));
+        }
+        let Some((sketched, packed)) = Sketched::from_bytes(note) else {
+            return Ok(Err("a note that is no signature"));
+        };
+        let Some(packing) = self.packing.as_ref().filter(|_| self.settings.has_texts()) else {
+            return Ok(Ok(sketched));
+        };
+        let text = match packing.unpack(packed, self.store)? {
+            Ok(text) => text,
+            Err(found) => return Ok(Err(found)),
+        };
+        if let Some(profile) = &self.profile
+            && Sketched::new(&profile.feature_set(&text)).as_ref() != Some(&sketched)
+        {
+            return Ok(Err("a text that has another signature"));
+        }
+        Ok(Ok(sketched))
+    }
+}
+
+/// The fingerprints that a store has of a document: its first sketches, each once.
+pub(super) fn fingerprints<F: Fingerprint>(sketched: &Sketched, settings: &SimilarSettings) -> Vec<F> {
+    let mut fingerprints: Vec<F> =
+        sketched.sketches[..settings.sketches()].iter().map(|&bits| F::from_u128(bits.into())).collect();
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    fingerprints
+}
+
+/// Checks a store of similar documents: settings, dictionary, notes, that texts have the signatures in their notes, and that the
+/// fingerprints are those of the signatures. Calls `damaged` for each problem, and returns their number. A store of fingerprints has
+/// none. Expects files without damage: see [`Snapshot::verify`].
+///
+/// Texts are compared with their signatures where the store's profile needs no files.
+///
+/// # Errors
+/// Those of reading the store.
+pub fn check_similar<F: Fingerprint>(store: &Snapshot<F>, mut damaged: impl FnMut(Error)) -> Result<u64> {
+    let settings = match SimilarSettings::of_store(store) {
+        Ok(Some(settings)) => settings,
+        Ok(None) => return Ok(0),
+        Err(error @ Error::Refused(_)) => {
+            damaged(error);
+            return Ok(1);
+        }
+        Err(error) => return Err(error),
+    };
+    let packing = Packing::default();
+    if settings.has_texts() {
+        match packing.learn(store) {
+            Err(error @ Error::Refused(_)) => {
+                damaged(error);
+                return Ok(1);
+            }
+            learnt => learnt?,
+        };
+    }
+    let profile = store.profile().parse().ok();
+    let check = Check { store, settings, packing: Some(packing), profile };
+    let mut problems = 0;
+    let mut problem = |id: u64, found: &str| {
+        problems += 1;
+        damaged(Error::Refused(format!(
+            "{}: document {id}: {found}; delete the document, and add it again",
+            store.path().display()
+        )));
+    };
+    check.visit(|document| {
+        let sketched = match &document.sketched {
+            Ok(sketched) => sketched,
+            Err(found) => {
+                problem(document.id, &format!("expected a note with its signature, and its text if the store keeps texts, found {found}"));
+                return Ok(());
+            }
+        };
+        let expected = fingerprints::<F>(sketched, &settings);
+        for &fingerprint in &expected {
+            if !store.contains_pair(fingerprint, document.id)? {
+                problem(document.id, &format!("its fingerprint {fingerprint:x} is not in the tables"));
+            }
+        }
+        if document.fingerprints > expected.len() as u64 {
+            problem(document.id, "it has fingerprints that are not in its signature");
+        }
+        Ok(())
+    })?;
+    Ok(problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use simstore::{Durability, Store, StoreOptions, Transaction};
+
+    use super::*;
+    use crate::SimilarDocuments;
+
+    /// How a sound store is damaged.
+    type Damage = fn(&mut Transaction<'_, u64>, &Sketched);
+
+    fn sketched(text: &str) -> Sketched {
+        Sketched::new(&Profile::shingles().feature_set(text)).unwrap()
+    }
+
+    /// What is found after some damage to document 1 of three.
+    fn found(damage: Damage) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let settings = SimilarSettings::new(0.8, 0.95).unwrap().with_texts();
+        let texts = ["to be or not to be that", "is the question whether", "it is nobler in the mind"];
+        let documents =
+            SimilarDocuments::open(&path, StoreOptions::default(), Profile::shingles(), settings).unwrap();
+        for (id, text) in (0..).zip(texts) {
+            documents.add(text, id, None).unwrap();
+        }
+        drop(documents);
+        let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();
+        let mut transaction = store.transaction();
+        damage(&mut transaction, &sketched(texts[1]));
+        transaction.commit(Durability::Os).unwrap();
+        let mut found = Vec::new();
+        let problems = check_similar(&store.snapshot(), |error| found.push(error.to_string())).unwrap();
+        assert_eq!(problems, found.len() as u64);
+        found
+    }
+
+    #[test]
+    fn each_damage_is_found_and_a_sound_store_has_none() {
+        assert_eq!(found(|_, _| {}), [""; 0]);
+        assert_eq!(
+            found(|transaction, sketched| {
+                let settings = SimilarSettings::new(0.8, 0.95).unwrap();
+                settings.delete(transaction, sketched, 1).unwrap();
+            }),
+            [""; 0]
+        );
+        let damages: [(Damage, &str); 9] = [
+            (
+                |transaction, _| transaction.note(1, &[]).unwrap(),
+                "document 1: expected a note with its signature",
+            ),
+            (|transaction, _| transaction.note(1, &[7; 30]).unwrap(), "found a note that is no signature"),
+            (|transaction, sketched| transaction.note(1, &sketched.to_bytes()).unwrap(), "found no text"),
+            (
+                |transaction, sketched| {
+                    let bytes = [&sketched.to_bytes()[..], &5_u32.to_le_bytes(), b"no frame"].concat();
+                    transaction.note(1, &bytes).unwrap();
+                },
+                "found a text that cannot be decompressed",
+            ),
+            (
+                |transaction, of_text| {
+                    let text = Packing::default().pack("another text than it was").unwrap();
+                    transaction.note(1, &[of_text.to_bytes(), text].concat()).unwrap();
+                },
+                "found a text that has another signature",
+            ),
+            (
+                |transaction, _| {
+                    let other = sketched("another text than it was");
+                    let text = Packing::default().pack("another text than it was").unwrap();
+                    transaction.note(1, &[other.to_bytes(), text].concat()).unwrap();
+                },
+                "is not in the tables",
+            ),
+            (|transaction, sketched| transaction.delete(sketched.sketches[1], 1), "is not in the tables"),
+            (|transaction, _| transaction.insert(7, 1), "fingerprints that are not in its signature"),
+            (
+                |transaction, _| transaction.mark("similar", b"similar 0.8 recall 0.95 sketches 9").unwrap(),
+                "does not say how similar documents are found",
+            ),
+        ];
+        for (damage, message) in damages {
+            let found = found(damage);
+            assert!(
+                !found.is_empty() && found.iter().any(|found| found.contains(message)),
+                "{message}: {found:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Rescue of a damaged store of similar documents.
+
+use std::path::Path;
+
+use simstore::store::{Finding, SalvageOptions, Salvaged, salvage, salvageable_marks};
+use simstore::{Durability, Error, Result, Snapshot, Store, StoreOptions};
+
+use super::check::{Check, check_similar, fingerprints};
+use super::texts::{Packing, dictionary_marks};
+use super::{SIMILAR_MARK, SimilarSettings, estimate};
+use crate::{Profile, Sketched};
+
+/// Changes of the new store are written in transactions of so many documents.
+const BATCH: usize = 1000;
+
+/// Makes another store of the intact part of a damaged one, as [`salvage`] does. Of a store of similar documents it keeps the settings,
+/// the dictionary, and each document whose note is sound, with its text and all of its fingerprints; other documents are left out. If
+/// the dictionary is lost, the new store is one without texts. Lost settings are those of `given`, if there are any.
+///
+/// The new store is checked in the end: see [`check_similar`].
+///
+/// # Errors
+/// As [`salvage`]; [`Error::Setting`] if the settings are not lost and other ones are given; [`Error::BadArgument`] if the options ask
+/// for a distance that is too small for similar documents, or for new ids.
+pub fn salvage_similar(
+    path: &Path,
+    new: &Path,
+    options: &SalvageOptions,
+    given: Option<SimilarSettings>,
+) -> Result<Salvaged> {
+    let marks = salvageable_marks::<u64>(path)?;
+    let stored = marks.get(SIMILAR_MARK).and_then(|mark| std::str::from_utf8(mark).ok());
+    let settings = match (stored.and_then(SimilarSettings::parse), given) {
+        // Whether it keeps texts need not be given.
+        (Some(stored), Some(given)) if !stored.finds_as(&given.with_texts_as(&stored)) => {
+            return Err(Error::Setting {
+                path: path.to_path_buf(),
+                setting: "settings",
+                has: stored.to_string(),
+                asked: given.to_string(),
+            });
+        }
+        (stored, given) => stored.or(given),
+    };
+    let Some(settings) = settings else {
+        let mut salvaged = salvage::<u64>(path, new, options)?;
+        if has_signatures(&Snapshot::open(new)?)? {
+            salvaged.findings.push(lost(
+                path,
+                "the settings of a store of similar documents: the new store answers for fingerprints only; give them to another \
+                 rescue (`salvage --similar S --recall R`)"
+                    .to_owned(),
+            ));
+        }
+        return Ok(salvaged);
+    };
+    let least = settings.distance();
+    if let Some(distance) = options.distance.filter(|&distance| distance < least) {
+        return Err(Error::BadArgument(format!(
+            "{}: a store of similar documents with these settings needs a distance of {least} or more, not {distance}",
+            path.display()
+        )));
+    }
+    if options.keep_without_ids {
+        return Err(Error::BadArgument(format!(
+            "{}: a fingerprint without its id belongs to no document, and is of no use in a store of similar documents: leave out the \
+             option to keep it",
+            path.display()
+        )));
+    }
+    let kept_marks = dictionary_marks().chain([SIMILAR_MARK.to_owned()]).collect();
+    let options = SalvageOptions { least_distance: Some(least), kept_marks, ..options.clone() };
+    let mut salvaged = salvage::<u64>(path, new, &options)?;
+    Repair { new, settings }.run(stored.is_none(), &mut salvaged)?;
+    let store = Snapshot::<u64>::open(new)?;
+    let stats = store.stats();
+    (salvaged.fingerprints, salvaged.ids) = (stats.fingerprints, stats.ids);
+    (salvaged.names, salvaged.notes) = (stats.names, stats.notes);
+    check_similar(&store, |error| salvaged.findings.push(lost(new, error.to_string())))?;
+    Ok(salvaged)
+}
+
+fn lost(path: &Path, what: String) -> Finding {
+    Finding { path: path.to_path_buf(), offset: None, what, lost: true }
+}
+
+/// Whether some first document of a store has a note with the signature that its fingerprint is from.
+fn has_signatures(store: &Snapshot<u64>) -> Result<bool> {
+    for entry in store.iter().take(BATCH) {
+        let entry = entry?;
+        let note = store.note(entry.id.unwrap_or(0))?.unwrap_or_default();
+        if let Some((sketched, _)) = Sketched::from_bytes(&note) {
+            return Ok(sketched.sketches.contains(&entry.fingerprint));
+        }
+    }
+    Ok(false)
+}
+
+/// Has a new store hold whole documents, and nothing else.
+struct Repair<'a> {
+    new: &'a Path,
+    settings: SimilarSettings,
+}
+
+impl Repair<'_> {
+    fn run(mut self, settings_are_lost: bool, salvaged: &mut Salvaged) -> Result<()> {
+        let store = Snapshot::<u64>::open(self.new)?;
+        if settings_are_lost && self.has_texts(&store)? {
+            self.settings = self.settings.with_texts();
+        }
+        let packing = Packing::default();
+        let is_broken = match packing.learn(&store) {
+            Err(Error::Refused(_)) => true,
+            learnt => {
+                learnt?;
+                false
+            }
+        };
+        let dictionary_is_lost =
+            self.settings.has_texts() && (is_broken || self.needs_other_dictionary(&store, &packing)?);
+        let mut changes = Vec::new();
+        if dictionary_is_lost {
+            self.settings = self.settings.without_texts();
+            salvaged.findings.push(lost(
+                self.new,
+                "the dictionary of the texts: the new store keeps signatures without texts, and estimates similarities".to_owned(),
+            ));
+        }
+        let check = Check {
+            store: &store,
+            settings: self.settings,
+            packing: Some(packing),
+            profile: store.profile().parse().ok(),
+        };
+        let mut left_out = 0;
+        check.visit(|document| {
+            let sketched = document.sketched.ok();
+            left_out += u64::from(sketched.is_none());
+            let expected = sketched.as_ref().map(|sketched| fingerprints::<u64>(sketched, &self.settings));
+            let expected = expected.unwrap_or_default();
+            let mut is_whole = document.fingerprints == expected.len() as u64 && !dictionary_is_lost;
+            for &fingerprint in &expected {
+                is_whole &= store.contains_pair(fingerprint, document.id)?;
+            }
+            if !is_whole {
+                changes.push((document.id, sketched));
+            }
+            Ok(())
+        })?;
+        if left_out > 0 {
+            let what =
+                format!("{left_out} documents whose note or text is lost or damaged: they are left out");
+            salvaged.findings.push(lost(self.new, what));
+        }
+        let mark = self.settings.to_string();
+        if store.mark(SIMILAR_MARK)?.as_deref() != Some(mark.as_bytes()) || !changes.is_empty() {
+            self.write(&store, mark.as_bytes(), &changes)?;
+        }
+        Ok(())
+    }
+
+    /// Whether notes hold more than a signature.
+    fn has_texts(&self, store: &Snapshot<u64>) -> Result<bool> {
+        for entry in store.iter().take(BATCH) {
+            let note = store.note(entry?.id.unwrap_or(0))?.unwrap_or_default();
+            if !note.is_empty() {
+                return Ok(note.len() > estimate::BYTES);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether texts that were compressed with a dictionary do not come back with the one that is there: part of it is lost.
+    fn needs_other_dictionary(&self, store: &Snapshot<u64>, packing: &Packing) -> Result<bool> {
+        let profile: Option<Profile> = store.profile().parse().ok();
+        let (mut with_dictionary, mut sound) = (0, 0);
+        for entry in store.iter().take(BATCH) {
+            let note = store.note(entry?.id.unwrap_or(0))?.unwrap_or_default();
+            let Some((sketched, packed)) = Sketched::from_bytes(&note) else { continue };
+            if !Packing::needs_dictionary(packed) {
+                continue;
+            }
+            with_dictionary += 1;
+            if let Ok(text) = packing.unpack(packed, store)? {
+                let has_signature =
+                    |profile: &Profile| Sketched::new(&profile.feature_set(&text)) == Some(sketched);
+                sound += u64::from(profile.as_ref().is_none_or(has_signature));
+            }
+        }
+        Ok(with_dictionary > 2 * sound)
+    }
+
+    /// Writes whole documents; those without a signature go.
+    fn write(&self, old: &Snapshot<u64>, mark: &[u8], changes: &[(u64, Option<Sketched>)]) -> Result<()> {
+        let mut ids: Vec<u64> = changes.iter().map(|&(id, _)| id).collect();
+        ids.sort_unstable();
+        // The fingerprints that are there, by document.
+        let mut pairs = Vec::new();
+        for entry in old.iter() {
+            let entry = entry?;
+            let id = entry.id.unwrap_or(0);
+            if ids.binary_search(&id).is_ok() {
+                pairs.push((id, entry.fingerprint));
+            }
+        }
+        pairs.sort_unstable();
+        let options = StoreOptions { compaction: false, ..StoreOptions::default() };
+        let store = Store::<u64>::open(self.new, options)?;
+        let mut transaction = store.transaction();
+        transaction.mark(SIMILAR_MARK, mark)?;
+        transaction.commit(Durability::Os)?;
+        for batch in changes.chunks(BATCH) {
+            let mut transaction = store.transaction();
+            for (id, sketched) in batch {
+                let expected =
+                    sketched.as_ref().map(|sketched| fingerprints::<u64>(sketched, &self.settings));
+                let expected = expected.unwrap_or_default();
+                let begin = pairs.partition_point(|pair| pair.0 < *id);
+                let there = pairs[begin..].iter().take_while(|pair| pair.0 == *id);
+                there
+                    .filter(|pair| !expected.contains(&pair.1))
+                    .for_each(|pair| transaction.delete(pair.1, *id));
+                expected.iter().for_each(|&fingerprint| transaction.insert(fingerprint, *id));
+                match sketched {
+                    None => transaction.note(*id, &[])?,
+                    Some(sketched) if !self.settings.has_texts() => {
+                        transaction.note(*id, &sketched.to_bytes())?;
+                    }
+                    Some(_) => {}
+                }
+            }
+            transaction.commit(Durability::Os)?;
+        }
+        store.compact()?;
+        store.sync()
+    }
+}
