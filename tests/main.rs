@@ -18,6 +18,7 @@ mod over_logs;
 mod power_loss;
 mod public_api;
 mod rings;
+mod rules;
 mod salvage;
 mod segments;
 mod short_calls;

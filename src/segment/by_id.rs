@@ -198,6 +198,9 @@ impl<V: Value> ById<V> {
     /// Calls `visitor` with the ids and values of a chunk until it says stop.
     fn visit(&self, chunk: usize, mut visitor: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
         let (count, mut rest) = self.chunks.entries(chunk, V::KIND)?;
+        if count == 0 {
+            return Err(self.malformed(chunk));
+        }
         let mut id = self.chunks.key(chunk);
         let mut before = Vec::new();
         for i in 0..count {
