@@ -57,32 +57,14 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 type Model<F> = BTreeSet<(F, u64)>;
 
-/// The newest note of each id, and the ids that cannot have lost theirs: they have had a fingerprint ever since.
-#[derive(Clone, Debug, Default)]
-struct Notes {
-    newest: BTreeMap<u64, u8>,
-    certain: BTreeSet<u64>,
-}
+/// The note of each id that has one: `tests/names_and_notes.rs` has more of these.
+type Notes = BTreeMap<u64, u8>;
 
-impl Notes {
-    fn note<F>(&mut self, id: u64, note: u8, model: &Model<F>) {
-        self.newest.insert(id, note);
-        self.certain.insert(id);
-        self.leave_those_of(model);
-    }
-
-    /// What is lost with the last fingerprint of an id may come back with it or not.
-    fn leave_those_of<F>(&mut self, model: &Model<F>) {
-        self.certain.retain(|&id| model.iter().any(|pair| pair.1 == id));
-    }
-
-    fn check<F: Fingerprint>(&self, snapshot: &Snapshot<F>) {
-        let ids: Vec<u64> = (0..7).collect();
-        for (id, found) in ids.iter().zip(snapshot.notes_of(&ids).unwrap()) {
-            assert_eq!(snapshot.note(*id).unwrap(), found);
-            let newest = self.newest.get(id).map(|&note| vec![note; usize::from(note)]);
-            assert!(found == newest || (found.is_none() && !self.certain.contains(id)), "{id}: {found:?}");
-        }
+fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &Notes) {
+    let ids: Vec<u64> = (0..7).collect();
+    for (id, found) in ids.iter().zip(snapshot.notes_of(&ids).unwrap()) {
+        assert_eq!(snapshot.note(*id).unwrap(), found);
+        assert_eq!(found, notes.get(id).map(|&note| vec![note; usize::from(note)]), "{id}");
     }
 }
 
@@ -136,7 +118,7 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
     let id_of = |id| if ids { id } else { 0 };
     let mut store = Store::<F>::open(path, options.clone()).unwrap();
     let mut model = Model::new();
-    let mut notes = Notes::default();
+    let mut notes = Notes::new();
     let mut kept = Vec::new();
     for operation in operations {
         match operation {
@@ -147,6 +129,9 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
             &Operation::Delete(x, id) => {
                 let was_there = store.delete(fingerprint(x), id).unwrap();
                 assert_eq!(was_there, model.remove(&(fingerprint(x), id_of(id))));
+                if was_there {
+                    notes.remove(&id_of(id));
+                }
             }
             &Operation::InsertIfNew(x, id) => {
                 let x: F = fingerprint(x);
@@ -169,6 +154,7 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
                     if delete {
                         batch.delete(x, id);
                         model.remove(&(x, id_of(id)));
+                        notes.remove(&id_of(id));
                     } else {
                         batch.insert(x, id);
                         model.insert((x, id_of(id)));
@@ -188,7 +174,7 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
                 let mut batch = store.transaction();
                 batch.note(id, &vec![note; usize::from(note)]).unwrap();
                 batch.commit(Durability::Os).unwrap();
-                notes.note(id_of(id), note, &model);
+                notes.insert(id_of(id), note);
             }
             Operation::Flush => store.flush().unwrap(),
             Operation::Compact => store.compact().unwrap(),
@@ -198,13 +184,12 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
             }
             Operation::Keep => kept.push((store.snapshot(), model.clone(), notes.clone())),
         }
-        notes.leave_those_of(&model);
     }
     check(&store.snapshot(), &model);
-    notes.check(&store.snapshot());
+    check_notes(&store.snapshot(), &notes);
     for (snapshot, model, notes) in &kept {
         check(snapshot, model);
-        notes.check(snapshot);
+        check_notes(snapshot, notes);
     }
     let verified = store.snapshot().verify(|error| panic!("{error}"));
     assert_eq!(verified, 0);
@@ -212,11 +197,11 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
     // Read by another process, and opened once more.
     let read = Snapshot::<F>::open_on(&disk.as_fs(), path).unwrap();
     check(&read, &model);
-    notes.check(&read);
+    check_notes(&read, &notes);
     let store = Store::<F>::open(path, options.clone()).unwrap();
     store.compact().unwrap();
     check(&store.snapshot(), &model);
-    notes.check(&store.snapshot());
+    check_notes(&store.snapshot(), &notes);
     assert_eq!(store.snapshot().stats().tombstones, 0);
 }
 

@@ -13,6 +13,7 @@ mod layers;
 mod live;
 mod live_corruption;
 mod live_power_loss;
+mod names_and_notes;
 mod numbers;
 mod over_logs;
 mod power_loss;

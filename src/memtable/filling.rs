@@ -66,7 +66,7 @@ impl<'scope, 'env, F: Fingerprint> Filling<'scope, 'env, F> {
             Operation::Insert { fingerprint, id, name } => {
                 self.inserts.push((fingerprint, id, number));
                 if let Some(name) = name {
-                    self.memtable.names.add(id, name, number);
+                    self.memtable.give_name(id, name, number);
                 }
                 if self.inserts.len() == AT_ONCE {
                     self.insert_all();
@@ -77,7 +77,7 @@ impl<'scope, 'env, F: Fingerprint> Filling<'scope, 'env, F> {
                 self.memtable.end(fingerprint, id, number);
             }
             Operation::Mark { key, value } => self.memtable.marks.set(key, value, number),
-            Operation::Note { id, note } => self.memtable.notes.add(id, note, number),
+            Operation::Note { id, note } => self.memtable.give_note(id, note, number),
         }
     }
 

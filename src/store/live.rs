@@ -125,7 +125,7 @@ impl<F: Fingerprint> Store<F> {
     }
 
     /// Removes a pair of fingerprint and id, if it is there; says whether it was. In a store without ids, removes the
-    /// fingerprint.
+    /// fingerprint. The name and the note of the id are forgotten, as by [`Transaction::delete`].
     ///
     /// # Errors
     /// As [`Store::insert`], and as [`Snapshot::contains_pair`].

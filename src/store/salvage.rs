@@ -1,6 +1,6 @@
 //! Another store of what is intact of a damaged one.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -121,7 +121,6 @@ pub fn salvage_on<F: Fingerprint>(
         memory,
         builder,
         without_ids,
-        kept: HashSet::new(),
         result: Salvaged::default(),
         progress: options.progress.clone(),
     };
@@ -152,8 +151,6 @@ struct Rescue<F: Fingerprint> {
     memory: u64,
     builder: Builder<F>,
     without_ids: Sorter<F>,
-    /// Ids of deleted pairs that other fingerprints still have.
-    kept: HashSet<u64>,
     result: Salvaged,
     progress: Option<ProgressCallback>,
 }
@@ -170,7 +167,7 @@ impl<F: Fingerprint> Rescue<F> {
             let newer = &store.segments[i + 1..];
             let mut damaged = Vec::new();
             let mut without_ids = 0;
-            let Rescue { builder, kept, without_ids: pending, .. } = self;
+            let Rescue { builder, without_ids: pending, .. } = self;
             let read = segment.visit(
                 self.runs.clone(),
                 self.memory,
@@ -184,13 +181,7 @@ impl<F: Fingerprint> Rescue<F> {
                     };
                     let hidden = newer.iter().any(|newer| newer.hides(fingerprint, id))
                         || store.memtable.hides(version, fingerprint, id);
-                    if hidden {
-                        return Ok(());
-                    }
-                    if store.deleted.contains(&id) {
-                        kept.insert(id);
-                    }
-                    builder.insert(fingerprint, id)
+                    if hidden { Ok(()) } else { builder.insert(fingerprint, id) }
                 },
             )?;
             self.result.without_ids += without_ids;
@@ -212,16 +203,13 @@ impl<F: Fingerprint> Rescue<F> {
             }
         }
         for (fingerprint, id) in store.memtable.entries(version) {
-            if store.deleted.contains(&id) {
-                self.kept.insert(id);
-            }
             self.builder.insert(fingerprint, id)?;
         }
         Ok(())
     }
 
-    /// The newest name of each document, or its newest note; that of a deleted one goes with it. `recent` are those of the
-    /// logs, `keep` adds one to the new store.
+    /// The newest name of each document, or its newest note, unless a newer place deletes a pair with its id. `recent` are
+    /// those of the logs, `keep` adds one to the new store.
     fn by_id<'a, V>(
         &mut self,
         store: &'a StoreRemains<F>,
@@ -252,12 +240,12 @@ impl<F: Fingerprint> Rescue<F> {
             for cursor in &mut cursors {
                 if cursor.values.front().is_some_and(|value| value.0 == id) {
                     newest = cursor.values.pop_front();
+                } else if newest.is_some() && cursor.source.forgets(store, id) {
+                    newest = None;
                 }
             }
-            let is_deleted = store.deleted.contains(&id) && !self.kept.contains(&id);
             // A chunk whose ids do not ascend is damaged, whatever its checksum says.
             if let Some((id, value)) = newest
-                && !is_deleted
                 && previous.is_none_or(|previous| previous < id)
             {
                 previous = Some(id);
@@ -307,6 +295,16 @@ enum Source<'a, F: Fingerprint, V> {
     Segment(&'a SegmentRemains<F>, Range<usize>),
     /// The logs, whose values are copied one at a time.
     Logs(Box<dyn Iterator<Item = (u64, V)> + 'a>),
+}
+
+impl<F: Fingerprint, V> Source<'_, F, V> {
+    /// Whether a pair with this id was deleted here.
+    fn forgets(&self, store: &StoreRemains<F>, id: u64) -> bool {
+        match self {
+            Source::Segment(segment, _) => segment.forgets(id),
+            Source::Logs(_) => store.memtable.forgets(store.memtable.version(), id),
+        }
+    }
 }
 
 impl<F: Fingerprint, V> Cursor<'_, F, V> {
