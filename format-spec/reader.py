@@ -2,8 +2,8 @@
 """Reads simstore stores, from the pages beside this file and nothing else.
 
     python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
-    python3 reader.py --marks STORE         KEY<TAB>HEX lines: what a writer keeps by key
-    python3 reader.py --notes STORE         ID<TAB>HEX lines: what is kept with documents
+    python3 reader.py --marks STORE         KEY<TAB>HEX lines: the marks of a writer
+    python3 reader.py --notes STORE         ID<TAB>HEX lines: the notes of documents
     python3 reader.py --similar STORE ID ID how similar two documents are by their sketches, and the standard error of that
     python3 reader.py --sketches FILE       sets of features that follow one another: the sum and the sketches of each
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
@@ -11,8 +11,8 @@
     python3 reader.py --shards FOLDER       HEX<TAB>ID lines, ascending, of all shards together
 
 Slow and strict: decodes every table, checks every checksum, compares all parts with one another. A torn end of the last log,
-which may be damage or what a crash left, is reported on standard error. Python 3.8 or newer, standard library only. As a library:
-`Store(path)`, `Table(path)`, `Log(path)`, `Shards(path)`; what is wrong with a file is a `Damaged`.
+which may be damage or the trace of a crash, is reported on standard error. Python 3.8 or newer, standard library only. As a library:
+`Store(path)`, `Table(path)`, `Log(path)`, `Shards(path)`; they raise `Damaged` for a file with an error.
 """
 
 import collections
@@ -98,7 +98,7 @@ class File:
         self.check(not any(self.data[start:end]), "%s: bytes %d to %d are not zero" % (part, start, end))
 
     def check_part(self, number, data, part):
-        """The checksum of a block or chunk: of its number and of what follows the checksum."""
+        """Checks a block or chunk against its checksum, which covers its number and the bytes behind the checksum."""
         found = zlib.crc32(data[4:], zlib.crc32(struct.pack("<Q", number)))
         self.check(u32(data, 0) == found, "checksum of the %s is %08x" % (part, found))
 
@@ -273,7 +273,7 @@ class Table(File):
         return (form - 1) % 6 * position_length(h) + (4 if form > 6 else 0)
 
     def follow(self, bits, symbol, at, span):
-        """The fingerprint of all-differences that comes after those of its span before it."""
+        """The next fingerprint of a span in all-differences."""
         form, h = divmod(symbol, self.bits)
         if form == 0:
             return span[-1] + (1 << h) + bits.read(at, h)
@@ -546,7 +546,7 @@ class Manifest(File):
 
 
 class Marks(Chunked):
-    """What a writer keeps, by key."""
+    """The marks of a writer, by key."""
 
     def __init__(self, path):
         Chunked.__init__(self, path, b"simmarks", 16, False)
@@ -646,13 +646,13 @@ class Store:
             self.torn_end = "%s: a torn end of %d bytes, or damage" % (before.path, before.torn)
 
     def forget(self, identifiers, names):
-        """Forgets the names and notes of ids of which a pair was deleted."""
+        """Forgets the names and notes of ids that lost a pair."""
         for identifier in identifiers:
             names.pop(identifier, None)
             self.notes.pop(identifier, None)
 
     def read_segment(self, segment, entries, all_names):
-        """The pairs of a segment, id 0 where there are none; removes those it deletes from `entries`, adds its names."""
+        """The pairs of a segment, with id 0 in a store without ids. Removes deleted pairs from `entries`, adds names."""
         tables, ids, names, notes, deleted = [], None, {}, {}, []
         for name in segment["files"]:
             path = os.path.join(self.path, name)
@@ -1053,7 +1053,7 @@ def print_log(path, out):
         for operation in operations:
             columns = [str(sequence), operation[0]]
             if operation[0] == "mark":
-                # What a mark means is its writer's: in hexadecimal.
+                # The writer knows the meaning of a mark: it is printed in hexadecimal.
                 columns += [escape(operation[1]), operation[2].hex()]
             elif operation[0] == "note":
                 columns += [str(operation[1]), operation[2].hex()]
