@@ -25,11 +25,11 @@ enum Operation {
     Flush,
     Compact,
     Reopen,
-    /// Remembers a snapshot together with what it should show.
+    /// Remembers a snapshot together with the expected contents.
     Keep,
 }
 
-/// Fingerprints of which many are near one another, and some far.
+/// Fingerprints: many near one another, and some far.
 fn fingerprint<F: Fingerprint>(i: usize) -> F {
     let centre = [F::ZERO, F::MAX, F::from_u128(0x0123_4567_89ab_cdef << 60 | 0x0f0f_5555)][i % 3];
     let flips = i / 3;
@@ -68,7 +68,7 @@ fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &Notes) {
     }
 }
 
-/// What the plain loop finds.
+/// The matches of the plain loop.
 fn near<F: Fingerprint>(model: &Model<F>, query: F, distance: u32, ids: bool) -> Vec<(u32, F, Option<u64>)> {
     let near = model.iter().filter(|(x, _)| (*x ^ query).count_ones() <= distance);
     let mut found: Vec<_> = near.map(|&(x, id)| ((x ^ query).count_ones(), x, ids.then_some(id))).collect();
@@ -277,7 +277,7 @@ fn a_built_store_is_a_live_store() {
     assert_eq!(now.refresh().unwrap().stats().ids, 1000);
 }
 
-/// A build that is to replace a live store and is given up leaves all of it, its log too.
+/// A build that would replace a live store, and is given up, leaves all of it, its log too.
 #[test]
 fn a_build_that_is_given_up_leaves_the_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -453,8 +453,7 @@ fn documents_are_found_by_name() {
     assert_eq!(found(&["page 1200"]), of_1200);
 }
 
-/// Readers, writers, flushes and merges at once: what was acknowledged before a snapshot is in it, and what a snapshot
-/// shows does not change.
+/// Readers, writers, flushes and merges at once: a snapshot has all writes acknowledged before it, and never changes.
 #[test]
 fn many_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -581,7 +580,7 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
                         seen.extend(&ids);
                         let ids: Vec<u64> = ids.into_iter().collect();
                         let notes = store.snapshot().notes_of(&ids)?;
-                        // Whoever is asked of a document can see all of it.
+                        // The callback can see all of a document.
                         assert!(notes.iter().all(Option::is_some));
                         Ok(notes.contains(&Some(note.clone())))
                     });
@@ -597,7 +596,7 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
     assert_eq!(store.snapshot().iter().count(), 300 * 3 * 3);
 }
 
-/// What comes between the search and the lock is judged too, and an error writes nothing.
+/// A write between the search and the lock is judged too, and an error writes nothing.
 #[test]
 fn what_comes_meanwhile_is_asked_of() {
     let folder = tempfile::tempdir().unwrap();

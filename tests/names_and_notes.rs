@@ -1,5 +1,5 @@
 //! Names and notes against a plain map: random histories of inserts, deletes and notes, with flushes, merges and reopening
-//! between, none of which may change an answer (`format-spec/names.md`, "What the operations do").
+//! between. None of these may change an answer (`format-spec/names.md`, "What the operations do").
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,12 +18,15 @@ enum Write {
     Note { id: u64, note: Vec<u8> },
 }
 
+/// A fingerprint, a name and a note.
+type Document = (u64, Option<String>, Option<Vec<u8>>);
+
 #[derive(Clone, Debug)]
 enum Step {
     /// All in one transaction.
     Commit(Vec<Write>),
     /// Inserts in ascending order of their ids, each with a note if it has one, as one segment.
-    Load(BTreeMap<u64, (u64, Option<String>, Option<Vec<u8>>)>),
+    Load(BTreeMap<u64, Document>),
     /// A delete that looks first whether the pair is stored.
     DeleteStored {
         fingerprint: u64,
@@ -142,7 +145,7 @@ fn run(steps: &[Step], options: &StoreOptions) {
                             transaction.insert_named(*fingerprint, *id, name).unwrap();
                         }
                         Write::Insert { fingerprint, id, name: None } => {
-                            transaction.insert(*fingerprint, *id)
+                            transaction.insert(*fingerprint, *id);
                         }
                         Write::Delete { fingerprint, id } => transaction.delete(*fingerprint, *id),
                         Write::Note { id, note } => transaction.note(*id, note).unwrap(),

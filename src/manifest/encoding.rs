@@ -30,7 +30,7 @@ impl Manifest {
         self.segments.iter().any(|segment| segment.notes > 0)
     }
 
-    /// The oldest version of the format that has what the manifest holds.
+    /// The oldest version of the format with all that the manifest holds.
     fn version(&self) -> u32 {
         let notes = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
         notes.max(self.settings.codec.version())
@@ -232,7 +232,7 @@ fn write_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// What comes after the header, whose parts have any length.
+/// The parts after the header, which have variable lengths.
 struct Rest<'a> {
     path: &'a Path,
     bytes: &'a [u8],

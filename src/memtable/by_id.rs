@@ -14,7 +14,7 @@ struct Given<V: ?Sized> {
     next: u32,
 }
 
-/// What the allocator adds to a value, about.
+/// Approximate overhead of the allocator for a value, in bytes.
 const ALLOCATION: u64 = 16;
 
 /// Values, names as `str` or notes as `[u8]`, with a hash table of chains by id, the newest first.
@@ -34,7 +34,7 @@ where
         ById { records: Growing::new(1), heads: Heads::new(bits), value_bytes: AtomicU64::new(0) }
     }
 
-    /// Gives an id a value. The id lost those that it had before the operation `forgotten`. The writer's only.
+    /// Gives an id a value. The operation `forgotten` removed the older values of the id. The writer's only.
     pub(super) fn add(&self, id: u64, value: &V, since: u64, forgotten: u64) {
         let next = self.heads.get(mix(id));
         // The same again would only take memory.
@@ -85,8 +85,7 @@ where
         self.given(version).for_each(|given| visitor(given.id, &given.value));
     }
 
-    /// The newest value of each id, ascending by id; none is copied. `forgotten` gives the operation by which an id lost
-    /// what it had.
+    /// The newest value of each id, ascending by id; none is copied. `forgotten` returns the last operation that deleted a pair of an id.
     pub(super) fn sorted(&self, version: u64, forgotten: impl Fn(u64) -> u64) -> Vec<(u64, &V)> {
         let mut all: Vec<_> = self.given(version).collect();
         all.sort_by_key(|given| (given.id, std::cmp::Reverse(given.since)));

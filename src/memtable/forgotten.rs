@@ -11,7 +11,7 @@ const AT: usize = 1;
 const NEXT: usize = 2;
 const LEN: usize = 3;
 
-/// Ids by which a pair was deleted, with a hash table of chains by id, the newest first.
+/// Ids of deleted pairs, with a hash table of chains by id, the newest first.
 pub(super) struct Forgotten {
     records: Growing<AtomicU64>,
     heads: Heads,
@@ -23,7 +23,7 @@ impl Forgotten {
         Forgotten { records: Growing::new(LEN), heads: Heads::new(bits) }
     }
 
-    /// Adds an id, of which an operation deletes a pair. The writer's only.
+    /// Adds an id when an operation deletes one of its pairs. The writer's only.
     pub(super) fn add(&self, id: u64, operation: u64) {
         let next = self.heads.get(mix(id));
         let number = self.records.push(|cells| {
@@ -34,7 +34,7 @@ impl Forgotten {
         self.heads.set(mix(id), number + 1);
     }
 
-    /// The last operation up to a version that deleted a pair of an id; 0 if there is none.
+    /// The last operation up to a version that deleted a pair of an id; 0 without one.
     pub(super) fn last(&self, id: u64, version: u64) -> u64 {
         let mut next = self.heads.get(mix(id));
         while next > 0 {

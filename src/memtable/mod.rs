@@ -1,7 +1,7 @@
 //! The memtable: recent inserts and deletes, in memory, which answers queries itself.
 //!
 //! One thread writes, any number read, and none waits for another: all is append-only, in arrays that grow by
-//! chunks (`growing`), and what readers may see is written before the number that leads them to it. Operations are
+//! chunks (`growing`), and data is written before the number by which readers find it. Operations are
 //! numbered; each pair has the number of the one that inserted it and of the one that deleted it, so that a version,
 //! which is a number of operations, always shows the same.
 
@@ -45,7 +45,7 @@ pub(crate) struct Memtable<F> {
     forgotten: Forgotten,
     marks: Marks,
     distance: u32,
-    /// Operations so far. The lock only makes sure that there is one writer.
+    /// Operations so far. The lock makes sure of one writer at a time.
     operations: Mutex<u64>,
     published: AtomicU64,
 }
@@ -231,7 +231,7 @@ impl<F: Fingerprint> Memtable<F> {
         self.marks.all(version)
     }
 
-    /// The largest id that was inserted, deleted or not; takes as long as there are pairs.
+    /// The largest id that was inserted, deleted or not; takes time in proportion to the pairs.
     pub(crate) fn highest_id(&self, version: u64) -> Option<u64> {
         self.pairs.highest_id(version)
     }
@@ -246,7 +246,7 @@ impl<F: Fingerprint> Memtable<F> {
         self.pairs.sorted(version)
     }
 
-    /// Calls `visitor` with live pairs, in the order in which they came.
+    /// Calls `visitor` with live pairs, in the order of their inserts.
     pub(crate) fn visit(&self, version: u64, mut visitor: impl FnMut(F, u64)) {
         self.pairs.iter(version).for_each(|pair| visitor(pair.fingerprint, pair.id));
     }

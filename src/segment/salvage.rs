@@ -1,4 +1,4 @@
-//! What can still be read of a segment whose files are damaged or missing.
+//! The readable part of a segment with damaged or missing files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl<F: Fingerprint> SegmentRemains<F> {
         }
     }
 
-    /// Block by block of the first table; what its damaged blocks held comes from the other tables.
+    /// Block by block of the first table; fingerprints of its damaged blocks come from the other tables.
     fn visit_first(
         &self,
         first: &Table<F>,

@@ -16,7 +16,7 @@ use crate::manifest::SegmentEntry;
 use crate::progress::Steps;
 use crate::table::Table;
 
-/// What two tables of the same fingerprints agree in, whatever their order.
+/// A sum over a set of fingerprints, equal for tables with the same fingerprints in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     count: u64,
@@ -103,7 +103,7 @@ impl<F: Fingerprint> Segment<F> {
         Ok(Error::corrupt(table.path(), 0, Damage::Mismatch { what }))
     }
 
-    /// Reads all ids, if there are any; returns the largest one.
+    /// Reads all ids of a segment with an id file; returns the largest one.
     fn verify_ids(&self, steps: &Steps<'_>, damaged: &mut impl FnMut(Error)) -> Result<Option<u64>> {
         let Some(ids) = &self.ids else { return Ok(None) };
         let (mut count, mut whole, mut largest) = (0, true, None);
@@ -170,7 +170,7 @@ impl<F: Fingerprint> Segment<F> {
     }
 }
 
-/// Reads all names or notes, and compares their number with that of the manifest.
+/// Reads all names or notes, and compares their number with the manifest.
 fn verify_by_id<V: Value>(
     values: Option<&ById<V>>,
     (expected, what): (u64, &'static str),

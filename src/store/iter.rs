@@ -14,8 +14,7 @@ impl<F: Fingerprint> Snapshot<F> {
         Iter::new(self.clone())
     }
 
-    /// All ids that have names, ascending, each with its name. Ends after the first error. What is in memory only
-    /// is left out.
+    /// All ids that have names, ascending, each with its name. Ends after the first error. Memtables are left out.
     pub(super) fn names(&self) -> Newest<F, u64, String> {
         Newest::new(self.segments(), Segment::name_chunks, Segment::names, |segment, &id| segment.forgets(id))
     }
@@ -40,7 +39,7 @@ pub struct Iter<F> {
     previous: Option<Entry<F>>,
 }
 
-/// How far a segment, or what is in a memtable, has been read.
+/// The position in a segment or in a memtable's entries.
 #[derive(Debug)]
 struct Cursor<F> {
     segment: Option<Arc<Segment<F>>>,

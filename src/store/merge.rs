@@ -54,12 +54,12 @@ pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
     compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout.max(2))
 }
 
-/// Who waits for a merge.
+/// The kind of a merge, by who waits for it.
 #[derive(Clone, Copy)]
 pub(super) enum Way<'a> {
     /// Nobody: it gives way to the end of the store.
     Background,
-    /// A caller, who may say that it is not to go on.
+    /// A caller waits, and may cancel it.
     Waiting(Option<&'a ProgressCallback>),
 }
 

@@ -1,4 +1,4 @@
-//! What is stored of some documents, by their ids or names: one pass over the store for any number of them.
+//! Look-ups by ids or names: one pass over the store for any number of documents.
 
 use std::collections::HashSet;
 
@@ -73,7 +73,7 @@ impl<F: Fingerprint> Snapshot<F> {
     /// All pairs of documents with one of these names, as [`Snapshot::pairs_of_ids`]. Several documents may have one name;
     /// of a document that was stored under several, the newest counts.
     ///
-    /// Reads all names of the store once, and then all ids if there was one.
+    /// Reads all names of the store once, and then all ids if a name was found.
     ///
     /// # Errors
     /// As [`Snapshot::pairs_of_ids`], and if a part of the names is damaged.
@@ -188,7 +188,7 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 }
 
-/// Removes the names or notes of ids of which a segment deletes a pair.
+/// Removes the names or notes of ids that have a tombstone in a segment.
 fn forget<F: Fingerprint, V>(segment: &Segment<F>, ids: &[u64], values: &mut [Option<V>]) {
     for (&id, value) in ids.iter().zip(values) {
         if value.is_some() && segment.forgets(id) {

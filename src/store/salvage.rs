@@ -1,4 +1,4 @@
-//! Another store of what is intact of a damaged one.
+//! Copies the intact part of a damaged store into a new store.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,8 +21,8 @@ use crate::spill::{Folder, Sorter};
 pub struct SalvageOptions {
     /// Fingerprints whose ids are lost get new ones, after the highest; they are left out by default.
     pub keep_without_ids: bool,
-    /// The largest distance that queries of the new store may ask for; by default that of the manifest, or what the
-    /// tables can answer.
+    /// The largest distance that queries of the new store may ask for; by default the distance of the manifest, or the largest
+    /// one that the tables can answer.
     pub distance: Option<u32>,
     /// Memory for sorting, see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
@@ -30,7 +30,7 @@ pub struct SalvageOptions {
     pub progress: Option<ProgressCallback>,
 }
 
-/// What was rescued of a damaged store.
+/// The result of a rescue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Salvaged {
     /// Distinct fingerprints in the new store.
@@ -47,7 +47,7 @@ pub struct Salvaged {
     pub without_ids: u64,
     /// Fingerprints of segments that could not be read, as far as their number is known.
     pub lost_fingerprints: u64,
-    /// What was found wrong.
+    /// The problems that were found.
     pub findings: Vec<Finding>,
 }
 
@@ -58,12 +58,12 @@ impl Salvaged {
     }
 }
 
-/// Makes another store of what is intact of a damaged one, to which nothing is written and nobody may write meanwhile.
+/// Copies the intact part of a damaged store into a new store. Nothing is written to the damaged store, and nobody may write to it meanwhile.
 ///
-/// Segments and logs are those that the manifest names; without one, those that the folder has, by their numbers, and the
-/// settings are those of the tables. A fingerprint is rescued if any table of its segment has it; its ids, if their part
-/// of the id file is sound. Of logs all sound records count, also behind damage. Marks, which say how far inputs have been
-/// read, are kept only if nothing is lost, so that otherwise inputs are read again.
+/// Segments and logs are taken from the manifest; without one, from the names of the files in the folder, and the settings from
+/// the tables. A fingerprint is rescued if any table of its segment has it; its ids, if their part of the id file is sound. Of
+/// logs all sound records count, also behind damage. Marks, which say how far inputs have been read, are kept only if nothing
+/// is lost, so that otherwise inputs are read again.
 ///
 /// # Errors
 /// [`Error::NotAStore`] if there is nothing of a store; as [`Builder::create`] and [`Builder::finish`], for the new one.
@@ -188,7 +188,7 @@ impl<F: Fingerprint> Rescue<F> {
             let lost = segment.fingerprints.saturating_sub(read);
             self.result.lost_fingerprints += lost;
             let unknown = lost == 0 && segment.tables().next().is_none();
-            // What damaged parts cost is counted by fingerprints.
+            // Losses in damaged parts are counted by fingerprints.
             self.result.findings.extend(damaged.iter().map(|error| Finding::of(error, false)));
             let path = store.path.join(segment.entry.table_name(0));
             if lost > 0 || unknown {
@@ -208,8 +208,8 @@ impl<F: Fingerprint> Rescue<F> {
         Ok(())
     }
 
-    /// The newest name of each document, or its newest note, unless a newer place deletes a pair with its id. `recent` are
-    /// those of the logs, `keep` adds one to the new store.
+    /// The newest name of each document, or its newest note, unless a newer place deletes a pair with its id. `recent` are the
+    /// values of the logs, `keep` adds one to the new store.
     fn by_id<'a, V>(
         &mut self,
         store: &'a StoreRemains<F>,
@@ -244,7 +244,7 @@ impl<F: Fingerprint> Rescue<F> {
                     newest = None;
                 }
             }
-            // A chunk whose ids do not ascend is damaged, whatever its checksum says.
+            // A chunk whose ids do not ascend is damaged, also under a right checksum.
             if let Some((id, value)) = newest
                 && previous.is_none_or(|previous| previous < id)
             {

@@ -18,7 +18,7 @@ use crate::wal::{LogStart, LogSyncer, LogWriter, Operation, Payload};
 /// Memtables that may wait to be flushed; a writer that would add another waits too.
 const MOST_FROZEN: usize = 2;
 
-/// Writes of which either all are there or none.
+/// A set of writes that is stored as a whole or not at all.
 ///
 /// ```
 /// use simstore::{Durability, StoreOptions, Store};
@@ -52,7 +52,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.push(&Operation::Insert { fingerprint, id, name: None });
     }
 
-    /// What does not fit any more is refused when all is committed.
+    /// An operation that does not fit makes the commit fail.
     fn push(&mut self, operation: &Operation<'_, F>) {
         if let Err(error) = self.payload.push(operation) {
             self.refused.get_or_insert(error);

@@ -1,4 +1,4 @@
-//! Rules of the blocks of tables: what a reader rejects, and that they are coded as their fingerprints are.
+//! Rules of the blocks of tables: rules for readers, and rules for the coding.
 
 use simstore::Codec;
 
@@ -160,7 +160,7 @@ pub(super) fn coding(page: &mut Page) {
             table.index[0] = 1 << 50 | 1 << 40 | 1 << 3;
         }),
     );
-    // 0 and 1 have a gap of 2^0; then the symbol is that of one bit below it, of which there is none.
+    // 0 and 1 have a gap of 2^0; then the symbol says one bit below it, and there is no such bit.
     let one = one_table(Codec::AllDifferences, None, &[0, 1]);
     page.as_is(
         "differing",

@@ -10,7 +10,7 @@ const TOMBSTONES: usize = 32;
 const MARKS: usize = 40;
 const NOTES: usize = 56;
 
-/// A chunk of ids: the flags if there are several ids of a fingerprint, and the ids minus the base.
+/// A chunk of ids: flags for fingerprints with several ids, and the ids minus the base.
 fn ids_chunk(base: u64, width: u8, flags: &[u64], ids: &[u64]) -> Vec<u8> {
     let bits = flags.len() + ids.len() * usize::from(width);
     let mut chunk = vec![0; 20 + bits.div_ceil(8)];
@@ -302,7 +302,7 @@ pub(super) fn tombstones() -> Page {
     });
     page.sealed("length", "one pair more", "count is 3", &base, |files| file(files, ".tombstones")[16] = 3);
     page.sealed("length", "a byte more", "count is 2", &base, |files| {
-        file(files, ".tombstones").insert(24, 0)
+        file(files, ".tombstones").insert(24, 0);
     });
     page.sealed("bits", "128", "128", &base, |files| file(files, ".tombstones")[12] = 128);
     page.sealed("count", "3 in the manifest", "the number of tombstones and the manifest", &base, |files| {

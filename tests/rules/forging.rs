@@ -94,7 +94,7 @@ pub(super) fn file<'f>(files: &'f mut Files, ending: &str) -> &'f mut Vec<u8> {
     files.get_mut(&name).unwrap()
 }
 
-/// Two segments, of which the second has tombstones, and a log. The first has ids, names, notes and marks.
+/// Two segments, the second with tombstones, and a log. The first has ids, names, notes and marks.
 pub(super) fn whole_store() -> Files {
     let disk = SimulatedDisk::default();
     let options = StoreOptions {

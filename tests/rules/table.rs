@@ -161,7 +161,7 @@ fn parts(page: &mut Page) {
     page.as_is("block-checksum", "of the only block", "checksum of the block", wrong);
 }
 
-/// What a full check finds beside how blocks are coded.
+/// Rules of a full check, without the rules for the coding of blocks.
 fn checking(page: &mut Page) {
     let base = one_table(Codec::Gap, Some(1), &FEW);
     let says = "the fingerprints of a block are not ascending";

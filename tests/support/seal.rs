@@ -1,6 +1,6 @@
 //! Makes the checksums of changed files right again, so that what lies behind them is reached.
 //!
-//! The bytes may be anything: what cannot be found is left as it is.
+//! The bytes may be anything: a checksum without a place is left as it is.
 
 use std::collections::BTreeMap;
 

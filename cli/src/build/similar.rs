@@ -8,7 +8,8 @@ use simstore_corpus::add::{AddOptions, add};
 use simstore_corpus::{InputKind, profile_of_texts};
 use simstore_text::open_similar;
 
-use super::{BuildArgs, report};
+use super::args::BuildArgs;
+use super::report::report;
 use crate::add::settings_of;
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
@@ -16,7 +17,7 @@ use crate::inputs;
 use crate::output::UNFINISHED;
 use crate::progress::Progress;
 
-/// Documents are added under a hidden name, which becomes that of the store when all are there.
+/// Builds the store under a hidden name, and renames it when all documents are in it.
 pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     if inputs::kind(&inputs)? == InputKind::Fingerprints {
