@@ -2,19 +2,20 @@
 """Reads simstore stores, from the pages beside this file and nothing else.
 
     python3 reader.py STORE                 HEX<TAB>ID<TAB>NAME lines, ascending
-    python3 reader.py --marks STORE         KEY<TAB>HEX lines: what a writer keeps by key
-    python3 reader.py --notes STORE         ID<TAB>HEX lines: what is kept with documents, deleted ones too
+    python3 reader.py --marks STORE         KEY<TAB>HEX lines: the marks of a writer
+    python3 reader.py --notes STORE         ID<TAB>HEX lines: the notes of documents
     python3 reader.py --similar STORE ID ID how similar two documents are by their sketches, and the standard error of that
     python3 reader.py --sketches FILE       sets of features that follow one another: the sum and the sketches of each
     python3 reader.py --table FILE.table    the header, then the permuted fingerprints
     python3 reader.py --log FILE.log        the header, then the operations, each after the number of its record
     python3 reader.py --shards FOLDER       HEX<TAB>ID lines, ascending, of all shards together
 
-Slow and strict: decodes every table, checks every checksum, compares all parts with one another. Python 3.8 or
-newer, standard library only. As a library: `Store(path)`, `Table(path)`, `Log(path)`, `Shards(path)`; what is wrong with a file is a
-`Damaged`.
+Slow and strict: decodes every table, checks every checksum, compares all parts with one another. A torn end of the last log,
+which may be damage or the trace of a crash, is reported on standard error. Python 3.8 or newer, standard library only. As a library:
+`Store(path)`, `Table(path)`, `Log(path)`, `Shards(path)`; they raise `Damaged` for a file with an error.
 """
 
+import collections
 import json
 import os
 import re
@@ -25,6 +26,8 @@ import zlib
 VERSION, WITH_NOTES, WITH_ALL_DIFFERENCES = 3, 4, 5
 CODECS = ["first-difference", "gap", "elias-fano", "all-differences"]
 MAX_CODE_LENGTH = 12
+# After so many patterns a plan is rejected, complete or not.
+MOST_PATTERNS = 1000000
 
 
 class Damaged(Exception):
@@ -95,7 +98,7 @@ class File:
         self.check(not any(self.data[start:end]), "%s: bytes %d to %d are not zero" % (part, start, end))
 
     def check_part(self, number, data, part):
-        """The checksum of a block or chunk: of its number and of what follows the checksum."""
+        """Checks a block or chunk against its checksum, which covers its number and the bytes behind the checksum."""
         found = zlib.crc32(data[4:], zlib.crc32(struct.pack("<Q", number)))
         self.check(u32(data, 0) == found, "checksum of the %s is %08x" % (part, found))
 
@@ -270,7 +273,7 @@ class Table(File):
         return (form - 1) % 6 * position_length(h) + (4 if form > 6 else 0)
 
     def follow(self, bits, symbol, at, span):
-        """The fingerprint of all-differences that comes after those of its span before it."""
+        """The next fingerprint of a span in all-differences."""
         form, h = divmod(symbol, self.bits)
         if form == 0:
             return span[-1] + (1 << h) + bits.read(at, h)
@@ -310,6 +313,31 @@ class Table(File):
 
     def hex(self, value):
         return "%0*x" % (self.bits // 4, value)
+
+
+def is_complete(tables, distance):
+    """Whether each way to spread at most `distance` errors over the bits leaves few enough in some table's prefix."""
+    prefixes = [set(table.permutation[: table.prefix_bits]) for table in tables]
+    # Bits that are in the same prefixes are alike.
+    alike = collections.Counter(tuple(bit in prefix for prefix in prefixes) for bit in range(tables[0].bits))
+    groups = list(alike.items())
+    patterns = 0
+
+    def is_missed(group, left, needed):
+        """Whether `left` more errors in the groups from `group` on can give each table the errors it needs to miss them."""
+        nonlocal patterns
+        patterns += 1
+        if max(needed) <= 0 or patterns > MOST_PATTERNS:
+            return True
+        if group == len(groups) or max(needed) > left:
+            return False
+        inside, bits = groups[group]
+        return any(
+            is_missed(group + 1, left - n, [need - n * is_in for need, is_in in zip(needed, inside)])
+            for n in range(min(left, bits) + 1)
+        )
+
+    return not is_missed(0, distance, [table.flips + 1 for table in tables])
 
 
 # Chunked files: README.md, ids.md, names.md, notes.md, marks.md
@@ -449,13 +477,13 @@ class Manifest(File):
         known = [3] if self.version == WITH_ALL_DIFFERENCES else [0, 1, 2]
         self.check(codec in known, "codec number %d" % codec)
         self.check(flags < 4, "flags %d" % flags)
-        self.codec, self.has_ids, has_highest = CODECS[codec], flags & 1 > 0, flags & 2 > 0
+        self.codec, self.has_ids, self.has_highest = CODECS[codec], flags & 1 > 0, flags & 2 > 0
         block_size, span, reserved = self.take("<IHH")
         self.check(block_size in [0] + [1 << i for i in range(8, 17)], "block size %d" % block_size)
         self.check(span <= 256, "span %d" % span)
         self.check(reserved == 0, "reserved bytes 22 and 23 are not zero")
         self.next_number, self.first_log, self.sequence, self.highest_id = self.take("<QQQQ")
-        self.check(has_highest or self.highest_id == 0, "highest id %d, and none was stored" % self.highest_id)
+        self.check(self.has_highest or self.highest_id == 0, "highest id %d, and none was stored" % self.highest_id)
         self.check(1 <= self.next_number <= 1 << 48, "next number %d" % self.next_number)
         self.check(self.first_log < self.next_number, "first log %d" % self.first_log)
         segments, reserved = self.take("<II")
@@ -465,6 +493,9 @@ class Manifest(File):
         self.check(self.at == self.footer, "bytes after the last segment")
         numbers = [segment["number"] for segment in self.segments]
         self.check(len(set(numbers)) == len(numbers), "two segments have one number")
+        notes = WITH_NOTES if any(segment["notes"] for segment in self.segments) else VERSION
+        version = WITH_ALL_DIFFERENCES if self.codec == "all-differences" else notes
+        self.check(self.version == version, "format version %d, and its contents have %d" % (self.version, version))
 
     def take(self, layout):
         end = self.at + struct.calcsize(layout)
@@ -515,7 +546,7 @@ class Manifest(File):
 
 
 class Marks(Chunked):
-    """What a writer keeps, by key."""
+    """The marks of a writer, by key."""
 
     def __init__(self, path):
         Chunked.__init__(self, path, b"simmarks", 16, False)
@@ -565,11 +596,14 @@ class Store:
         self.manifest = Manifest(os.path.join(path, "MANIFEST"))
         entries = set()
         names = {}
-        self.marks, self.notes = {}, {}
+        self.marks, self.notes, self.torn_end = {}, {}, None
         for segment in self.manifest.segments:
-            added, deleted = self.read_segment(segment, names)
-            entries.difference_update(deleted)
+            added = self.read_segment(segment, entries, names)
             entries.update(added)
+            if self.manifest.has_ids and added:
+                highest = max(identifier for _, identifier in added)
+                sound = self.manifest.has_highest and highest <= self.manifest.highest_id
+                self.manifest.check(sound, "an id %d, above the highest id %d" % (highest, self.manifest.highest_id))
         self.read_logs(entries, names)
         if not self.manifest.has_ids:
             entries = {(value, None) for value, _ in entries}
@@ -602,15 +636,24 @@ class Store:
                         self.notes[fields[0]] = fields[1]
                     elif kind == "delete":
                         entries.discard(tuple(fields))
+                        self.forget([fields[1]], names)
                     else:
                         entries.add(tuple(fields[:2]))
                         if fields[2] is not None:
                             names[fields[1]] = fields[2]
             sequence = log.next_sequence
+        if before and before.torn and not before.closed:
+            self.torn_end = "%s: a torn end of %d bytes, or damage" % (before.path, before.torn)
 
-    def read_segment(self, segment, all_names):
-        """The pairs of a segment, and those it deletes, id 0 where there are none; adds its names to `all_names`."""
-        tables, ids, names, deleted = [], None, None, []
+    def forget(self, identifiers, names):
+        """Forgets the names and notes of ids that lost a pair."""
+        for identifier in identifiers:
+            names.pop(identifier, None)
+            self.notes.pop(identifier, None)
+
+    def read_segment(self, segment, entries, all_names):
+        """The pairs of a segment, with id 0 in a store without ids. Removes deleted pairs from `entries`, adds names."""
+        tables, ids, names, notes, deleted = [], None, {}, {}, []
         for name in segment["files"]:
             path = os.path.join(self.path, name)
             if name.endswith(".table"):
@@ -636,19 +679,23 @@ class Store:
                 file.check(sound, "%d marks, the manifest says otherwise" % len(file.marks))
             elif name.endswith(".notes"):
                 file = Notes(path)
-                self.notes.update(file.values)
+                notes = file.values
                 sound = len(file.values) == segment["notes"]
                 file.check(sound, "%d notes, the manifest says otherwise" % len(file.values))
             else:
-                file = names = Names(path)
-                sound = len(names.names) == segment["names"]
-                file.check(sound, "%d names, the manifest says otherwise" % len(names.names))
+                file = Names(path)
+                names = file.names
+                sound = len(names) == segment["names"]
+                file.check(sound, "%d names, the manifest says otherwise" % len(names))
             sound = file.footer_crc == segment["footers"][name]
             file.check(sound, "is not the file that the manifest names")
-        if names:
-            all_names.update(names.names)
+        tables[0].check(is_complete(tables, self.manifest.distance), "the tables of the segment miss neighbours")
+        entries.difference_update(deleted)
+        self.forget([identifier for _, identifier in deleted], all_names)
+        all_names.update(names)
+        self.notes.update(notes)
         lists = ids.lists if ids else [[0]] * len(tables[0].permuted)
-        return [(value, each) for value, of_value in zip(tables[0].permuted, lists) for each in of_value], deleted
+        return [(value, each) for value, of_value in zip(tables[0].permuted, lists) for each in of_value]
 
 
 # Logs: log.md
@@ -868,6 +915,8 @@ def print_store(path, out):
         columns += [] if identifier is None else [str(identifier)]
         columns += [] if name is None else [escape(name)]
         out.write("\t".join(columns) + "\n")
+    if store.torn_end:
+        sys.stderr.write(store.torn_end + "\n")
 
 
 def print_marks(path, out):
@@ -1004,7 +1053,7 @@ def print_log(path, out):
         for operation in operations:
             columns = [str(sequence), operation[0]]
             if operation[0] == "mark":
-                # What a mark means is its writer's: in hexadecimal.
+                # The writer knows the meaning of a mark: it is printed in hexadecimal.
                 columns += [escape(operation[1]), operation[2].hex()]
             elif operation[0] == "note":
                 columns += [str(operation[1]), operation[2].hex()]

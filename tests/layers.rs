@@ -1,10 +1,10 @@
-//! What ARCHITECTURE.md says of packages, modules and unsafe code is so.
+//! Compares ARCHITECTURE.md with the packages, modules and unsafe code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of which code may be `unsafe`, of all packages but the rivals; the last is a test.
+/// The files that may have `unsafe` code, in all packages but the rivals; the last is a test.
 const UNSAFE: [&str; 5] = [
     "src/kernels.rs",
     "src/kernels/differences.rs",
@@ -13,7 +13,7 @@ const UNSAFE: [&str; 5] = [
     "tests/corruption.rs",
 ];
 
-/// What the engine depends on.
+/// The dependencies of the engine.
 const ENGINE: [&str; 6] = ["bitvec", "byteorder", "crc32fast", "memmap2", "rayon", "thiserror"];
 
 pub(crate) fn root() -> &'static Path {
@@ -121,7 +121,7 @@ fn names_of_root(lib: &str) -> BTreeMap<String, String> {
     names
 }
 
-/// Modules of a package import only what stands in rows above theirs.
+/// Modules of a package import only from rows above their own.
 fn check_modules(src: &Path, layers: &[Vec<String>]) {
     let sources = sources(src);
     let of_root = names_of_root(&sources.iter().find(|(file, _)| file == "lib.rs").unwrap().1);
@@ -166,7 +166,7 @@ fn modules_import_downwards() {
     }
 }
 
-/// Files of one folder import one another in one direction: whoever reads one needs not read all. `mod.rs` is above them.
+/// Files of one folder import one another in one direction: a reader of one need not read all. `mod.rs` is above them.
 #[test]
 fn no_folder_imports_in_a_ring() {
     let mut folders: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
@@ -179,7 +179,7 @@ fn no_folder_imports_in_a_ring() {
     }
     assert!(folders.len() > 5, "few folders");
     for (folder, files) in &folders {
-        // Whoever imports nothing of the folder that is left is not in a ring.
+        // A file that imports no other file left in the folder is not in a ring.
         let mut left: BTreeSet<&String> = files.keys().collect();
         while let Some(free) = left.iter().find(|file| !files[**file].iter().any(|name| left.contains(name)))
         {
@@ -270,6 +270,12 @@ fn unsafe_code_is_in_few_files() {
     }
     found.sort();
     assert_eq!(found, UNSAFE);
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let rule = text.split("- **").find(|rule| rule.starts_with("Unsafe**")).expect("a rule for unsafe code");
+    let mut named = words(rule);
+    named.retain(|file| file != "tests/layers.rs");
+    named.sort();
+    assert_eq!(named, UNSAFE, "CONTRIBUTING.md names other files (left)");
     for file in ["text/src/lib.rs", "corpus/src/lib.rs", "cli/src/main.rs"] {
         let text = fs::read_to_string(root().join(file)).unwrap();
         assert!(text.contains("#![forbid(unsafe_code)]"), "{file} allows more");
@@ -311,7 +317,7 @@ fn tests_are_where_contributing_says() {
     }
 }
 
-/// What changes the disk goes through `fs`, so that the same code runs on a disk that fails.
+/// Changes of the disk go through `fs`, so that the same code runs on a disk that fails.
 #[test]
 fn the_disk_is_reached_through_fs_alone() {
     for (file, source) in sources(&root().join("src")) {

@@ -25,11 +25,11 @@ enum Operation {
     Flush,
     Compact,
     Reopen,
-    /// Remembers a snapshot together with what it should show.
+    /// Remembers a snapshot together with the expected contents.
     Keep,
 }
 
-/// Fingerprints of which many are near one another, and some far.
+/// Fingerprints: many near one another, and some far.
 fn fingerprint<F: Fingerprint>(i: usize) -> F {
     let centre = [F::ZERO, F::MAX, F::from_u128(0x0123_4567_89ab_cdef << 60 | 0x0f0f_5555)][i % 3];
     let flips = i / 3;
@@ -57,36 +57,18 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 type Model<F> = BTreeSet<(F, u64)>;
 
-/// The newest note of each id, and the ids that cannot have lost theirs: they have had a fingerprint ever since.
-#[derive(Clone, Debug, Default)]
-struct Notes {
-    newest: BTreeMap<u64, u8>,
-    certain: BTreeSet<u64>,
-}
+/// The note of each id that has one: `tests/names_and_notes.rs` has more of these.
+type Notes = BTreeMap<u64, u8>;
 
-impl Notes {
-    fn note<F>(&mut self, id: u64, note: u8, model: &Model<F>) {
-        self.newest.insert(id, note);
-        self.certain.insert(id);
-        self.leave_those_of(model);
-    }
-
-    /// What is lost with the last fingerprint of an id may come back with it or not.
-    fn leave_those_of<F>(&mut self, model: &Model<F>) {
-        self.certain.retain(|&id| model.iter().any(|pair| pair.1 == id));
-    }
-
-    fn check<F: Fingerprint>(&self, snapshot: &Snapshot<F>) {
-        let ids: Vec<u64> = (0..7).collect();
-        for (id, found) in ids.iter().zip(snapshot.notes_of(&ids).unwrap()) {
-            assert_eq!(snapshot.note(*id).unwrap(), found);
-            let newest = self.newest.get(id).map(|&note| vec![note; usize::from(note)]);
-            assert!(found == newest || (found.is_none() && !self.certain.contains(id)), "{id}: {found:?}");
-        }
+fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &Notes) {
+    let ids: Vec<u64> = (0..7).collect();
+    for (id, found) in ids.iter().zip(snapshot.notes_of(&ids).unwrap()) {
+        assert_eq!(snapshot.note(*id).unwrap(), found);
+        assert_eq!(found, notes.get(id).map(|&note| vec![note; usize::from(note)]), "{id}");
     }
 }
 
-/// What the plain loop finds.
+/// The matches of the plain loop.
 fn near<F: Fingerprint>(model: &Model<F>, query: F, distance: u32, ids: bool) -> Vec<(u32, F, Option<u64>)> {
     let near = model.iter().filter(|(x, _)| (*x ^ query).count_ones() <= distance);
     let mut found: Vec<_> = near.map(|&(x, id)| ((x ^ query).count_ones(), x, ids.then_some(id))).collect();
@@ -136,7 +118,7 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
     let id_of = |id| if ids { id } else { 0 };
     let mut store = Store::<F>::open(path, options.clone()).unwrap();
     let mut model = Model::new();
-    let mut notes = Notes::default();
+    let mut notes = Notes::new();
     let mut kept = Vec::new();
     for operation in operations {
         match operation {
@@ -147,6 +129,9 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
             &Operation::Delete(x, id) => {
                 let was_there = store.delete(fingerprint(x), id).unwrap();
                 assert_eq!(was_there, model.remove(&(fingerprint(x), id_of(id))));
+                if was_there {
+                    notes.remove(&id_of(id));
+                }
             }
             &Operation::InsertIfNew(x, id) => {
                 let x: F = fingerprint(x);
@@ -169,6 +154,7 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
                     if delete {
                         batch.delete(x, id);
                         model.remove(&(x, id_of(id)));
+                        notes.remove(&id_of(id));
                     } else {
                         batch.insert(x, id);
                         model.insert((x, id_of(id)));
@@ -188,7 +174,7 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
                 let mut batch = store.transaction();
                 batch.note(id, &vec![note; usize::from(note)]).unwrap();
                 batch.commit(Durability::Os).unwrap();
-                notes.note(id_of(id), note, &model);
+                notes.insert(id_of(id), note);
             }
             Operation::Flush => store.flush().unwrap(),
             Operation::Compact => store.compact().unwrap(),
@@ -198,13 +184,12 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
             }
             Operation::Keep => kept.push((store.snapshot(), model.clone(), notes.clone())),
         }
-        notes.leave_those_of(&model);
     }
     check(&store.snapshot(), &model);
-    notes.check(&store.snapshot());
+    check_notes(&store.snapshot(), &notes);
     for (snapshot, model, notes) in &kept {
         check(snapshot, model);
-        notes.check(snapshot);
+        check_notes(snapshot, notes);
     }
     let verified = store.snapshot().verify(|error| panic!("{error}"));
     assert_eq!(verified, 0);
@@ -212,11 +197,11 @@ fn run<F: Fingerprint>(operations: &[Operation], disk: &SimulatedDisk, options: 
     // Read by another process, and opened once more.
     let read = Snapshot::<F>::open_on(&disk.as_fs(), path).unwrap();
     check(&read, &model);
-    notes.check(&read);
+    check_notes(&read, &notes);
     let store = Store::<F>::open(path, options.clone()).unwrap();
     store.compact().unwrap();
     check(&store.snapshot(), &model);
-    notes.check(&store.snapshot());
+    check_notes(&store.snapshot(), &notes);
     assert_eq!(store.snapshot().stats().tombstones, 0);
 }
 
@@ -292,7 +277,7 @@ fn a_built_store_is_a_live_store() {
     assert_eq!(now.refresh().unwrap().stats().ids, 1000);
 }
 
-/// A build that is to replace a live store and is given up leaves all of it, its log too.
+/// A build that would replace a live store, and is given up, leaves all of it, its log too.
 #[test]
 fn a_build_that_is_given_up_leaves_the_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -468,8 +453,7 @@ fn documents_are_found_by_name() {
     assert_eq!(found(&["page 1200"]), of_1200);
 }
 
-/// Readers, writers, flushes and merges at once: what was acknowledged before a snapshot is in it, and what a snapshot
-/// shows does not change.
+/// Readers, writers, flushes and merges at once: a snapshot has all writes acknowledged before it, and never changes.
 #[test]
 fn many_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -596,7 +580,7 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
                         seen.extend(&ids);
                         let ids: Vec<u64> = ids.into_iter().collect();
                         let notes = store.snapshot().notes_of(&ids)?;
-                        // Whoever is asked of a document can see all of it.
+                        // The callback can see all of a document.
                         assert!(notes.iter().all(Option::is_some));
                         Ok(notes.contains(&Some(note.clone())))
                     });
@@ -612,7 +596,7 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
     assert_eq!(store.snapshot().iter().count(), 300 * 3 * 3);
 }
 
-/// What comes between the search and the lock is judged too, and an error writes nothing.
+/// A write between the search and the lock is judged too, and an error writes nothing.
 #[test]
 fn what_comes_meanwhile_is_asked_of() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,11 +17,11 @@ use crate::progress::Progress;
 /// Merge a store's segments into one
 ///
 /// Queries are then faster, and deleted documents take no space any more. With --distance, the store answers queries up to
-/// a larger distance from then on.
+/// a larger distance from then on. A plan that does not exist for that distance is replaced by the plan `auto`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 With --json, one object is printed at the end: store, segments, fingerprints, ids, bytes and before
-(of all files, logs too), distance, seconds.
+(of all files, logs too), distance, plan, seconds.
 
 Examples:
   simstore compact pages.simstore
@@ -46,6 +46,7 @@ struct CompactObject<'a> {
     bytes: u64,
     before: u64,
     distance: u32,
+    plan: &'a str,
     seconds: f64,
 }
 
@@ -57,11 +58,13 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
     if let Some(distance) = args.distance {
         crate::width::check_distance::<F>(distance)?;
     }
+    // Opening the store to write to it starts another log.
+    let before = Snapshot::<F>::open(&args.store);
     let store = crate::writing::open::<F>(
         &args.store,
         StoreOptions { create: false, compaction: false, ..StoreOptions::default() },
     )?;
-    let before = bytes_of(&store.snapshot());
+    let before = before?;
     match args.distance {
         Some(distance) if distance < store.snapshot().distance() => {
             let has = store.snapshot().distance();
@@ -72,7 +75,18 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
         }
         distance => store.compact_with(&CompactOptions { distance, ..CompactOptions::default() })?,
     }
-    let snapshot = store.snapshot();
+    drop(store);
+    let snapshot = Snapshot::<F>::open(&args.store)?;
+    if snapshot.plan_policy() != before.plan_policy() {
+        progress.say(&format!(
+            "{}: the plan {} does not exist for distance {}; the store has the plan {} now",
+            args.store.display(),
+            before.plan_policy(),
+            snapshot.distance(),
+            snapshot.plan_policy()
+        ));
+    }
+    let before = bytes_of(&before);
     let stats = snapshot.stats();
     if args.json {
         let mut output = Output::stdout();
@@ -84,6 +98,7 @@ fn compact<F: Fingerprint>(args: &CompactArgs, progress: &Progress) -> Outcome {
             bytes: bytes_of(&snapshot),
             before,
             distance: snapshot.distance(),
+            plan: snapshot.plan_policy(),
             seconds: rounded(progress.seconds()),
         })?;
         return output.finish();

@@ -224,11 +224,17 @@ fn compact() {
     folder.run(&["add", "store", "b.tsv"]).ok();
     let before = folder.run(&["dump", "store"]).ok();
     assert_eq!(before.lines().count(), 2500);
-    let files = std::fs::read_dir(folder.path("store")).unwrap();
-    let whole: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    let whole = || {
+        let files = std::fs::read_dir(folder.path("store")).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let size_before = whole();
     let compacted = summary(&folder, &["compact", "store"]);
     // Logs count, too.
-    assert!(compacted["before"].as_u64().unwrap().abs_diff(whole) < 200, "{compacted}, {whole}");
+    assert_eq!((&compacted["before"], &compacted["bytes"]), (&json!(size_before), &json!(whole())));
+    let inspected = summary(&folder, &["inspect", "store"]);
+    let logs = inspected["logs"].as_array().unwrap().iter().map(|log| log["bytes"].as_u64().unwrap());
+    assert_eq!(inspected["bytes"].as_u64().unwrap() + logs.sum::<u64>(), whole());
     assert_eq!((&compacted["segments"], &compacted["ids"]), (&json!(1), &json!(2500)));
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
     let query = format!("{:016x}", fingerprints[2500]);
@@ -238,6 +244,22 @@ fn compact() {
     folder.run(&["compact", "--distance", "4", "store"]).fails(2, "not lowered to 4");
     folder.run(&["compact", "--distance", "17", "store"]).fails(2, "distance 17 is too large");
     assert_eq!(folder.run(&["dump", "store"]).ok(), before);
+    folder.run(&["verify", "store"]).ok();
+}
+
+/// A plan that exists for distance 3 only gives way when the distance is raised.
+#[test]
+fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
+    let folder = Folder::new();
+    folder.write("a.tsv", pairs(&Random(7).clustered(300), 0));
+    folder.run(&["build", "store", "a.tsv", "--plan", "cover-11"]).ok();
+    let query = format!("{:016x}", Random(7).clustered(300)[0]);
+    let compacted = folder.run(&["compact", "--distance", "4", "store", "--json"]);
+    assert!(compacted.stderr.contains("the plan cover-11 does not exist for distance 4"), "{compacted:?}");
+    let compacted = compacted.json().pop().unwrap();
+    assert_eq!((&compacted["distance"], &compacted["plan"]), (&json!(4), &json!("auto")));
+    folder.run(&["query", "store", &query, "--distance", "4"]).ok();
+    assert_eq!(summary(&folder, &["inspect", "store"])["plan"], "auto");
     folder.run(&["verify", "store"]).ok();
 }
 

@@ -80,7 +80,7 @@ pub fn delete_inputs<F: Fingerprint>(
             let called = snapshot.name(id)?.unwrap_or_else(|| id.to_string());
             let is_same = settings.sketched(&snapshot, id)?.as_ref() == Some(sketched);
             if is_same && (all_ids || called == item.id.to_string()) {
-                settings.delete(&mut transaction, sketched, id)?;
+                settings.delete(&mut transaction, sketched, id);
                 is_there = true;
             }
         }
@@ -223,14 +223,9 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
     }
     pairs.sort_unstable();
     pairs.dedup();
-    let has_notes = SimilarSettings::of_store(&snapshot)?.is_some();
     let mut transaction = store.transaction();
     for document in pairs.chunk_by(|a, b| a.0 == b.0) {
         document.iter().for_each(|&(id, fingerprint)| transaction.delete(fingerprint, id));
-        if has_notes {
-            // What was kept of a text goes with it: the id is free for another one.
-            transaction.note(document[0].0, &[])?;
-        }
         if transaction.bytes() >= STEP_BYTES {
             std::mem::replace(&mut transaction, store.transaction()).commit(Durability::Os)?;
         }
@@ -298,7 +293,7 @@ mod tests {
         assert_eq!(deleted.deleted, 2);
         let left: Vec<u64> = store.snapshot().iter().map(|entry| entry.unwrap().id.unwrap()).collect();
         assert!(!left.is_empty() && left.iter().all(|&id| id == 1), "{left:?}");
-        assert_eq!(store.snapshot().note(2).unwrap().as_deref(), Some(&[][..]));
+        assert_eq!(store.snapshot().note(2).unwrap(), None);
         drop(store);
         assert_eq!(records() - before, 1);
     }

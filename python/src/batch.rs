@@ -89,13 +89,13 @@ impl Batch {
         self.push(Write::InsertMany(entries))
     }
 
-    /// Removes a pair of fingerprint and id, whether it is there or not.
+    /// Removes a pair of fingerprint and id, whether it is there or not, and forgets the name of the id.
     fn delete(&self, fingerprint: &Bound<'_, PyAny>, id: &Bound<'_, PyAny>) -> PyResult<()> {
         let (fingerprint, id) = (self.store.fingerprint(fingerprint)?, id_of(id)?);
         self.push(Write::Delete { fingerprint, id })
     }
 
-    /// Removes pairs of arrays of fingerprints and ids, whether they are there or not.
+    /// Removes pairs of arrays of fingerprints and ids, whether they are there or not, and forgets the names of these ids.
     fn delete_many(&self, fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
         self.push(Write::DeleteMany(Rows::read(fingerprints, ids, self.store.bits())?))
     }

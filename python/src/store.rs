@@ -333,7 +333,8 @@ impl Store {
         Ok(PyArray1::from_vec(py, inserted))
     }
 
-    /// Removes a pair of fingerprint and id, if it is there; in a store without ids, the fingerprint.
+    /// Removes a pair of fingerprint and id, if it is there, and forgets the name of the id; in a store without ids, removes the
+    /// fingerprint.
     ///
     /// Returns
     /// -------
@@ -349,8 +350,8 @@ impl Store {
         gate::quick(py, || open.store.delete(fingerprint, id))
     }
 
-    /// Removes pairs of arrays of fingerprints and ids, some thousand in a transaction. A call that is interrupted has removed the
-    /// first ones.
+    /// Removes pairs of arrays of fingerprints and ids, and forgets the names of these ids, some thousand in a transaction. A call
+    /// that is interrupted has removed the first ones.
     ///
     /// Returns
     /// -------

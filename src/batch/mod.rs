@@ -1,9 +1,10 @@
 //! Batch queries: many queries against the whole store at once, as in section 4 of the paper.
 //!
 //! The queries are indexed in memory by a design of their own, and the first table of each segment is streamed
-//! past them once, in parallel: each stored fingerprint is decoded once, whatever the number of queries. For few
+//! past them once, in parallel: each stored fingerprint is decoded once for all queries. For few
 //! queries looking each up is cheaper; [`Snapshot::batch_method`] says which it will be.
 
+mod batch_match;
 mod design;
 mod index;
 mod stream;
@@ -15,13 +16,13 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
+pub use self::batch_match::BatchMatch;
 use self::design::Design;
 use self::index::QueryIndex;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
 use crate::progress::{self, ProgressCallback, Steps};
-use crate::segment::Match;
 use crate::store::Snapshot;
 use crate::threads;
 
@@ -57,15 +58,6 @@ impl FromStr for BatchMethod {
             || Error::BadArgument(format!("there is no method `{name}`; expected auto, stream or look-up")),
         )
     }
-}
-
-/// A match of one of the queries of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BatchMatch<F> {
-    /// Position of the query in the batch.
-    pub query: usize,
-    /// What is near it.
-    pub found: Match<F>,
 }
 
 /// Queries that are looked up before their matches are handed on.
@@ -147,7 +139,7 @@ impl<F: Fingerprint> Snapshot<F> {
         matches.par_sort_unstable_by_key(|BatchMatch { query, found }| {
             (*query, found.distance, found.fingerprint, found.id)
         });
-        // What is in several segments.
+        // Matches may be in several segments.
         matches.dedup();
         Ok(matches)
     }

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use rayon::prelude::*;
 
-use super::BatchMatch;
+use super::batch_match::BatchMatch;
 use super::design::CHUNK;
 use super::index::{GroupIndex, PROBES, QueryIndex};
 use crate::error::Result;

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::segment::Match;
 use crate::{BuildOptions, Builder, Codec, PlanChoice};
 
 fn build<F: Fingerprint>(stored: &[F], ids: bool, codec: Codec) -> (tempfile::TempDir, Snapshot<F>) {

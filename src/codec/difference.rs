@@ -7,9 +7,9 @@
 use std::iter;
 use std::marker::PhantomData;
 
+use super::block::{BlockCodec, CodecKind, Costs, Facts, Fit, Near, Range, Spot};
 use super::spans::{Directory, Spans};
-use super::symbols::Counts;
-use super::{BlockCodec, Choice, CodecKind, Coding, Costs, Facts, Fit, Near, Range, Spot};
+use super::symbols::{Coding, Counts};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
@@ -258,10 +258,7 @@ impl<F: Fingerprint, S: Step<F>> Walk<'_, F, S> {
     }
 }
 
-impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S>
-where
-    Difference<S>: Choice,
-{
+impl<F: Fingerprint, S: Step<F>> BlockCodec<F> for Difference<S> {
     #[inline]
     fn count(recent: &[F], next: F, counts: &mut Counts) {
         if let Some(&previous) = recent.last() {

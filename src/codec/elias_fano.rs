@@ -4,8 +4,8 @@
 //! P. Elias, "Efficient storage and retrieval by content and address of static files", J. ACM 21 (1974);
 //! R. M. Fano, "On the number of bits required to implement an associative memory", MIT (1971).
 
+use super::block::{BlockCodec, BlockHeader, CodecKind, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
 use super::symbols::Counts;
-use super::{BlockCodec, BlockHeader, CodecKind, Costs, Facts, Fit, Near, OTHER_CODE, Range, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;

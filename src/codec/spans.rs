@@ -4,7 +4,7 @@
 //! The first fingerprint of each span is a *restart point*: it stands at fixed width in the block's directory
 //! together with the position of its span, so that a look-up starts decoding at most a span before its range.
 
-use super::{BlockHeader, Fit, OTHER_CODE, Spot};
+use super::block::{BlockHeader, Fit, OTHER_CODE, Spot};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;

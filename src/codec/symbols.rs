@@ -1,36 +1,21 @@
-//! What the Huffman code of a table is built from.
+//! Symbols of the Huffman code of a table: their meaning, and how often each occurs.
 
-use super::Codec;
-use super::all_differences::WINDOW;
-use crate::fingerprint::Fingerprint;
 use crate::huffman::Code;
 
-/// How one fingerprint is coded in its block: what its symbol says, and which one before it it follows from
+/// How one fingerprint is coded in its block: the meaning of its symbol, and the earlier fingerprint that it follows from
 /// (`format-spec/table.md`, "Blocks").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Coding {
-    /// 2^h is what the bit that the symbol names is worth: the first one that differs, or where a gap is coded the top bit of
-    /// the difference.
+    /// The bit that the symbol names is worth 2^h: the first one that differs or, for a gap, the top bit of the difference.
     pub h: u32,
-    /// In [`Codec::AllDifferences`], how many bits below that one differ, all of which are coded by their positions; `None`
-    /// for a gap. In other codecs `None`: the tail is all the bits below.
+    /// In [`Codec::AllDifferences`](super::Codec::AllDifferences), how many bits below that one differ; the positions of all of
+    /// them are coded; `None` for a gap. In other codecs `None`: the tail is all the bits below.
     pub differing: Option<u32>,
     /// How many places before its predecessor is the fingerprint that it is coded from.
     pub back: u32,
 }
 
-/// How often each symbol occurs between the fingerprints of a table.
-///
-/// Fingerprints come in strictly ascending order, permuted.
-pub(crate) struct SymbolCounts<F> {
-    codec: Codec,
-    counts: Counts,
-    fingerprints: u64,
-    /// The last ones, and some before.
-    recent: Vec<F>,
-}
-
-/// Counts of symbols, and what they say so far of how long the words will be.
+/// Counts of symbols, and an estimate of the lengths of their words.
 pub(crate) struct Counts {
     counts: Box<[u64]>,
     total: u64,
@@ -38,41 +23,8 @@ pub(crate) struct Counts {
     prices: Box<[u16]>,
 }
 
-impl<F: Fingerprint> SymbolCounts<F> {
-    pub(crate) fn new(codec: Codec) -> Self {
-        let counts = Counts::new(codec.symbols(F::BITS));
-        SymbolCounts { codec, counts, fingerprints: 0, recent: Vec::with_capacity(2 * WINDOW) }
-    }
-
-    /// The counts of a codec without a code, for which only the number of fingerprints matters.
-    pub(crate) fn of(codec: Codec, fingerprints: u64) -> Self {
-        SymbolCounts { fingerprints, ..SymbolCounts::new(codec) }
-    }
-
-    #[inline]
-    pub(crate) fn push(&mut self, fingerprint: F) {
-        if !self.recent.is_empty() {
-            self.codec.count(&self.recent, fingerprint, &mut self.counts);
-        }
-        if self.recent.len() == 2 * WINDOW {
-            self.recent.drain(..WINDOW);
-        }
-        self.recent.push(fingerprint);
-        self.fingerprints += 1;
-    }
-
-    /// Number of fingerprints pushed.
-    pub(crate) fn fingerprints(&self) -> u64 {
-        self.fingerprints
-    }
-
-    pub(crate) fn code(&self) -> Code {
-        Code::from_counts(&self.counts.counts)
-    }
-}
-
 impl Counts {
-    fn new(symbols: usize) -> Counts {
+    pub(super) fn new(symbols: usize) -> Counts {
         Counts { counts: vec![0; symbols].into(), total: 0, prices: vec![PRIOR; symbols].into() }
     }
 
@@ -94,6 +46,11 @@ impl Counts {
         }
     }
 
+    /// The code with the fewest bits for these counts.
+    pub(super) fn code(&self) -> Code {
+        Code::from_counts(&self.counts)
+    }
+
     /// Makes sure that a symbol has a word.
     pub(super) fn ensure(&mut self, symbol: u32) {
         let count = &mut self.counts[symbol as usize];
@@ -106,9 +63,9 @@ impl Counts {
     }
 }
 
-/// What a word is taken to cost before anything was counted, in sixteenths of a bit.
+/// The assumed length of a word before any count, in sixteenths of a bit.
 const PRIOR: u16 = 7 * 16;
-/// What the rarest words are taken to cost.
+/// The assumed length of the rarest words.
 const LONGEST: u16 = crate::huffman::MAX_LENGTH as u16 * 16;
 /// Counts of fewer symbols say nothing.
 const FIRST: u64 = 256;

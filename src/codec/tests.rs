@@ -1,5 +1,7 @@
+use byteorder::{ByteOrder, LittleEndian};
 use proptest::prelude::*;
 
+use super::block::OTHER_CODE;
 use super::difference::Step;
 use super::*;
 use crate::bits;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::Crowds;
 use super::compare::{any_near_pair, visit_near};
+use super::crowds::Crowds;
 use super::design::{Designs, FEW, Prefix, is_crowd, is_dense};
 use super::naming::Naming;
 use crate::fingerprint::Fingerprint;

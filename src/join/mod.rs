@@ -28,11 +28,13 @@
 
 mod compare;
 mod components;
+mod crowds;
 mod design;
 mod engine;
 mod forest;
 mod naming;
 mod on_disk;
+mod pairs;
 mod parts;
 mod places;
 mod positions;
@@ -46,10 +48,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::components::{Components, clusters};
+pub use self::crowds::Crowds;
 use self::design::Designs;
 use self::engine::{Join, Set};
 pub use self::forest::Forest;
 pub use self::on_disk::{DistinctOnDisk, JoinOnDisk};
+pub use self::pairs::{NearPair, Pair};
 pub use self::parts::Parts;
 pub use self::places::{Bucket, Sent, Spread, bucketed, pack, spread, unpack};
 pub use self::positions::{join_positions, label_clusters};
@@ -59,28 +63,6 @@ use crate::fingerprint::Fingerprint;
 use crate::plan::Plan;
 use crate::radix;
 use crate::threads;
-
-/// Two fingerprints within the distance, by their positions in the slice that was joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Pair {
-    /// Position of the one.
-    pub a: usize,
-    /// Position of the other, greater than `a`.
-    pub b: usize,
-    /// Their distance, in bits.
-    pub distance: u32,
-}
-
-/// Two fingerprints within the distance, as they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NearPair<F> {
-    /// The one.
-    pub a: F,
-    /// The other, which is greater.
-    pub b: F,
-    /// Their distance, in bits.
-    pub distance: u32,
-}
 
 /// All pairs within `distance` bits of one another, sorted by `a`, then `b`.
 ///
@@ -205,21 +187,6 @@ pub fn visit_pairs<F: Fingerprint>(
     visitor: impl Fn(&[Pair]) -> ControlFlow<()> + Sync,
 ) -> Result<()> {
     visit(fingerprints, distance, None, visitor)
-}
-
-/// Groups of fingerprints that are nearly all near one another: they have about as many pairs as half the square of their number.
-#[derive(Clone, Copy)]
-pub struct Crowds<'a, F> {
-    /// A group is a crowd when it has given so many pairs for each of its members.
-    pub enough: usize,
-    /// Takes all members of a crowd, in any order. It is called from several threads at a time.
-    pub visitor: &'a (dyn Fn(&[F]) + Sync),
-}
-
-impl<F> std::fmt::Debug for Crowds<'_, F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Crowds {{ enough: {} }}", self.enough)
-    }
 }
 
 /// Visits pairs as [`visit_pairs`] does, but for those of crowds: of a group in which each is near many others, no more pairs are

@@ -1,6 +1,6 @@
-//! What the fingerprints of a pair are reported as: their positions, or themselves.
+//! How the fingerprints of a pair are reported: by position, or by value.
 
-use super::NearPair;
+use super::pairs::NearPair;
 use crate::fingerprint::Fingerprint;
 
 /// Names fingerprints.
@@ -13,7 +13,7 @@ pub(super) trait Naming<F>: Sync {
     fn pair(&self, a: Self::Name, b: Self::Name, distance: u32) -> Self::Pair;
 }
 
-/// Each is reported as it is.
+/// Reports pairs as fingerprint values.
 pub(super) struct Themselves;
 
 impl<F: Fingerprint> Naming<F> for Themselves {

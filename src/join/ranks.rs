@@ -1,13 +1,13 @@
 //! Finding the position of a fingerprint.
 
-use super::Pair;
 use super::naming::Naming;
+use super::pairs::Pair;
 use crate::fingerprint::Fingerprint;
 
 /// Sorted fingerprints, with an index by their first bits that differ.
 pub(super) struct Ranks<'a, F> {
     fingerprints: &'a [F],
-    /// The first fingerprint, from which the index counts.
+    /// The first fingerprint: the index counts from it.
     first: F,
     shift: u32,
     /// For each value of the index bits, how many fingerprints come before.

@@ -30,10 +30,14 @@ impl Manifest {
         self.segments.iter().any(|segment| segment.notes > 0)
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let settings = &self.settings;
+    /// The oldest version of the format with all that the manifest holds.
+    fn version(&self) -> u32 {
         let notes = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
-        let version = notes.max(settings.codec.version());
+        notes.max(self.settings.codec.version())
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let (settings, version) = (&self.settings, self.version());
         let mut bytes = vec![0; header::LEN];
         bytes[..header::VERSION].copy_from_slice(&format::MANIFEST_MAGIC);
         LittleEndian::write_u32(&mut bytes[header::VERSION..], version);
@@ -126,7 +130,10 @@ impl Manifest {
         let span = (span > 0).then_some(span);
         let settings = Settings { bits, distance, codec, ids: keeps_ids, block_size, span, profile, plan };
         let highest_id = has_highest.then_some(highest_id);
-        Ok(Manifest { settings, next_number, first_log, sequence, highest_id, segments })
+        let manifest = Manifest { settings, next_number, first_log, sequence, highest_id, segments };
+        let expected = "the oldest one that has what the manifest holds";
+        check(header::VERSION, "version", u64::from(version), expected, version == manifest.version())?;
+        Ok(manifest)
     }
 }
 
@@ -225,7 +232,7 @@ fn write_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// What comes after the header, whose parts have any length.
+/// The parts after the header, which have variable lengths.
 struct Rest<'a> {
     path: &'a Path,
     bytes: &'a [u8],

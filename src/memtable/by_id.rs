@@ -14,7 +14,7 @@ struct Given<V: ?Sized> {
     next: u32,
 }
 
-/// What the allocator adds to a value, about.
+/// Approximate overhead of the allocator for a value, in bytes.
 const ALLOCATION: u64 = 16;
 
 /// Values, names as `str` or notes as `[u8]`, with a hash table of chains by id, the newest first.
@@ -34,11 +34,11 @@ where
         ById { records: Growing::new(1), heads: Heads::new(bits), value_bytes: AtomicU64::new(0) }
     }
 
-    /// Gives an id a value. The writer's only.
-    pub(super) fn add(&self, id: u64, value: &V, since: u64) {
+    /// Gives an id a value. The operation `forgotten` removed the older values of the id. The writer's only.
+    pub(super) fn add(&self, id: u64, value: &V, since: u64, forgotten: u64) {
         let next = self.heads.get(mix(id));
         // The same again would only take memory.
-        if self.find(id, since).is_some_and(|newest| newest == value) {
+        if self.find(id, since, forgotten).is_some_and(|newest| newest == value) {
             return;
         }
         self.value_bytes.fetch_add(size_of_val(value) as u64 + ALLOCATION, Ordering::Relaxed);
@@ -48,13 +48,26 @@ where
         self.heads.set(mix(id), number + 1);
     }
 
-    /// The newest value of an id that a version knows.
-    pub(super) fn find(&self, id: u64, version: u64) -> Option<&V> {
+    /// The newest operation that gave an id a value; 0 if none did.
+    pub(super) fn last_given(&self, id: u64) -> u64 {
+        let mut next = self.heads.get(mix(id));
+        while next > 0 {
+            let Some(given) = self.records.get(next - 1)[0].get() else { break };
+            if given.id == id {
+                return given.since;
+            }
+            next = given.next;
+        }
+        0
+    }
+
+    /// The newest value of an id that a version knows, if the id was given it after the operation `forgotten`.
+    pub(super) fn find(&self, id: u64, version: u64, forgotten: u64) -> Option<&V> {
         let mut next = self.heads.get(mix(id));
         while next > 0 {
             let given = self.records.get(next - 1)[0].get()?;
             if given.id == id && given.since <= version {
-                return Some(&given.value);
+                return (given.since > forgotten).then_some(&*given.value);
             }
             next = given.next;
         }
@@ -72,11 +85,12 @@ where
         self.given(version).for_each(|given| visitor(given.id, &given.value));
     }
 
-    /// The newest value of each id, ascending by id; none is copied.
-    pub(super) fn sorted(&self, version: u64) -> Vec<(u64, &V)> {
+    /// The newest value of each id, ascending by id; none is copied. `forgotten` returns the last operation that deleted a pair of an id.
+    pub(super) fn sorted(&self, version: u64, forgotten: impl Fn(u64) -> u64) -> Vec<(u64, &V)> {
         let mut all: Vec<_> = self.given(version).collect();
         all.sort_by_key(|given| (given.id, std::cmp::Reverse(given.since)));
         all.dedup_by_key(|given| given.id);
+        all.retain(|given| given.since > forgotten(given.id));
         all.into_iter().map(|given| (given.id, &*given.value)).collect()
     }
 

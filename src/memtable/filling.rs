@@ -1,7 +1,7 @@
 //! Many operations at once, as a log has them.
 //!
-//! An insert by itself waits for memory ten times. Here those of a hundred wait together, and, where there are many, other
-//! threads fill the bands.
+//! An insert by itself waits for memory ten times. Here a hundred inserts wait together. If there are many more, other threads
+//! fill the bands.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, MutexGuard};
@@ -19,7 +19,7 @@ const HANDED: usize = 4096;
 /// How many times so many may wait for such a thread.
 const AHEAD: usize = 8;
 
-/// A band, and pairs with their numbers that are to be added to it.
+/// A band, and the pairs to add to it, with their numbers.
 type Share<F> = (usize, Arc<Vec<(F, u32)>>);
 
 /// Operations that are being done to a memtable.
@@ -31,7 +31,7 @@ pub(crate) struct Filling<'scope, 'env, F> {
     inserts: Vec<(F, u64, u64)>,
     /// Pairs that are not in the bands yet.
     pairs: Vec<(F, u32)>,
-    /// Threads that fill bands, each some of them; none as long as there are few pairs.
+    /// Threads that fill bands, each some of them; none for few pairs.
     threads: Vec<SyncSender<Share<F>>>,
     has_started: bool,
 }
@@ -66,7 +66,7 @@ impl<'scope, 'env, F: Fingerprint> Filling<'scope, 'env, F> {
             Operation::Insert { fingerprint, id, name } => {
                 self.inserts.push((fingerprint, id, number));
                 if let Some(name) = name {
-                    self.memtable.names.add(id, name, number);
+                    self.memtable.give_name(id, name, number);
                 }
                 if self.inserts.len() == AT_ONCE {
                     self.insert_all();
@@ -77,7 +77,7 @@ impl<'scope, 'env, F: Fingerprint> Filling<'scope, 'env, F> {
                 self.memtable.end(fingerprint, id, number);
             }
             Operation::Mark { key, value } => self.memtable.marks.set(key, value, number),
-            Operation::Note { id, note } => self.memtable.notes.add(id, note, number),
+            Operation::Note { id, note } => self.memtable.give_note(id, note, number),
         }
     }
 
@@ -109,7 +109,7 @@ impl<'scope, 'env, F: Fingerprint> Filling<'scope, 'env, F> {
         }
     }
 
-    /// Starts threads, one for a band at most, as far as there are other cores than this one's. Where none can be started this
+    /// Starts threads, one for a band at most, as far as the machine has other cores. Where none can be started this
     /// one does it all.
     fn start(&mut self) {
         if std::mem::replace(&mut self.has_started, true) {

@@ -1,13 +1,14 @@
 //! The memtable: recent inserts and deletes, in memory, which answers queries itself.
 //!
 //! One thread writes, any number read, and none waits for another: all is append-only, in arrays that grow by
-//! chunks (`growing`), and what readers may see is written before the number that leads them to it. Operations are
+//! chunks (`growing`), and data is written before the number by which readers find it. Operations are
 //! numbered; each pair has the number of the one that inserted it and of the one that deleted it, so that a version,
 //! which is a number of operations, always shows the same.
 
 mod bands;
 mod by_id;
 mod filling;
+mod forgotten;
 mod growing;
 mod marks;
 mod pairs;
@@ -19,6 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::bands::Bands;
 use self::by_id::ById;
+use self::forgotten::Forgotten;
 use self::marks::Marks;
 use self::pairs::{Pair, Pairs};
 use crate::fingerprint::Fingerprint;
@@ -32,17 +34,18 @@ const MAX_CHAIN_BITS: u32 = 24;
 /// Recent inserts and deletes.
 ///
 /// A delete ends the pair here, and leaves a tombstone, which hides the pair in all older places for good: a pair
-/// that is inserted again is a new entry, live here, and its tombstone stays. Names and notes belong to ids, and stay
-/// when pairs are deleted. At most 2^32 - 256 pairs.
+/// that is inserted again is a new entry, live here, and its tombstone stays. Names and notes belong to ids; a delete of
+/// any pair of an id forgets both, here and in all older places. At most 2^32 - 256 pairs.
 pub(crate) struct Memtable<F> {
     pairs: Pairs<F>,
     bands: Bands<F>,
     tombstones: Pairs<F>,
     names: ById<str>,
     notes: ById<[u8]>,
+    forgotten: Forgotten,
     marks: Marks,
     distance: u32,
-    /// Operations so far. The lock only makes sure that there is one writer.
+    /// Operations so far. The lock makes sure of one writer at a time.
     operations: Mutex<u64>,
     published: AtomicU64,
 }
@@ -67,6 +70,7 @@ impl<F: Fingerprint> Memtable<F> {
             tombstones: Pairs::new(chain_bits),
             names: ById::new(chain_bits),
             notes: ById::new(chain_bits),
+            forgotten: Forgotten::new(chain_bits),
             marks: Marks::default(),
             distance,
             operations: Mutex::new(0),
@@ -97,8 +101,18 @@ impl<F: Fingerprint> Memtable<F> {
             self.bands.insert(fingerprint, number);
         }
         if let Some(name) = name {
-            self.names.add(id, name, *operation);
+            self.give_name(id, name, *operation);
         }
+    }
+
+    /// Gives an id a name. The writer's only.
+    fn give_name(&self, id: u64, name: &str, operation: u64) {
+        self.names.add(id, name, operation, self.forgotten.last(id, operation));
+    }
+
+    /// Gives an id a note. The writer's only.
+    fn give_note(&self, id: u64, note: &[u8], operation: u64) {
+        self.notes.add(id, note, operation, self.forgotten.last(id, operation));
     }
 
     /// Adds a pair, but not to the bands; returns its number, if it was not live here. The writer's only.
@@ -115,7 +129,7 @@ impl<F: Fingerprint> Memtable<F> {
         self.end(fingerprint, id, *operation);
     }
 
-    /// Ends a pair. The writer's only.
+    /// Ends a pair, and forgets the name and the note of its id. The writer's only.
     fn end(&self, fingerprint: F, id: u64, operation: u64) {
         if let Some(number) = self.pairs.live(fingerprint, id) {
             self.pairs.end(number, operation);
@@ -123,6 +137,12 @@ impl<F: Fingerprint> Memtable<F> {
         // One tombstone hides for good.
         if self.tombstones.live(fingerprint, id).is_none() {
             self.tombstones.push(fingerprint, id, operation);
+        }
+        let last = self.forgotten.last(id, operation);
+        let given = self.names.last_given(id).max(self.notes.last_given(id));
+        // Older places are forgotten once for all.
+        if last == 0 || given > last {
+            self.forgotten.add(id, operation);
         }
     }
 
@@ -137,7 +157,7 @@ impl<F: Fingerprint> Memtable<F> {
     pub(crate) fn set_note(&self, id: u64, note: &[u8]) {
         let mut operation = self.operations();
         *operation += 1;
-        self.notes.add(id, note, *operation);
+        self.give_note(id, note, *operation);
     }
 
     /// Makes all operations so far visible at once; returns the version that shows them.
@@ -186,14 +206,19 @@ impl<F: Fingerprint> Memtable<F> {
         self.tombstones.is_there(version, fingerprint, id)
     }
 
-    /// The newest name of an id.
-    pub(crate) fn name(&self, version: u64, id: u64) -> Option<String> {
-        self.names.find(id, version).map(str::to_string)
+    /// Whether a pair with this id was deleted here: names and notes of the id in older places do not count.
+    pub(crate) fn forgets(&self, version: u64, id: u64) -> bool {
+        self.forgotten.last(id, version) > 0
     }
 
-    /// The newest note of an id.
+    /// The newest name of an id here, if no pair of the id was deleted since.
+    pub(crate) fn name(&self, version: u64, id: u64) -> Option<String> {
+        self.names.find(id, version, self.forgotten.last(id, version)).map(str::to_string)
+    }
+
+    /// The newest note of an id here, if no pair of the id was deleted since.
     pub(crate) fn note(&self, version: u64, id: u64) -> Option<Vec<u8>> {
-        self.notes.find(id, version).map(<[u8]>::to_vec)
+        self.notes.find(id, version, self.forgotten.last(id, version)).map(<[u8]>::to_vec)
     }
 
     /// The mark kept under a key.
@@ -206,7 +231,7 @@ impl<F: Fingerprint> Memtable<F> {
         self.marks.all(version)
     }
 
-    /// The largest id that was inserted, deleted or not; takes as long as there are pairs.
+    /// The largest id that was inserted, deleted or not; takes time in proportion to the pairs.
     pub(crate) fn highest_id(&self, version: u64) -> Option<u64> {
         self.pairs.highest_id(version)
     }
@@ -221,7 +246,7 @@ impl<F: Fingerprint> Memtable<F> {
         self.pairs.sorted(version)
     }
 
-    /// Calls `visitor` with live pairs, in the order in which they came.
+    /// Calls `visitor` with live pairs, in the order of their inserts.
     pub(crate) fn visit(&self, version: u64, mut visitor: impl FnMut(F, u64)) {
         self.pairs.iter(version).for_each(|pair| visitor(pair.fingerprint, pair.id));
     }
@@ -231,9 +256,9 @@ impl<F: Fingerprint> Memtable<F> {
         self.tombstones.sorted(version)
     }
 
-    /// The newest name of each id, ascending by id.
+    /// The name of each id that has one here, ascending by id.
     pub(crate) fn names(&self, version: u64) -> Vec<(u64, &str)> {
-        self.names.sorted(version)
+        self.names.sorted(version, |id| self.forgotten.last(id, version))
     }
 
     /// Calls `visitor` with ids and the names that they were given, in that order: an id may come again.
@@ -241,9 +266,9 @@ impl<F: Fingerprint> Memtable<F> {
         self.names.visit(version, visitor);
     }
 
-    /// The newest note of each id, ascending by id.
+    /// The note of each id that has one here, ascending by id.
     pub(crate) fn notes(&self, version: u64) -> Vec<(u64, &[u8])> {
-        self.notes.sorted(version)
+        self.notes.sorted(version, |id| self.forgotten.last(id, version))
     }
 
     /// How many notes were given.
@@ -278,6 +303,7 @@ impl<F: Fingerprint> Memtable<F> {
             + self.tombstones.bytes()
             + self.names.bytes()
             + self.notes.bytes()
+            + self.forgotten.bytes()
             + self.marks.bytes()
     }
 }

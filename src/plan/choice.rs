@@ -21,7 +21,7 @@ pub enum PlanChoice {
 const AUTO: &str = "auto";
 
 impl PlanChoice {
-    /// The choice as it stands in a manifest, which may come from a version that knows more names.
+    /// The choice in a manifest, which may come from a version that knows more names.
     pub(crate) fn of_text(text: String) -> PlanChoice {
         if text == AUTO { PlanChoice::Auto } else { PlanChoice::Named(text) }
     }
@@ -44,6 +44,11 @@ impl PlanChoice {
             PlanChoice::Named(name) => name,
         };
         Plan::<F>::named(name, distance).map(|_| ())
+    }
+
+    /// This choice, or for a named plan that does not exist for a distance the automatic one.
+    pub(crate) fn at<F: Fingerprint>(&self, distance: u32) -> PlanChoice {
+        if self.check::<F>(distance).is_ok() { self.clone() } else { PlanChoice::Auto }
     }
 
     /// The plan of a segment.
@@ -101,6 +106,7 @@ mod tests {
         let cover = PlanChoice::Named("cover-11".to_string());
         cover.check::<u64>(3).unwrap();
         assert!(matches!(cover.check::<u64>(4), Err(Error::IncompletePlan { .. })));
+        assert_eq!((cover.at::<u64>(3), cover.at::<u64>(4)), (cover.clone(), PlanChoice::Auto));
         PlanChoice::Auto.check::<u64>(16).unwrap();
         assert!(PlanChoice::Auto.check::<u64>(17).is_err());
         PlanChoice::Auto.check::<u128>(17).unwrap();

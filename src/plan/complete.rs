@@ -1,13 +1,13 @@
 //! The check that a plan misses no neighbour.
 
-use super::TablePlan;
+use super::table_plan::TablePlan;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
 /// Patterns looked at before the check gives up; the plans of the catalogue take under 100,000.
 const MAX_STEPS: u32 = 1_000_000;
 
-/// Bits that stand in the same prefixes: where among them an error falls makes no difference.
+/// Bits that belong to the same prefixes: an error in any of them has the same effect.
 struct Atom {
     /// Bit `t` is set if the atom lies in the prefix of table `t`.
     tables: u64,

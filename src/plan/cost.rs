@@ -8,7 +8,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Plan, TablePlan, catalogue, combinations};
+use super::table_plan::combinations;
+use super::{Plan, TablePlan, catalogue};
 use crate::codec::Codec;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;

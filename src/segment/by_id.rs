@@ -1,4 +1,4 @@
-//! What a segment keeps of documents by their ids: names and notes (`format-spec/names.md`, `format-spec/notes.md`).
+//! Names and notes of documents in a segment, by id (`format-spec/names.md`, `format-spec/notes.md`).
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -18,14 +18,14 @@ pub(super) type Notes = ById<Vec<u8>>;
 pub(super) type NamesWriter<W> = ByIdWriter<String, W>;
 pub(super) type NotesWriter<W> = ByIdWriter<Vec<u8>, W>;
 
-/// What is kept by id.
+/// A name or a note.
 pub(super) trait Value: Sized {
     const KIND: &'static EntryKind;
-    /// Whether what a value starts with may be that of the one before.
+    /// Whether a value may share its start with the value before.
     const SHARES_STARTS: bool;
     /// The most bytes of one.
     const LONGEST: usize;
-    /// What one is called, the ids of those who have one, and the first ids of chunks, in messages.
+    /// Words for messages: for a value, for the ids with a value, and for the first ids of chunks.
     const WORDS: [&'static str; 3];
 
     /// `None` if these bytes are no such value.
@@ -74,7 +74,7 @@ impl Value for Vec<u8> {
 pub(super) struct ByIdWriter<V, W> {
     entries: EntriesWriter<W>,
     previous: Option<u64>,
-    /// The value before, if the next one may start with what it starts with.
+    /// The value before, if the next one may share its start.
     before: Vec<u8>,
     values: PhantomData<V>,
 }
@@ -198,6 +198,9 @@ impl<V: Value> ById<V> {
     /// Calls `visitor` with the ids and values of a chunk until it says stop.
     fn visit(&self, chunk: usize, mut visitor: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
         let (count, mut rest) = self.chunks.entries(chunk, V::KIND)?;
+        if count == 0 {
+            return Err(self.malformed(chunk));
+        }
         let mut id = self.chunks.key(chunk);
         let mut before = Vec::new();
         for i in 0..count {

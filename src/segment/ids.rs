@@ -83,7 +83,7 @@ pub(super) struct Ids {
 }
 
 /// The ids of one block's fingerprints.
-pub(super) struct IdChunk<'a> {
+struct IdChunk<'a> {
     body: &'a [u8],
     count: usize,
     base: u64,
@@ -120,7 +120,7 @@ impl Ids {
         self.ids
     }
 
-    pub(super) fn chunk(&self, block: usize) -> Result<IdChunk<'_>> {
+    fn chunk(&self, block: usize) -> Result<IdChunk<'_>> {
         let bytes = self.chunks.get(block, field::LEN)?;
         let (count, width) = (LittleEndian::read_u32(&bytes[field::COUNT..]), u32::from(bytes[field::WIDTH]));
         format::check_reserved(self.chunks.path(), 0, &bytes[field::RESERVED..field::LEN])?;
@@ -150,8 +150,29 @@ impl Ids {
             let what = "the number of fingerprints of a chunk of ids and of its block";
             self.chunks.damaged(block, Damage::Mismatch { what })
         })?;
-        range.for_each(|i| visitor(chunk.get(i)));
+        for i in range {
+            visitor(chunk.get(i).ok_or_else(|| self.too_large(block, &chunk))?);
+        }
         Ok(())
+    }
+
+    /// Calls `visitor` with each id of a block's fingerprints, and whether it is the first of its fingerprint, until the
+    /// visitor returns false.
+    pub(super) fn visit_all(&self, block: usize, mut visitor: impl FnMut(u64, bool) -> bool) -> Result<()> {
+        let chunk = self.chunk(block)?;
+        for i in 0..chunk.count {
+            let id = chunk.get(i).ok_or_else(|| self.too_large(block, &chunk))?;
+            if !visitor(id, chunk.is_first(i)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// An id of a chunk is 2^64 or more.
+    fn too_large(&self, block: usize, chunk: &IdChunk<'_>) -> Error {
+        let expected = "a base whose sum with each difference is below 2^64";
+        self.chunks.damaged(block, Damage::Field { name: "base", found: chunk.base, expected })
     }
 
     /// Number of fingerprints that the header tells.
@@ -167,20 +188,24 @@ impl Ids {
         pairs: &mut Vec<(F, u64)>,
     ) -> Result<()> {
         let chunk = self.chunk(block)?;
-        let groups = chunk.iter().filter(|&(_, first)| first).count();
-        if groups != fingerprints.len() || !chunk.iter().next().is_none_or(|(_, first)| first) {
+        if chunk.groups() != fingerprints.len() || (chunk.count > 0 && !chunk.is_first(0)) {
             let what = "the number of fingerprints of a chunk of ids and of its block";
             return Err(self.chunks.damaged(block, Damage::Mismatch { what }));
         }
         let mut rest = fingerprints.iter();
         let mut current = None;
-        for (id, first) in chunk.iter() {
+        let start = pairs.len();
+        let read = self.visit_all(block, |id, first| {
             if first {
                 current = rest.next();
             }
             pairs.extend(current.map(|&fingerprint| (fingerprint, id)));
+            true
+        });
+        if read.is_err() {
+            pairs.truncate(start);
         }
-        Ok(())
+        read
     }
 
     /// The sound chunks, each with the places of its fingerprints among all `count` of the segment. Of those between two
@@ -196,7 +221,7 @@ impl Ids {
         let mut lens = Vec::new();
         for block in 0..self.chunks.len() {
             let chunk = self.chunk(block).map_err(&mut *damaged).ok();
-            lens.push(chunk.map(|chunk| chunk.iter().filter(|&(_, first)| first).count() as u64));
+            lens.push(chunk.map(|chunk| chunk.groups() as u64));
         }
         let mut placed = Vec::new();
         let mut at = 0;
@@ -218,11 +243,17 @@ impl Ids {
 }
 
 impl IdChunk<'_> {
+    /// An id; `None` if it is 2^64 or more.
     #[inline]
-    fn get(&self, i: usize) -> u64 {
+    fn get(&self, i: usize) -> Option<u64> {
         let flags = if self.grouped { self.count } else { 0 };
         let at = flags + i * self.width as usize;
-        self.base.wrapping_add(bits::read_u64(self.body, at, self.width))
+        self.base.checked_add(bits::read_u64(self.body, at, self.width))
+    }
+
+    /// Number of fingerprints that have an id here.
+    fn groups(&self) -> usize {
+        (0..self.count).filter(|&i| self.is_first(i)).count()
     }
 
     fn is_first(&self, i: usize) -> bool {
@@ -237,11 +268,6 @@ impl IdChunk<'_> {
         let start = (0..self.count).filter(|&i| self.is_first(i)).nth(position)?;
         let end = (start + 1..self.count).find(|&i| self.is_first(i)).unwrap_or(self.count);
         Some(start..end)
-    }
-
-    /// Each id, and whether it is the first of its fingerprint.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
-        (0..self.count).map(|i| (self.get(i), self.is_first(i)))
     }
 }
 

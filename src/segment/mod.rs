@@ -276,6 +276,11 @@ impl<F: Fingerprint> Segment<F> {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.contains(fingerprint, id))
     }
 
+    /// Whether a pair with this id was deleted: names and notes of the id in older segments do not count.
+    pub(crate) fn forgets(&self, id: u64) -> bool {
+        self.tombstones.as_ref().is_some_and(|tombstones| tombstones.has_id(id))
+    }
+
     /// Number of chunks of names.
     pub(crate) fn name_chunks(&self) -> usize {
         self.names.as_ref().map_or(0, |names| names.chunks.len())
@@ -329,7 +334,12 @@ impl<F: Fingerprint> Segment<F> {
         entries: &mut Vec<Entry<F>>,
     ) -> Result<()> {
         let Some(ids) = &self.ids else { return Ok(()) };
-        if ids.chunk(block)?.iter().any(|(id, _)| is_wanted(id)) {
+        let mut is_any_wanted = false;
+        ids.visit_all(block, |id, _| {
+            is_any_wanted = is_wanted(id);
+            !is_any_wanted
+        })?;
+        if is_any_wanted {
             let start = entries.len();
             self.entries(block, entries)?;
             let all = entries.split_off(start);
@@ -363,13 +373,13 @@ impl<F: Fingerprint> Segment<F> {
         };
         let mut rest = fingerprints.iter();
         let mut current = None;
-        for (id, first) in ids.chunk(block)?.iter() {
+        ids.visit_all(block, |id, first| {
             if first {
                 current = rest.next();
             }
-            let Some(&fingerprint) = current else { break };
-            entries.push(Entry { fingerprint, id: Some(id) });
-        }
+            entries.extend(current.map(|&fingerprint| Entry { fingerprint, id: Some(id) }));
+            current.is_some()
+        })?;
         if rest.next().is_some() || current.is_none() {
             let what = "the number of fingerprints of a chunk of ids and of its block";
             return Err(ids.chunks.damaged(block, Damage::Mismatch { what }));

@@ -1,4 +1,4 @@
-//! What can still be read of a segment whose files are damaged or missing.
+//! The readable part of a segment with damaged or missing files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -137,14 +137,14 @@ impl<F: Fingerprint> SegmentRemains<F> {
         all
     }
 
-    /// Pairs that were deleted from older segments.
-    pub(crate) fn tombstones(&self) -> &[(F, u64)] {
-        self.tombstones.as_ref().map_or(&[], Tombstones::pairs)
-    }
-
     /// Whether a pair of older segments was deleted.
     pub(crate) fn hides(&self, fingerprint: F, id: u64) -> bool {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.contains(fingerprint, id))
+    }
+
+    /// Whether a pair with this id was deleted: names and notes of the id in older segments do not count.
+    pub(crate) fn forgets(&self, id: u64) -> bool {
+        self.tombstones.as_ref().is_some_and(|tombstones| tombstones.has_id(id))
     }
 
     /// Visits all fingerprints that some table still has, with the ids that can be told; calls `damaged` with each part
@@ -163,7 +163,7 @@ impl<F: Fingerprint> SegmentRemains<F> {
         }
     }
 
-    /// Block by block of the first table; what its damaged blocks held comes from the other tables.
+    /// Block by block of the first table; fingerprints of its damaged blocks come from the other tables.
     fn visit_first(
         &self,
         first: &Table<F>,

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use byteorder::{ByteOrder, LittleEndian};
 
@@ -34,6 +35,8 @@ pub(super) fn write<F: Fingerprint>(mut sink: impl Write, path: &Path, pairs: &[
 pub(super) struct Tombstones<F> {
     file_len: u64,
     pairs: Vec<(F, u64)>,
+    /// The ids of the pairs, ascending; made when first asked for.
+    ids: OnceLock<Box<[u64]>>,
 }
 
 impl<F: Fingerprint> Tombstones<F> {
@@ -71,7 +74,7 @@ impl<F: Fingerprint> Tombstones<F> {
         if let Some(i) = (1..pairs.len()).find(|&i| pairs[i - 1] >= pairs[i]) {
             return corrupt(header::LEN + i * (F::BYTES + 8), Damage::Order { what: "tombstones" });
         }
-        Ok(Tombstones { file_len: bytes.len() as u64, pairs })
+        Ok(Tombstones { file_len: bytes.len() as u64, pairs, ids: OnceLock::new() })
     }
 
     pub(super) fn file_len(&self) -> u64 {
@@ -87,9 +90,20 @@ impl<F: Fingerprint> Tombstones<F> {
         self.pairs.binary_search(&(fingerprint, id)).is_ok()
     }
 
+    /// Whether a pair has this id.
+    pub(super) fn has_id(&self, id: u64) -> bool {
+        let ids = self.ids.get_or_init(|| {
+            let mut ids: Vec<u64> = self.pairs.iter().map(|&(_, id)| id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into()
+        });
+        ids.binary_search(&id).is_ok()
+    }
+
     /// Bytes in memory.
     pub(super) fn memory(&self) -> usize {
-        size_of_val(&self.pairs[..])
+        size_of_val(&self.pairs[..]) + self.ids.get().map_or(0, |ids| size_of_val(&ids[..]))
     }
 }
 
@@ -111,6 +125,8 @@ mod tests {
             assert_eq!(read.pairs(), &pairs[..len]);
             assert!(pairs.iter().enumerate().all(|(i, &(x, id))| read.contains(x, id) == (i < len)));
             assert!(!read.contains(F::ONE, 5));
+            assert!(pairs.iter().enumerate().all(|(i, &(_, id))| read.has_id(id) == (i < len)));
+            assert!(!read.has_id(5));
         }
     }
 

@@ -16,7 +16,7 @@ use crate::manifest::SegmentEntry;
 use crate::progress::Steps;
 use crate::table::Table;
 
-/// What two tables of the same fingerprints agree in, whatever their order.
+/// A sum over a set of fingerprints, equal for tables with the same fingerprints in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     count: u64,
@@ -45,8 +45,8 @@ impl<F: Fingerprint> Segment<F> {
         self.entry.fingerprints * (self.tables.len() + usize::from(self.ids.is_some())) as u64
     }
 
-    /// Reads everything; calls `damaged` with each error.
-    pub(crate) fn verify(&self, steps: &Steps<'_>, mut damaged: impl FnMut(Error)) -> Result<()> {
+    /// Reads everything; calls `damaged` with each error. Returns the largest id that could be read.
+    pub(crate) fn verify(&self, steps: &Steps<'_>, mut damaged: impl FnMut(Error)) -> Result<Option<u64>> {
         let mut first = None;
         for (number, table) in self.tables.iter().enumerate() {
             let (sum, whole) = sum(table, steps, &mut damaged)?;
@@ -59,9 +59,7 @@ impl<F: Fingerprint> Segment<F> {
                 damaged(self.first_difference(table, steps)?);
             }
         }
-        if self.ids.is_some() {
-            self.verify_ids(steps, &mut damaged)?;
-        }
+        let largest = self.verify_ids(steps, &mut damaged)?;
         let named = "the number of names and the manifest";
         verify_by_id(self.names.as_ref(), (self.entry.names, named), steps, &mut damaged)?;
         let noted = "the number of notes and the manifest";
@@ -77,7 +75,7 @@ impl<F: Fingerprint> Segment<F> {
                 damaged(Error::corrupt(marks.chunks.path(), 0, Damage::Mismatch { what }));
             }
         }
-        Ok(())
+        Ok(largest)
     }
 
     /// Where a table first has a fingerprint that the first table lacks.
@@ -105,15 +103,18 @@ impl<F: Fingerprint> Segment<F> {
         Ok(Error::corrupt(table.path(), 0, Damage::Mismatch { what }))
     }
 
-    fn verify_ids(&self, steps: &Steps<'_>, damaged: &mut impl FnMut(Error)) -> Result<()> {
-        let Some(ids) = &self.ids else { return Ok(()) };
-        let (mut count, mut whole) = (0, true);
+    /// Reads all ids of a segment with an id file; returns the largest one.
+    fn verify_ids(&self, steps: &Steps<'_>, damaged: &mut impl FnMut(Error)) -> Result<Option<u64>> {
+        let Some(ids) = &self.ids else { return Ok(None) };
+        let (mut count, mut whole, mut largest) = (0, true, None);
         let mut entries = Vec::new();
         let (blocks, mut pending) = (self.tables[0].blocks(), 0);
         for block in 0..blocks {
             steps.add_some(&mut pending, self.entry.fingerprints / blocks as u64)?;
             entries.clear();
-            match self.entries(block, &mut entries) {
+            let read = self.entries(block, &mut entries);
+            largest = entries.iter().filter_map(|entry| entry.id).max().max(largest);
+            match read {
                 Ok(()) if entries.windows(2).all(|pair| pair[0] < pair[1]) => count += entries.len() as u64,
                 Ok(()) => {
                     whole = false;
@@ -134,7 +135,7 @@ impl<F: Fingerprint> Segment<F> {
             let what = "the number of ids, the header and the manifest";
             damaged(Error::corrupt(ids.chunks.path(), 0, Damage::Mismatch { what }));
         }
-        Ok(())
+        Ok(largest)
     }
 }
 
@@ -169,7 +170,7 @@ impl<F: Fingerprint> Segment<F> {
     }
 }
 
-/// Reads all names or notes, and compares their number with that of the manifest.
+/// Reads all names or notes, and compares their number with the manifest.
 fn verify_by_id<V: Value>(
     values: Option<&ById<V>>,
     (expected, what): (u64, &'static str),

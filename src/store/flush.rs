@@ -1,14 +1,11 @@
 //! A memtable becomes a segment.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::shared::{Change, Shared, lock};
-use super::view::View;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::SegmentEntry;
-use crate::memtable::Memtable;
 use crate::segment::{Segment, SegmentBuilder};
 
 /// Flushes memtables that take no more, until the store is closed and none is left, or a write fails. Were they left to the
@@ -45,13 +42,10 @@ pub(super) fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
     // Without older segments there is nothing to delete from.
     let tombstones = if view.segments.is_empty() { Vec::new() } else { memtable.tombstones(version) };
     let marks = memtable.marks(version);
-    let gone = gone(&view, memtable, version, &entries);
-    let mut names = memtable.names(version);
-    let mut notes = memtable.notes(version);
-    names.retain(|(id, _)| !gone.contains(id));
-    notes.retain(|(id, _)| !gone.contains(id));
+    let (names, notes) = (memtable.names(version), memtable.notes(version));
     let distance = view.manifest.settings.distance.max(memtable.distance());
-    let nothing = entries.is_empty() && tombstones.is_empty() && marks.is_empty() && notes.is_empty();
+    let has_pairs = !entries.is_empty() || !tombstones.is_empty();
+    let nothing = !has_pairs && names.is_empty() && marks.is_empty() && notes.is_empty();
     let added = if nothing {
         None
     } else {
@@ -79,22 +73,6 @@ pub(super) fn flush<F: Fingerprint>(shared: &Shared<F>) -> Result<()> {
     let distance = view.manifest.settings.distance;
     let highest_id = memtable.highest_id(version);
     shared.change(Change { removed: Vec::new(), added, flushed: true, distance, highest_id })
-}
-
-/// The ids of deleted documents, whose names and notes go with them. Where there are older segments, a document may have other
-/// fingerprints there: whether it is gone is seen when they are merged.
-fn gone<F: Fingerprint>(
-    view: &View<F>,
-    memtable: &Memtable<F>,
-    version: u64,
-    entries: &[(F, u64)],
-) -> HashSet<u64> {
-    if !memtable.has_tombstones() || !view.segments.is_empty() {
-        return HashSet::new();
-    }
-    let kept: HashSet<u64> = entries.iter().map(|&(_, id)| id).collect();
-    let deleted = memtable.tombstones(version).into_iter().map(|(_, id)| id);
-    deleted.filter(|id| !kept.contains(id)).collect()
 }
 
 /// Opens a segment that has just been written, with all that makes queries of it fast.

@@ -14,21 +14,20 @@ impl<F: Fingerprint> Snapshot<F> {
         Iter::new(self.clone())
     }
 
-    /// All ids that have names, ascending, each with the newest one. Ends after the first error. What is in memory only
-    /// is left out.
+    /// All ids that have names, ascending, each with its name. Ends after the first error. Memtables are left out.
     pub(super) fn names(&self) -> Newest<F, u64, String> {
-        Newest::new(self.segments(), Segment::name_chunks, Segment::names)
+        Newest::new(self.segments(), Segment::name_chunks, Segment::names, |segment, &id| segment.forgets(id))
     }
 
     /// All ids that have notes, as [`Snapshot::names`].
     pub(super) fn notes(&self) -> Newest<F, u64, Vec<u8>> {
-        Newest::new(self.segments(), Segment::note_chunks, Segment::notes)
+        Newest::new(self.segments(), Segment::note_chunks, Segment::notes, |segment, &id| segment.forgets(id))
     }
 
     /// All marks, ascending by key, each with its newest value. Ends after the first error. What is in memory only is left
     /// out.
     pub(super) fn marks(&self) -> Newest<F, String, Vec<u8>> {
-        Newest::new(self.segments(), Segment::mark_chunks, Segment::marks)
+        Newest::new(self.segments(), Segment::mark_chunks, Segment::marks, |_, _| false)
     }
 }
 
@@ -40,7 +39,7 @@ pub struct Iter<F> {
     previous: Option<Entry<F>>,
 }
 
-/// How far a segment, or what is in a memtable, has been read.
+/// The position in a segment or in a memtable's entries.
 #[derive(Debug)]
 struct Cursor<F> {
     segment: Option<Arc<Segment<F>>>,
@@ -126,12 +125,15 @@ pub(super) struct Newest<F, K, V> {
     cursors: Vec<KeyCursor<F, K, V>>,
     chunks: Chunks<F>,
     read: ReadChunk<F, K, V>,
+    forgets: Forgets<F, K>,
 }
 
 /// How many chunks a segment has.
 type Chunks<F> = fn(&Segment<F>) -> usize;
 /// Appends what a chunk holds.
 type ReadChunk<F, K, V> = fn(&Segment<F>, usize, &mut VecDeque<(K, V)>) -> Result<()>;
+/// Whether the values of a key in older segments do not count.
+type Forgets<F, K> = fn(&Segment<F>, &K) -> bool;
 
 struct KeyCursor<F, K, V> {
     segment: Arc<Segment<F>>,
@@ -140,32 +142,43 @@ struct KeyCursor<F, K, V> {
 }
 
 impl<F: Fingerprint, K: Ord + Clone, V> Newest<F, K, V> {
-    pub(super) fn new(segments: &[Arc<Segment<F>>], chunks: Chunks<F>, read: ReadChunk<F, K, V>) -> Self {
+    pub(super) fn new(
+        segments: &[Arc<Segment<F>>],
+        chunks: Chunks<F>,
+        read: ReadChunk<F, K, V>,
+        forgets: Forgets<F, K>,
+    ) -> Self {
         let cursor = |segment: &Arc<Segment<F>>| KeyCursor {
             segment: segment.clone(),
             chunk: 0,
             entries: VecDeque::new(),
         };
-        Newest { cursors: segments.iter().map(cursor).collect(), chunks, read }
+        Newest { cursors: segments.iter().map(cursor).collect(), chunks, read, forgets }
     }
 
     fn advance(&mut self) -> Result<Option<(K, V)>> {
-        for cursor in &mut self.cursors {
-            while cursor.entries.is_empty() && cursor.chunk < (self.chunks)(&cursor.segment) {
-                (self.read)(&cursor.segment, cursor.chunk, &mut cursor.entries)?;
-                cursor.chunk += 1;
+        loop {
+            for cursor in &mut self.cursors {
+                while cursor.entries.is_empty() && cursor.chunk < (self.chunks)(&cursor.segment) {
+                    (self.read)(&cursor.segment, cursor.chunk, &mut cursor.entries)?;
+                    cursor.chunk += 1;
+                }
+            }
+            let first = |cursor: &KeyCursor<F, K, V>| cursor.entries.front().map(|(key, _)| key.clone());
+            let Some(key) = self.cursors.iter().filter_map(first).min() else { return Ok(None) };
+            // The newest segment comes last.
+            let mut newest = None;
+            for cursor in &mut self.cursors {
+                if cursor.entries.front().is_some_and(|entry| entry.0 == key) {
+                    newest = cursor.entries.pop_front();
+                } else if newest.is_some() && (self.forgets)(&cursor.segment, &key) {
+                    newest = None;
+                }
+            }
+            if newest.is_some() {
+                return Ok(newest);
             }
         }
-        let first = |cursor: &KeyCursor<F, K, V>| cursor.entries.front().map(|(key, _)| key.clone());
-        let Some(key) = self.cursors.iter().filter_map(first).min() else { return Ok(None) };
-        // The newest comes last.
-        let mut newest = None;
-        for cursor in &mut self.cursors {
-            if cursor.entries.front().is_some_and(|entry| entry.0 == key) {
-                newest = cursor.entries.pop_front();
-            }
-        }
-        Ok(newest)
     }
 }
 

@@ -125,7 +125,7 @@ impl<F: Fingerprint> Store<F> {
     }
 
     /// Removes a pair of fingerprint and id, if it is there; says whether it was. In a store without ids, removes the
-    /// fingerprint.
+    /// fingerprint. The name and the note of the id are forgotten, as by [`Transaction::delete`].
     ///
     /// # Errors
     /// As [`Store::insert`], and as [`Snapshot::contains_pair`].
@@ -198,10 +198,12 @@ impl<F: Fingerprint> Store<F> {
 
     /// [`Store::compact`], with tables that answer queries up to a larger distance, or until a callback says not to go on.
     ///
+    /// If the store's plan is a named one that does not exist for the new distance, the store gets the plan `auto`:
+    /// [`Snapshot::plan_policy`] says which one it has.
+    ///
     /// # Errors
     /// As [`Store::compact`]; [`Error::BadArgument`] if the distance is smaller than the store's, or larger than
-    /// [`Fingerprint::MAX_DISTANCE`]; [`Error::IncompletePlan`] if the store's plan is a named one that would miss
-    /// neighbours at that distance; [`Error::Cancelled`] if the callback said not to go on: the segments stay as they were.
+    /// [`Fingerprint::MAX_DISTANCE`]; [`Error::Cancelled`] if the callback said not to go on: the segments stay as they were.
     pub fn compact_with(&self, options: &CompactOptions) -> Result<()> {
         self.shared.check()?;
         let settings = self.shared.view().manifest.settings.clone();
@@ -214,7 +216,6 @@ impl<F: Fingerprint> Store<F> {
                 F::MAX_DISTANCE
             )));
         }
-        settings.plan.check::<F>(distance)?;
         self.writer.raise_distance(distance)?;
         self.shared.wait_for_flush(progress)?;
         self.merge_all(distance, distance > settings.distance, progress)

@@ -1,6 +1,5 @@
 //! Segments become one.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
@@ -55,12 +54,12 @@ pub(super) fn due<F: Fingerprint>(shared: &Shared<F>) -> Option<Range<usize>> {
     compaction::choose(&view.segments.iter().map(size).collect::<Vec<_>>(), shared.options.fanout.max(2))
 }
 
-/// Who waits for a merge.
+/// The kind of a merge, by who waits for it.
 #[derive(Clone, Copy)]
 pub(super) enum Way<'a> {
     /// Nobody: it gives way to the end of the store.
     Background,
-    /// A caller, who may say that it is not to go on.
+    /// A caller waits, and may cancel it.
     Waiting(Option<&'a ProgressCallback>),
 }
 
@@ -90,11 +89,6 @@ fn merge_here<F: Fingerprint>(
         tombstones.sort_unstable();
         tombstones.dedup();
     }
-    // Of documents that may be gone: in older segments they may have other fingerprints.
-    let mut deleted = HashSet::new();
-    if range.start == 0 {
-        deleted.extend(segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id));
-    }
     let mut options = shared.build_options(&view, distance);
     match way {
         Way::Background => options.fs = Arc::new(Throttle::new(shared.clone())),
@@ -107,34 +101,24 @@ fn merge_here<F: Fingerprint>(
     let merged = View { manifest, segments, memtables: Vec::new(), ..View::clone(&view) };
     let merged = Snapshot::new(Arc::new(merged));
     let mut builder = SegmentBuilder::new(&shared.path, shared.take_number(), options);
-    // Ids of deleted pairs that other fingerprints still have.
-    let mut kept = HashSet::new();
     let mut is_empty = tombstones.is_empty();
     for entry in merged.iter() {
         steps.ask_at(&mut seen)?;
         let entry = entry?;
-        let id = entry.id.unwrap_or(0);
-        if deleted.contains(&id) {
-            kept.insert(id);
-        }
-        builder.insert(entry.fingerprint, id)?;
+        builder.insert(entry.fingerprint, entry.id.unwrap_or(0))?;
         is_empty = false;
     }
     for named in merged.names() {
         steps.ask_at(&mut seen)?;
         let (id, name) = named?;
-        if !deleted.contains(&id) || kept.contains(&id) {
-            builder.name(id, &name)?;
-            is_empty = false;
-        }
+        builder.name(id, &name)?;
+        is_empty = false;
     }
     for noted in merged.notes() {
         steps.ask_at(&mut seen)?;
         let (id, note) = noted?;
-        if !deleted.contains(&id) || kept.contains(&id) {
-            builder.note(id, &note)?;
-            is_empty = false;
-        }
+        builder.note(id, &note)?;
+        is_empty = false;
     }
     for mark in merged.marks() {
         steps.ask_at(&mut seen)?;

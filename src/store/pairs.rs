@@ -1,4 +1,4 @@
-//! What is stored of some documents, by their ids or names: one pass over the store for any number of them.
+//! Look-ups by ids or names: one pass over the store for any number of documents.
 
 use std::collections::HashSet;
 
@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::snapshot::Snapshot;
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
+use crate::memtable::Memtable;
 use crate::segment::{Entry, Segment};
 use crate::threads;
 
@@ -17,7 +18,7 @@ pub struct StoredPair<F> {
     pub fingerprint: F,
     /// The id of the document.
     pub id: u64,
-    /// The newest name that the id was stored with.
+    /// The name of the document: the last one that an insert gave to the id since a pair of the id was deleted.
     pub name: Option<String>,
 }
 
@@ -72,7 +73,7 @@ impl<F: Fingerprint> Snapshot<F> {
     /// All pairs of documents with one of these names, as [`Snapshot::pairs_of_ids`]. Several documents may have one name;
     /// of a document that was stored under several, the newest counts.
     ///
-    /// Reads all names of the store once, and then all ids if there was one.
+    /// Reads all names of the store once, and then all ids if a name was found.
     ///
     /// # Errors
     /// As [`Snapshot::pairs_of_ids`], and if a part of the names is damaged.
@@ -101,36 +102,39 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(pairs)
     }
 
-    /// The name of a document, if it was stored with one. That of a deleted document may stay until compaction.
+    /// The name of a document: the last one that an insert gave to its id. A delete of a pair with the id forgets it.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the part of the names that would hold it is damaged.
     pub fn name(&self, id: u64) -> Result<Option<String>> {
-        if let Some(name) = self.memtables().rev().find_map(|(memtable, version)| memtable.name(version, id))
-        {
-            return Ok(Some(name));
-        }
-        for segment in self.segments().iter().rev() {
-            if let Some(name) = segment.name(id)? {
-                return Ok(Some(name));
-            }
-        }
-        Ok(None)
+        self.newest_of(id, Memtable::name, Segment::name)
     }
 
-    /// What was kept with a document, see [`Transaction::note`](crate::Transaction::note); that of a deleted document may stay
-    /// until compaction.
+    /// The note of a document, see [`Transaction::note`](crate::Transaction::note). A delete of a pair with the id forgets it.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the part of the notes that would hold it is damaged.
     pub fn note(&self, id: u64) -> Result<Option<Vec<u8>>> {
-        if let Some(note) = self.memtables().rev().find_map(|(memtable, version)| memtable.note(version, id))
-        {
-            return Ok(Some(note));
+        self.newest_of(id, Memtable::note, Segment::note)
+    }
+
+    /// The newest name or note of an id, up to the newest place where a pair of the id was deleted.
+    fn newest_of<V>(
+        &self,
+        id: u64,
+        of_memtable: fn(&Memtable<F>, u64, u64) -> Option<V>,
+        of_segment: fn(&Segment<F>, u64) -> Result<Option<V>>,
+    ) -> Result<Option<V>> {
+        for (memtable, version) in self.memtables().rev() {
+            let found = of_memtable(memtable, version, id);
+            if found.is_some() || memtable.forgets(version, id) {
+                return Ok(found);
+            }
         }
         for segment in self.segments().iter().rev() {
-            if let Some(note) = segment.note(id)? {
-                return Ok(Some(note));
+            let found = of_segment(segment, id)?;
+            if found.is_some() || segment.forgets(id) {
+                return Ok(found);
             }
         }
         Ok(None)
@@ -144,13 +148,10 @@ impl<F: Fingerprint> Snapshot<F> {
     pub fn names_of(&self, ids: &[u64]) -> Result<Vec<Option<String>>> {
         let mut names = vec![None; ids.len()];
         for segment in self.segments() {
+            forget(segment, ids, &mut names);
             segment.names_of(ids, |i, name| names[i] = Some(name))?;
         }
-        for (memtable, version) in self.memtables() {
-            for (id, name) in ids.iter().zip(&mut names) {
-                *name = memtable.name(version, *id).or(name.take());
-            }
-        }
+        self.add_recent(ids, &mut names, Memtable::name);
         Ok(names)
     }
 
@@ -162,14 +163,37 @@ impl<F: Fingerprint> Snapshot<F> {
     pub fn notes_of(&self, ids: &[u64]) -> Result<Vec<Option<Vec<u8>>>> {
         let mut notes = vec![None; ids.len()];
         for segment in self.segments() {
+            forget(segment, ids, &mut notes);
             segment.notes_of(ids, |i, note| notes[i] = Some(note))?;
         }
+        self.add_recent(ids, &mut notes, Memtable::note);
+        Ok(notes)
+    }
+
+    /// Replaces the names or notes of ids by the newer ones of the memtables.
+    fn add_recent<V>(
+        &self,
+        ids: &[u64],
+        values: &mut [Option<V>],
+        of_memtable: fn(&Memtable<F>, u64, u64) -> Option<V>,
+    ) {
         for (memtable, version) in self.memtables() {
-            for (id, note) in ids.iter().zip(&mut notes) {
-                *note = memtable.note(version, *id).or(note.take());
+            for (&id, value) in ids.iter().zip(&mut *values) {
+                let newer = of_memtable(memtable, version, id);
+                if newer.is_some() || memtable.forgets(version, id) {
+                    *value = newer;
+                }
             }
         }
-        Ok(notes)
+    }
+}
+
+/// Removes the names or notes of ids that have a tombstone in a segment.
+fn forget<F: Fingerprint, V>(segment: &Segment<F>, ids: &[u64], values: &mut [Option<V>]) {
+    for (&id, value) in ids.iter().zip(values) {
+        if value.is_some() && segment.forgets(id) {
+            *value = None;
+        }
     }
 }
 

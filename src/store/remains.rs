@@ -1,6 +1,6 @@
 //! The readable part of a damaged store: settings, segments and logs.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,8 +26,6 @@ pub(super) struct StoreRemains<F: Fingerprint> {
     pub(super) memtable: Memtable<F>,
     /// Operations of the logs.
     pub(super) operations: u64,
-    /// Ids of pairs that were deleted.
-    pub(super) deleted: HashSet<u64>,
     pub(super) marks: BTreeMap<String, Vec<u8>>,
     pub(super) highest_id: Option<u64>,
     pub(super) findings: Vec<Finding>,
@@ -120,8 +118,6 @@ impl<F: Fingerprint> StoreRemains<F> {
         let sequence = logged.map(|manifest| manifest.sequence);
         let (memtable, operations) = replay(&**fs, path, &settings, &logs, sequence, &mut findings);
         let version = memtable.version();
-        let mut deleted: HashSet<u64> = memtable.tombstones(version).iter().map(|&(_, id)| id).collect();
-        deleted.extend(segments.iter().flat_map(|segment| segment.tombstones()).map(|&(_, id)| id));
         let mut marks = BTreeMap::new();
         for segment in &segments {
             marks.extend(segment.marks(&mut |error| findings.push(marks_lost(Finding::of(&error, true)))));
@@ -137,7 +133,6 @@ impl<F: Fingerprint> StoreRemains<F> {
             segments,
             memtable,
             operations,
-            deleted,
             marks,
             highest_id,
             findings,

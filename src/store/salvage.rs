@@ -1,6 +1,6 @@
-//! Rescue of the intact part of a damaged store into another store.
+//! Copies the intact part of a damaged store into a new store.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct SalvageOptions {
     pub progress: Option<ProgressCallback>,
 }
 
-/// The number of things rescued from a damaged store.
+/// The result of a rescue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Salvaged {
     /// Distinct fingerprints in the new store.
@@ -53,7 +53,7 @@ pub struct Salvaged {
     pub without_ids: u64,
     /// Fingerprints of segments that could not be read, as far as their number is known.
     pub lost_fingerprints: u64,
-    /// Damage that was found.
+    /// The problems that were found.
     pub findings: Vec<Finding>,
 }
 
@@ -64,13 +64,12 @@ impl Salvaged {
     }
 }
 
-/// Makes another store of the intact part of a damaged one. Nothing is written to the damaged store, and nobody may write to it
-/// meanwhile.
+/// Copies the intact part of a damaged store into a new store. Nothing is written to the damaged store, and nobody may write to it meanwhile.
 ///
-/// The manifest names segments and logs. Without a manifest, all segments and logs of the folder count, in the order of their numbers,
-/// and the tables give the settings. A fingerprint is rescued if any table of its segment has it; its ids, if their part
-/// of the id file is sound. Of logs all sound records count, also behind damage. Marks, such as how far inputs have been
-/// read, are kept only if nothing is lost, so that otherwise inputs are read again; marks in [`SalvageOptions::kept_marks`] are kept always.
+/// Segments and logs are taken from the manifest; without one, from the names of the files in the folder, and the settings from
+/// the tables. A fingerprint is rescued if any table of its segment has it; its ids, if their part of the id file is sound. Of
+/// logs all sound records count, also behind damage. Marks, such as how far inputs have been read, are kept only if nothing
+/// is lost, so that otherwise inputs are read again; marks in [`SalvageOptions::kept_marks`] are kept always.
 ///
 /// # Errors
 /// [`Error::NotAStore`] if there is nothing of a store; as [`Builder::create`] and [`Builder::finish`], for the new one.
@@ -133,7 +132,6 @@ pub fn salvage_on<F: Fingerprint>(
         memory,
         builder,
         without_ids,
-        kept: HashSet::new(),
         result: Salvaged::default(),
         progress: options.progress.clone(),
     };
@@ -164,8 +162,6 @@ struct Rescue<F: Fingerprint> {
     memory: u64,
     builder: Builder<F>,
     without_ids: Sorter<F>,
-    /// Ids of deleted pairs that other fingerprints still have.
-    kept: HashSet<u64>,
     result: Salvaged,
     progress: Option<ProgressCallback>,
 }
@@ -182,7 +178,7 @@ impl<F: Fingerprint> Rescue<F> {
             let newer = &store.segments[i + 1..];
             let mut damaged = Vec::new();
             let mut without_ids = 0;
-            let Rescue { builder, kept, without_ids: pending, .. } = self;
+            let Rescue { builder, without_ids: pending, .. } = self;
             let read = segment.visit(
                 self.runs.clone(),
                 self.memory,
@@ -196,20 +192,14 @@ impl<F: Fingerprint> Rescue<F> {
                     };
                     let hidden = newer.iter().any(|newer| newer.hides(fingerprint, id))
                         || store.memtable.hides(version, fingerprint, id);
-                    if hidden {
-                        return Ok(());
-                    }
-                    if store.deleted.contains(&id) {
-                        kept.insert(id);
-                    }
-                    builder.insert(fingerprint, id)
+                    if hidden { Ok(()) } else { builder.insert(fingerprint, id) }
                 },
             )?;
             self.result.without_ids += without_ids;
             let lost = segment.fingerprints.saturating_sub(read);
             self.result.lost_fingerprints += lost;
             let unknown = lost == 0 && segment.tables().next().is_none();
-            // Losses by damaged parts are counted by fingerprints.
+            // Losses in damaged parts are counted by fingerprints.
             self.result.findings.extend(damaged.iter().map(|error| Finding::of(error, false)));
             let path = store.path.join(segment.entry.table_name(0));
             if lost > 0 || unknown {
@@ -224,16 +214,13 @@ impl<F: Fingerprint> Rescue<F> {
             }
         }
         for (fingerprint, id) in store.memtable.entries(version) {
-            if store.deleted.contains(&id) {
-                self.kept.insert(id);
-            }
             self.builder.insert(fingerprint, id)?;
         }
         Ok(())
     }
 
-    /// Keeps the newest name of each document, or its newest note; a deleted document keeps none. `recent` has the names or notes in
-    /// the logs, `keep` adds one to the new store.
+    /// The newest name of each document, or its newest note, unless a newer place deletes a pair with its id. `recent` are the
+    /// values of the logs, `keep` adds one to the new store.
     fn by_id<'a, V>(
         &mut self,
         store: &'a StoreRemains<F>,
@@ -264,12 +251,12 @@ impl<F: Fingerprint> Rescue<F> {
             for cursor in &mut cursors {
                 if cursor.values.front().is_some_and(|value| value.0 == id) {
                     newest = cursor.values.pop_front();
+                } else if newest.is_some() && cursor.source.forgets(store, id) {
+                    newest = None;
                 }
             }
-            let is_deleted = store.deleted.contains(&id) && !self.kept.contains(&id);
-            // A chunk whose ids do not ascend is damaged, even with a right checksum.
+            // A chunk whose ids do not ascend is damaged, also under a right checksum.
             if let Some((id, value)) = newest
-                && !is_deleted
                 && previous.is_none_or(|previous| previous < id)
             {
                 previous = Some(id);
@@ -320,6 +307,16 @@ enum Source<'a, F: Fingerprint, V> {
     Segment(&'a SegmentRemains<F>, Range<usize>),
     /// The logs, whose values are copied one at a time.
     Logs(Box<dyn Iterator<Item = (u64, V)> + 'a>),
+}
+
+impl<F: Fingerprint, V> Source<'_, F, V> {
+    /// Whether a pair with this id was deleted here.
+    fn forgets(&self, store: &StoreRemains<F>, id: u64) -> bool {
+        match self {
+            Source::Segment(segment, _) => segment.forgets(id),
+            Source::Logs(_) => store.memtable.forgets(store.memtable.version(), id),
+        }
+    }
 }
 
 impl<F: Fingerprint, V> Cursor<'_, F, V> {

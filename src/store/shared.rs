@@ -237,7 +237,7 @@ impl<F: Fingerprint> Shared<F> {
         BuildOptions {
             distance,
             codec: settings.codec,
-            plan: settings.plan.clone(),
+            plan: settings.plan.at::<F>(distance),
             block_size: settings.block_size,
             span: settings.span,
             memory: self.options.memory,
@@ -262,6 +262,7 @@ impl<F: Fingerprint> Shared<F> {
         let mut manifest =
             Manifest { next_number: self.next_number.load(Ordering::Relaxed), ..view.manifest.clone() };
         manifest.settings.distance = change.distance;
+        manifest.settings.plan = manifest.settings.plan.at::<F>(change.distance);
         manifest.highest_id = manifest.highest_id.max(change.highest_id);
         let is_removed = |number: u64| change.removed.contains(&number);
         let place = manifest.segments.iter().rposition(|entry| is_removed(entry.number));

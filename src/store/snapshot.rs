@@ -1,4 +1,4 @@
-//! What a store held at one moment: everything that reads.
+//! The contents of a store at one moment: everything that reads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use super::reading::LogInfo;
 use super::recovery;
 use super::view::{Recent, View};
 use crate::codec::Codec;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format;
 use crate::fs::{Disk, Fs};
-use crate::manifest::Manifest;
+use crate::manifest::{MANIFEST, Manifest};
 use crate::memtable::Memtable;
 use crate::progress::{ProgressCallback, Steps};
 use crate::segment::{self, Match, Segment, Stats};
@@ -394,8 +395,8 @@ impl<F: Fingerprint> Snapshot<F> {
         self.view.manifest.settings.span
     }
 
-    /// The logs whose operations are not in segments, the oldest first, as they were when the store was opened. What this
-    /// process has written since is not counted.
+    /// The logs whose operations are not in segments, the oldest first, as they were when the store was opened. Later writes of
+    /// this process are not counted.
     pub fn logs(&self) -> &[LogInfo] {
         let in_segments = |log: &LogInfo| log.number < self.view.manifest.first_log;
         &self.view.logs[self.view.logs.partition_point(in_segments)..]
@@ -413,7 +414,7 @@ impl<F: Fingerprint> Snapshot<F> {
     /// cannot be. An end of the newest log that may be damage is a problem, [`Error::TornEnd`]: if another process writes to
     /// the store, it may also be what was being written.
     pub fn verify(&self, damaged: impl FnMut(Error)) -> u64 {
-        // Nobody says that it is not to go on.
+        // Without a callback, nothing cancels it.
         self.verify_steps(None, damaged).0
     }
 
@@ -438,12 +439,24 @@ impl<F: Fingerprint> Snapshot<F> {
         }
         let total = self.view.segments.iter().map(|segment| segment.verified_fingerprints()).sum();
         let steps = Steps::new(progress, total);
-        let verified = self.view.segments.iter().try_for_each(|segment| {
-            segment.verify(&steps, |error| {
-                problems += 1;
-                damaged(error);
-            })
+        let mut report = |error| {
+            problems += 1;
+            damaged(error);
+        };
+        let verified = self.view.segments.iter().try_fold(None, |largest: Option<u64>, segment| {
+            Ok(segment.verify(&steps, &mut report)?.max(largest))
         });
-        (problems, verified)
+        let largest = *verified.as_ref().unwrap_or(&None);
+        let highest = self.view.manifest.highest_id;
+        if largest > highest {
+            // A writer would give this id, and smaller ones, to other documents.
+            let (name, found) = ("highest id", highest.unwrap_or(0));
+            let expected =
+                "no less than any id in the segments: salvage the store, which makes another one of it";
+            let offset = format::manifest_header::HIGHEST_ID as u64;
+            let damage = Damage::Field { name, found, expected };
+            report(Error::corrupt(&self.path().join(MANIFEST), offset, damage));
+        }
+        (problems, verified.map(|_| ()))
     }
 }

@@ -18,7 +18,7 @@ use crate::wal::{LogStart, LogSyncer, LogWriter, Operation, Payload};
 /// Memtables that may wait to be flushed; a writer that would add another waits too.
 const MOST_FROZEN: usize = 2;
 
-/// Writes of which either all are there or none.
+/// A set of writes that is stored as a whole or not at all.
 ///
 /// ```
 /// use simstore::{Durability, StoreOptions, Store};
@@ -46,20 +46,21 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         Transaction { writer, payload: Payload::default(), refused: None }
     }
 
-    /// Adds a fingerprint with an id.
+    /// Adds a fingerprint with an id. The name and the note of the id stay as they are.
     pub fn insert(&mut self, fingerprint: F, id: u64) {
         let id = self.writer.id(id);
         self.push(&Operation::Insert { fingerprint, id, name: None });
     }
 
-    /// What does not fit any more is refused when all is committed.
+    /// An operation that does not fit makes the commit fail.
     fn push(&mut self, operation: &Operation<'_, F>) {
         if let Err(error) = self.payload.push(operation) {
             self.refused.get_or_insert(error);
         }
     }
 
-    /// Adds a fingerprint with the id and the name of its document, up to 64 KiB of it.
+    /// Adds a fingerprint with the id and the name of its document, up to 64 KiB of it. The name replaces the one that the
+    /// id had.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the name is too long or no UTF-8.
@@ -67,7 +68,8 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.payload.push(&Operation::Insert { fingerprint, id: self.writer.id(id), name: Some(name) })
     }
 
-    /// Removes a pair of fingerprint and id, whether it is there or not.
+    /// Removes a pair of fingerprint and id, whether it is there or not, and forgets the name and the note of the id: also
+    /// where the id has other fingerprints. To keep them, insert one of these with the name, and give the note again, after this.
     pub fn delete(&mut self, fingerprint: F, id: u64) {
         let id = self.writer.id(id);
         self.push(&Operation::Delete { fingerprint, id });
@@ -83,7 +85,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     }
 
     /// Keeps some bytes with a document, beside its name, in the place of those that it had: up to 16 MiB, such as its
-    /// compressed text. They go when the document has been deleted.
+    /// compressed text. A [`Transaction::delete`] of a pair with the id forgets them.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if they are too many, or more than the 1 GiB of a transaction has room for.

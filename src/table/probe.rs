@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use super::filter::{Filter, Spots};
 use super::group::{FEW, Found, Group, ROOM};
 use super::reader::Table;
-use crate::codec::{BlockCodec, Near, Range, with_codec};
+use crate::codec::{BlockCodec, Choice, Near, Range, with_codec};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::kernels::{self, Work};
@@ -71,7 +71,7 @@ impl<F: Copy, C> Copy for Typed<'_, F, C> {}
 
 /// Probes the next tables, as many as have the kind of codec of the very first, up to [`MAX_TABLES`]; returns how many
 /// these are.
-fn probe_alike<'a, F: Fingerprint, C: BlockCodec<F>>(
+fn probe_alike<'a, F: Fingerprint, C: BlockCodec<F> + Choice>(
     (table, codec): (&'a Table<F>, &'a C),
     tables: &mut Peekable<impl Iterator<Item = &'a Table<F>> + Clone>,
     query: F,

@@ -45,6 +45,7 @@ use simstore::{Error, Fingerprint, Result};
 
 mod clean;
 mod distinct;
+mod frequencies;
 mod hash;
 mod idf;
 mod name;
@@ -58,7 +59,7 @@ mod spelling;
 mod tokenize;
 mod weights;
 
-pub use crate::idf::{DocumentFrequencies, IdfRow};
+pub use crate::frequencies::{DocumentFrequencies, IdfRow};
 pub use crate::presets::Preset;
 pub use crate::resources::{Checksum, Resource, Resources};
 pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};

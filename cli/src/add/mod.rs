@@ -178,7 +178,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         again: args.again,
         names: args.names,
     };
-    let mut report = Report::new(args);
+    let mut report = Report::new(&args.store, args.json, args.if_new);
     let added =
         add::add(&store, &inputs, &profile, &options, &mut report, progress).map_err(Failure::usage)?;
     warn(&added.counts, kind, progress);

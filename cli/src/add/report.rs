@@ -1,6 +1,7 @@
-//! What `simstore add` says of what it did.
+//! The report of `simstore add`.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
@@ -9,7 +10,6 @@ use simstore_corpus::output::Output;
 use simstore_corpus::{DocumentId, IdRef, Item};
 use simstore_text::SimilarDocument;
 
-use super::AddArgs;
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::rounded;
@@ -52,23 +52,25 @@ struct Summary<'a> {
     seconds: f64,
 }
 
-/// What is said of documents as they are added, and in the end.
+/// Prints duplicates as they are found, and the summary.
 pub(super) struct Report<'a> {
-    args: &'a AddArgs,
-    /// None when whoever read it has had enough.
+    store: &'a Path,
+    json: bool,
+    if_new: bool,
+    /// None after the reader of the output has closed it.
     output: Option<Output>,
 }
 
 impl<F: Fingerprint> Listener<F> for Report<'_> {
     fn duplicate(&mut self, item: &Item<F>, earlier: &[Match<F>], store: &Snapshot<F>) -> Result<()> {
         let Some(output) = &mut self.output else { return Ok(()) };
-        let printed = print(output, self.args.json, item, earlier, store);
+        let printed = print(output, self.json, item, earlier, store);
         self.unless_closed(printed)
     }
 
     fn similar(&mut self, item: &Item<F>, earlier: &[SimilarDocument]) -> Result<()> {
         let Some(output) = &mut self.output else { return Ok(()) };
-        let printed = print_similar(output, self.args.json, &item.id, earlier);
+        let printed = print_similar(output, self.json, &item.id, earlier);
         self.unless_closed(printed)
     }
 
@@ -129,8 +131,8 @@ fn print_similar(
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(args: &'a AddArgs) -> Self {
-        Report { args, output: Some(output::Output::stdout().0) }
+    pub(super) fn new(store: &'a Path, json: bool, if_new: bool) -> Self {
+        Report { store, json, if_new, output: Some(output::Output::stdout().0) }
     }
 
     /// A store comes before what is said of it: it is written on when nobody listens any more.
@@ -144,12 +146,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// `near` tells what a duplicate is.
+    /// `near` is the definition of a duplicate.
     pub(super) fn finish(mut self, added: &Added, near: &str, progress: &Progress) -> Outcome {
         let Added { counts, added, duplicates, replaced, known, carried_on, changed } = *added;
-        if !self.args.json {
-            let mut line = format!("{}: {} added", self.args.store.display(), count_of(added, "document"));
-            if self.args.if_new {
+        if !self.json {
+            let mut line = format!("{}: {} added", self.store.display(), count_of(added, "document"));
+            if self.if_new {
                 line += &format!(", {} not added ({near})", count_of(duplicates, "duplicate"));
             }
             if replaced > 0 {
@@ -167,9 +169,9 @@ impl<'a> Report<'a> {
             progress.say(&format!("{line}, {:.1} s", progress.seconds()));
         }
         let Some(mut output) = self.output.take() else { return Ok(()) };
-        if self.args.json {
+        if self.json {
             output.json(&Summary {
-                store: &self.args.store.to_string_lossy(),
+                store: &self.store.to_string_lossy(),
                 documents: counts.read,
                 added,
                 duplicates,

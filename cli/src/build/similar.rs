@@ -9,7 +9,8 @@ use simstore_corpus::output::OutputFolder;
 use simstore_corpus::{InputKind, profile_of_texts};
 use simstore_text::open_similar;
 
-use super::{BuildArgs, report};
+use super::args::BuildArgs;
+use super::report::report;
 use crate::add::settings_of;
 use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};

@@ -13,7 +13,7 @@ pub(super) const MOST: u32 = POSITIONS;
 /// Bits that say how far back the other fingerprint is.
 const BACK_BITS: u32 = 4;
 /// How many fingerprints before it one may be coded from.
-pub(in crate::codec) const WINDOW: usize = 1 << BACK_BITS;
+pub(crate) const WINDOW: usize = 1 << BACK_BITS;
 /// Gaps, near ones of the predecessor, near ones of earlier fingerprints.
 const FORMS: u32 = 1 + 2 * (MOST + 1);
 

@@ -47,6 +47,8 @@ impl<F: Fingerprint> Model<F> {
             Operation::Delete(fingerprint, id) => {
                 self.live.remove(&(*fingerprint, *id));
                 self.tombstones.insert((*fingerprint, *id));
+                self.names.remove(id);
+                self.notes.remove(id);
             }
             Operation::Note(id, note) => drop(self.notes.insert(*id, note.clone())),
         }
@@ -152,6 +154,8 @@ fn same_as_model<F: Fingerprint>(
         for id in ids {
             assert_eq!(memtable.note(*version, id), model.notes.get(&id).cloned());
             assert_eq!(memtable.name(*version, id), model.names.get(&id).cloned());
+            let is_deleted = model.tombstones.iter().any(|pair| pair.1 == id);
+            assert_eq!(memtable.forgets(*version, id), is_deleted);
         }
         for &one in queries {
             for asked in [0, 1, distance / 2, distance, distance + 2] {
@@ -327,7 +331,11 @@ fn readers_see_whole_versions() {
             since(&memtable, version.saturating_sub(3), version, 0, 3),
             query(&memtable, version, 0, 3)
         );
-        assert_eq!(memtable.name(version, 5).is_some(), rounds > 5);
+        // The delete of round 6 forgets the name of round 5.
+        assert_eq!(memtable.name(version, 5).is_some(), rounds == 6);
+        if let Some((_, id)) = last {
+            assert_eq!(memtable.name(version, id).as_deref(), Some("name"));
+        }
         if let Some(last) = rounds.checked_sub(2) {
             assert_eq!(memtable.state(version, neighbour(last), last), Some(false));
         }

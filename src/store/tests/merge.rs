@@ -94,31 +94,50 @@ fn names_and_notes_of_deleted_documents_go_and_those_of_others_stay() {
             batch.note(id, &[id as u8]).unwrap();
         }
     });
-    store.commit_and_flush(|batch| [(1, 10), (2, 20)].into_iter().for_each(|(x, id)| batch.delete(x, id)));
+    store.commit_and_flush(|batch| {
+        [(1, 10), (2, 20)].into_iter().for_each(|(x, id)| batch.delete(x, id));
+        batch.note(20, b"new").unwrap();
+    });
+    let check = || {
+        let names = [10, 20, 30].map(|id| store.snapshot().name(id).unwrap());
+        assert_eq!(names, [None, None, Some("document 30".to_string())]);
+        let notes = store.snapshot().notes_of(&[10, 20, 30]).unwrap();
+        assert_eq!(notes, [None, Some(b"new".to_vec()), Some(vec![30])]);
+    };
+    check();
     store.merge(0..2);
-    let names = [10, 20, 30].map(|id| store.snapshot().name(id).unwrap());
-    assert_eq!(names, [None, Some("document 20".to_string()), Some("document 30".to_string())]);
-    let notes = store.snapshot().notes_of(&[10, 20, 30]).unwrap();
-    assert_eq!(notes, [None, Some(vec![20]), Some(vec![30])]);
+    check();
+    let stats = store.snapshot().stats();
+    assert_eq!((stats.names, stats.notes), (1, 2));
 }
 
-/// One of a document's fingerprints is deleted, and those that are left are in a segment that is not merged.
+/// Merging segments in the middle changes no answer: their tombstones stay, and with them what is forgotten.
 #[test]
-fn what_an_older_segment_has_more_of_keeps_its_name_and_note() {
+fn names_and_notes_are_forgotten_across_segments_that_are_not_merged() {
     let store = Idle::new(small());
-    store.commit_and_flush(|batch| batch.insert(1, 10));
     store.commit_and_flush(|batch| {
-        batch.insert_named(2, 10, "ten").unwrap();
-        batch.note(10, b"note").unwrap();
+        batch.insert_named(1, 10, "old").unwrap();
+        batch.note(10, b"old").unwrap();
+        batch.insert_named(5, 50, "five").unwrap();
     });
-    store.commit_and_flush(|batch| batch.delete(2, 10));
-    store.merge(1..3);
-    let snapshot = store.snapshot();
-    assert_eq!((store.pairs(), snapshot.name(10).unwrap().as_deref()), (vec![(1, 10)], Some("ten")));
-    assert_eq!(snapshot.note(10).unwrap().as_deref(), Some(&b"note"[..]));
     store.commit_and_flush(|batch| batch.delete(1, 10));
-    store.merge(0..3);
-    assert_eq!((store.snapshot().note(10).unwrap(), store.manifest().segments.len()), (None, 0));
+    store.commit_and_flush(|batch| batch.insert(1, 10));
+    let check = |name: Option<&str>| {
+        let snapshot = store.snapshot();
+        assert_eq!((snapshot.name(10).unwrap().as_deref(), snapshot.note(10).unwrap()), (name, None));
+        assert_eq!(snapshot.names_of(&[10, 50]).unwrap(), [name.map(str::to_owned), Some("five".to_owned())]);
+        assert_eq!(snapshot.pairs_of_ids(&[10].into()).unwrap()[0].name.as_deref(), name);
+        assert_eq!(snapshot.pairs_of_names(&["old".to_owned()].into()).unwrap(), []);
+    };
+    check(None);
+    store.merge(1..3);
+    check(None);
+    store.commit_and_flush(|batch| batch.insert_named(1, 10, "new").unwrap());
+    check(Some("new"));
+    store.merge(1..3);
+    check(Some("new"));
+    store.merge(0..2);
+    check(Some("new"));
 }
 
 #[test]

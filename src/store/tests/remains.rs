@@ -48,7 +48,8 @@ fn of_a_sound_store_all_is_told() {
     assert_eq!(names(&remains.findings), [""; 0]);
     assert_eq!(remains.settings, store.manifest().settings);
     assert_eq!((remains.segments.len(), remains.operations), (2, 2));
-    assert!(remains.deleted.contains(&0) && remains.marks["key"] == b"value");
+    assert_eq!(remains.marks["key"], b"value");
+    assert_eq!([0, 1].map(|id| remains.segments[1].forgets(id)), [true, false]);
     assert_eq!(remains.highest_id, Some(202));
 }
 

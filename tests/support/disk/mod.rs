@@ -157,6 +157,15 @@ impl SimulatedDisk {
         state.world.file(path).ok().map(|file| state.world.files[file].bytes.to_vec())
     }
 
+    /// Whether a file of two disks is the same bytes in memory.
+    pub(crate) fn shares(&self, other: &SimulatedDisk, path: &Path) -> bool {
+        let bytes = |disk: &SimulatedDisk| {
+            let state = disk.state();
+            state.world.file(path).ok().map(|file| state.world.files[file].bytes.clone())
+        };
+        bytes(self).zip(bytes(other)).is_some_and(|(one, other)| Arc::ptr_eq(&one, &other))
+    }
+
     fn run_hook(&self, kind: Kind) {
         thread_local! {
             static RUNNING: Cell<bool> = const { Cell::new(false) };

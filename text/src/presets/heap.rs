@@ -1,6 +1,6 @@
 //! `std::partial_sort` of the GNU C++ library: it decides which of equally heavy keywords are kept.
 
-use crate::presets::Keyword;
+use crate::presets::weighted::Keyword;
 
 /// The `count` heaviest keywords, heaviest first.
 ///

@@ -1,12 +1,11 @@
 //! Presets: the fingerprints of other tools, bit for bit.
 
-use std::collections::HashSet;
 use std::fmt;
-use std::hash::BuildHasherDefault;
 use std::str::FromStr;
 
+use self::weighted::visit_keywords;
 use crate::did_you_mean;
-use crate::simhash::{HashedHasher, Simhash};
+use crate::simhash::Simhash;
 use simstore::{Error, Fingerprint, Result};
 
 mod heap;
@@ -15,6 +14,7 @@ mod practice_report;
 mod pypi;
 mod seomoz;
 mod string_hash;
+mod weighted;
 mod yanyiwu;
 
 /// The fingerprints of another tool, bit for bit, for those who have some.
@@ -164,43 +164,10 @@ impl FromStr for Preset {
     }
 }
 
-/// A word and the weight that a tool gives it.
-struct Keyword<'a> {
-    word: &'a str,
-    weight: f64,
-}
-
-fn visit_keywords(keywords: &[Keyword<'_>], mut visit: impl FnMut(&str, u32)) {
-    for keyword in keywords {
-        visit(keyword.word, (keyword.weight * f64::from(1 << 20)).round() as u32);
-    }
-}
-
-/// The fingerprint of weighted hashes: a bit is one where `is_one` says so of its sum.
-///
-/// Sums are in floating point and in the order given, so that they are rounded as the tool's. Of
-/// whole weights they are exact.
-fn fingerprint_of<F: Fingerprint>(
-    hashes: impl IntoIterator<Item = (F, f64)>,
-    is_one: impl Fn(f64) -> bool,
-) -> Simhash<F> {
-    // By bit from the least significant.
-    let mut sums = [0.0; 128];
-    let mut distinct = HashSet::<F, BuildHasherDefault<HashedHasher>>::default();
-    for (hash, weight) in hashes {
-        distinct.insert(hash);
-        let bits = hash.to_u128();
-        for (bit, sum) in sums[..F::BITS as usize].iter_mut().enumerate() {
-            *sum += if bits >> bit & 1 == 1 { weight } else { -weight };
-        }
-    }
-    let ones = sums[..F::BITS as usize].iter().enumerate().map(|(bit, &sum)| u128::from(is_one(sum)) << bit);
-    let fingerprint = F::from_u128(ones.fold(0, |value, one| value | one));
-    Simhash { fingerprint, features: u32::try_from(distinct.len()).unwrap_or(u32::MAX) }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -212,13 +179,6 @@ mod tests {
         }
         let error = "simhash".parse::<Preset>().unwrap_err().to_string();
         assert!(error.contains("`simhash`") && error.contains("`practice-report`"), "{error}");
-    }
-
-    #[test]
-    fn ties_are_the_tool_s() {
-        let opposite = [(0b01_u64, 1.0), (0b10, 1.0)];
-        assert_eq!(fingerprint_of(opposite, |sum| sum > 0.0).fingerprint, 0);
-        assert_eq!(fingerprint_of(opposite, |sum| sum >= 0.0), Simhash { fingerprint: 0b11, features: 2 });
     }
 
     proptest! {

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use jieba_rs::Jieba;
 
 use crate::hash::FeatureHash;
-use crate::presets::{Keyword, fingerprint_of, idf};
+use crate::presets::idf;
+use crate::presets::weighted::{Keyword, fingerprint_of};
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 

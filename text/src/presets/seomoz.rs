@@ -5,7 +5,7 @@
 //! one's the project wrote a test for, as they were stored.
 
 use crate::hash::FeatureHash;
-use crate::presets::fingerprint_of;
+use crate::presets::weighted::fingerprint_of;
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 

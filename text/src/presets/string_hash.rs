@@ -2,7 +2,7 @@
 //! multiply-xor string hash.
 
 use crate::hash::FeatureHash;
-use crate::presets::fingerprint_of;
+use crate::presets::weighted::fingerprint_of;
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 

@@ -13,7 +13,8 @@ use jieba_rs::Jieba;
 
 use crate::hash::FeatureHash;
 use crate::presets::heap::select_heaviest;
-use crate::presets::{Keyword, fingerprint_of, idf};
+use crate::presets::idf;
+use crate::presets::weighted::{Keyword, fingerprint_of};
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 

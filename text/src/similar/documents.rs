@@ -302,7 +302,7 @@ impl SimilarDocuments {
         let _writing = self.writing(id);
         let Some(sketched) = self.settings().sketched(&self.store.snapshot(), id)? else { return Ok(false) };
         let mut transaction = self.store.transaction();
-        self.settings().delete(&mut transaction, &sketched, id)?;
+        self.settings().delete(&mut transaction, &sketched, id);
         transaction.commit(self.durability)?;
         Ok(true)
     }

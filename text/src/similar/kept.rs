@@ -69,19 +69,9 @@ fn fingerprints<F: Fingerprint>(sketched: &Sketched, count: usize) -> impl Itera
 }
 
 impl SimilarSettings {
-    /// Deletes the document that is stored under an id.
-    ///
-    /// # Errors
-    /// As [`Transaction::note`].
-    pub fn delete<F: Fingerprint>(
-        &self,
-        transaction: &mut Transaction<'_, F>,
-        sketched: &Sketched,
-        id: u64,
-    ) -> Result<()> {
+    /// Deletes the document that is stored under an id; its name and its note go with it.
+    pub fn delete<F: Fingerprint>(&self, transaction: &mut Transaction<'_, F>, sketched: &Sketched, id: u64) {
         fingerprints(sketched, self.sketches()).for_each(|fingerprint| transaction.delete(fingerprint, id));
-        // So that the id is free for another text.
-        transaction.note(id, &[])
     }
 
     /// The ids of stored documents that may be similar, ascending: where a sketch is within the store's distance.

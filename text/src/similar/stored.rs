@@ -119,7 +119,7 @@ impl StoredTexts {
         if !self.settings.has_texts() {
             return Ok(None);
         }
-        // A document that was deleted has an empty note.
+        // Earlier versions left an empty note of a deleted document.
         let Some(note) = store.note(id)?.filter(|note| !note.is_empty()) else { return Ok(None) };
         let (_, packed) = kept(store, id, &note)?;
         self.unpack(store, id, packed).map(Some)
@@ -147,7 +147,7 @@ impl StoredTexts {
     ) -> Result<Vec<SimilarDocument>> {
         let (mut found, mut make, mut features) = (Vec::new(), Some(features), None::<Vec<u64>>);
         for (&id, note) in ids.iter().zip(store.notes_of(ids)?) {
-            // A document that was deleted meanwhile has an empty note.
+            // A document that was deleted meanwhile has no note.
             let Some(note) = note.filter(|note| !note.is_empty()) else { continue };
             let (sketched, packed) = kept(store, id, &note)?;
             let mut estimate = sketched.estimate(of_text);

@@ -1,0 +1,244 @@
+//! Names and notes against a plain map: random histories of inserts, deletes and notes, with flushes, merges and reopening
+//! between. None of these may change an answer (`format-spec/names.md`, "What the operations do").
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use proptest::prelude::*;
+use simstore::store::{SalvageOptions, salvage_on};
+use simstore::{Durability, Snapshot, Store, StoreOptions};
+
+use crate::support::disk::SimulatedDisk;
+
+/// A write to the store.
+#[derive(Clone, Debug)]
+enum Write {
+    Insert { fingerprint: u64, id: u64, name: Option<String> },
+    Delete { fingerprint: u64, id: u64 },
+    Note { id: u64, note: Vec<u8> },
+}
+
+/// A fingerprint, a name and a note.
+type Document = (u64, Option<String>, Option<Vec<u8>>);
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// All in one transaction.
+    Commit(Vec<Write>),
+    /// Inserts in ascending order of their ids, each with a note if it has one, as one segment.
+    Load(BTreeMap<u64, Document>),
+    /// A delete that looks first whether the pair is stored.
+    DeleteStored {
+        fingerprint: u64,
+        id: u64,
+    },
+    Flush,
+    Compact,
+    Reopen,
+    /// Keeps a snapshot, and compares it again at the end.
+    Keep,
+    /// Brings a reader without the lock up to date.
+    Refresh,
+}
+
+const IDS: u64 = 5;
+
+fn name() -> impl Strategy<Value = String> {
+    "[ab]{0,2}"
+}
+
+fn note() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(0_u8..3, 0..3)
+}
+
+fn pair() -> impl Strategy<Value = (u64, u64)> {
+    (0_u64..3, 0..IDS)
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    prop_oneof![
+        4 => (pair(), prop::option::of(name()))
+            .prop_map(|((fingerprint, id), name)| Write::Insert { fingerprint, id, name }),
+        3 => pair().prop_map(|(fingerprint, id)| Write::Delete { fingerprint, id }),
+        2 => (0..IDS, note()).prop_map(|(id, note)| Write::Note { id, note }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let loaded = (0_u64..3, prop::option::of(name()), prop::option::of(note()));
+    prop_oneof![
+        8 => prop::collection::vec(write(), 1..4).prop_map(Step::Commit),
+        1 => prop::collection::btree_map(0..IDS, loaded, 1..4).prop_map(Step::Load),
+        2 => pair().prop_map(|(fingerprint, id)| Step::DeleteStored { fingerprint, id }),
+        4 => Just(Step::Flush),
+        1 => Just(Step::Compact),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::Keep),
+        1 => Just(Step::Refresh),
+    ]
+}
+
+/// The pairs, names and notes that the store should have.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    pairs: BTreeSet<(u64, u64)>,
+    names: BTreeMap<u64, String>,
+    notes: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Model {
+    fn apply(&mut self, write: &Write) {
+        match write {
+            Write::Insert { fingerprint, id, name } => {
+                self.pairs.insert((*fingerprint, *id));
+                if let Some(name) = name {
+                    self.names.insert(*id, name.clone());
+                }
+            }
+            Write::Delete { fingerprint, id } => {
+                self.pairs.remove(&(*fingerprint, *id));
+                self.names.remove(id);
+                self.notes.remove(id);
+            }
+            Write::Note { id, note } => drop(self.notes.insert(*id, note.clone())),
+        }
+    }
+
+    /// Compares every way to read names and notes.
+    fn check(&self, snapshot: &Snapshot<u64>) {
+        let entries = snapshot.iter().map(|entry| entry.map(|e| (e.fingerprint, e.id.unwrap())).unwrap());
+        assert_eq!(entries.collect::<BTreeSet<_>>(), self.pairs);
+        let ids: Vec<u64> = (0..=IDS).collect();
+        let names: Vec<_> = ids.iter().map(|id| self.names.get(id).cloned()).collect();
+        let notes: Vec<_> = ids.iter().map(|id| self.notes.get(id).cloned()).collect();
+        assert_eq!(snapshot.names_of(&ids).unwrap(), names);
+        assert_eq!(snapshot.notes_of(&ids).unwrap(), notes);
+        for ((&id, name), note) in ids.iter().zip(&names).zip(&notes) {
+            assert_eq!((&snapshot.name(id).unwrap(), &snapshot.note(id).unwrap()), (name, note), "{id}");
+        }
+        let named = |pairs: Vec<simstore::store::StoredPair<u64>>| {
+            pairs.into_iter().map(|pair| (pair.fingerprint, pair.id, pair.name)).collect::<BTreeSet<_>>()
+        };
+        let all: BTreeSet<_> =
+            self.pairs.iter().map(|&(x, id)| (x, id, self.names.get(&id).cloned())).collect();
+        assert_eq!(named(snapshot.pairs_of_ids(&ids.into_iter().collect()).unwrap()), all);
+        for wanted in ["", "a", "ab"].map(str::to_owned) {
+            let of_name = all.iter().filter(|pair| pair.2.as_ref() == Some(&wanted)).cloned();
+            let found = named(snapshot.pairs_of_names(&[wanted.clone()].into()).unwrap());
+            assert_eq!(found, of_name.collect(), "{wanted:?}");
+        }
+    }
+}
+
+fn run(steps: &[Step], options: &StoreOptions) {
+    let path = Path::new("store");
+    let mut store = Store::<u64>::open(path, options.clone()).unwrap();
+    let mut reader = Snapshot::<u64>::open_on(&options.fs, path).unwrap();
+    let (mut model, mut kept) = (Model::default(), Vec::new());
+    for step in steps {
+        match step {
+            Step::Commit(writes) => {
+                let mut transaction = store.transaction();
+                for write in writes {
+                    match write {
+                        Write::Insert { fingerprint, id, name: Some(name) } => {
+                            transaction.insert_named(*fingerprint, *id, name).unwrap();
+                        }
+                        Write::Insert { fingerprint, id, name: None } => {
+                            transaction.insert(*fingerprint, *id);
+                        }
+                        Write::Delete { fingerprint, id } => transaction.delete(*fingerprint, *id),
+                        Write::Note { id, note } => transaction.note(*id, note).unwrap(),
+                    }
+                    model.apply(write);
+                }
+                transaction.commit(Durability::Os).unwrap();
+            }
+            Step::Load(documents) => {
+                let mut load = store.load().unwrap();
+                for (&id, (fingerprint, name, note)) in documents {
+                    match name {
+                        Some(name) => load.insert_named(*fingerprint, id, name).unwrap(),
+                        None => load.insert(*fingerprint, id).unwrap(),
+                    }
+                    model.apply(&Write::Insert { fingerprint: *fingerprint, id, name: name.clone() });
+                    if let Some(note) = note {
+                        load.note(id, note).unwrap();
+                        model.apply(&Write::Note { id, note: note.clone() });
+                    }
+                }
+                load.finish().unwrap();
+            }
+            &Step::DeleteStored { fingerprint, id } => {
+                let is_stored = model.pairs.contains(&(fingerprint, id));
+                assert_eq!(store.delete(fingerprint, id).unwrap(), is_stored);
+                if is_stored {
+                    model.apply(&Write::Delete { fingerprint, id });
+                }
+            }
+            Step::Flush => store.flush().unwrap(),
+            Step::Compact => store.compact().unwrap(),
+            Step::Reopen => {
+                drop(store);
+                store = Store::open(path, options.clone()).unwrap();
+            }
+            Step::Keep => kept.push((store.snapshot(), model.clone())),
+            Step::Refresh => {
+                reader = reader.refresh().unwrap();
+                kept.push((reader.clone(), model.clone()));
+            }
+        }
+        model.check(&store.snapshot());
+    }
+    kept.iter().for_each(|(snapshot, model)| model.check(snapshot));
+    model.check(&reader.refresh().unwrap());
+    drop(store);
+    let read = Snapshot::<u64>::open_on(&options.fs, path).unwrap();
+    model.check(&read);
+    assert_eq!(read.verify(|error| panic!("{error}")), 0);
+    let salvaged = Path::new("salvaged");
+    assert!(salvage_on::<u64>(&options.fs, path, salvaged, &SalvageOptions::default()).unwrap().is_whole());
+    model.check(&Snapshot::open_on(&options.fs, salvaged).unwrap());
+    let store = Store::<u64>::open(path, options.clone()).unwrap();
+    store.compact().unwrap();
+    model.check(&store.snapshot());
+    // Nothing is left of names and notes that do not count.
+    let stats = store.snapshot().stats();
+    assert_eq!((stats.names, stats.notes), (model.names.len() as u64, model.notes.len() as u64));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn names_and_notes_as_the_model(
+        steps in prop::collection::vec(step(), 1..60),
+        memtable in prop::sample::select(&[1_u64, 64 << 20][..]),
+        compaction in any::<bool>(),
+        fanout in 2_usize..4,
+    ) {
+        let disk = SimulatedDisk::default();
+        let fs = disk.as_fs();
+        let options =
+            StoreOptions { fs, memtable, compaction, fanout, block_size: Some(256), ..StoreOptions::default() };
+        run(&steps, &options);
+    }
+}
+
+/// The history that had two answers before: with a merge between, and without.
+#[test]
+fn a_name_does_not_come_back() {
+    for merges in [false, true] {
+        let disk = SimulatedDisk::default();
+        let options = StoreOptions { fs: disk.as_fs(), compaction: false, ..StoreOptions::default() };
+        let store = Store::<u64>::open(Path::new("store"), options).unwrap();
+        store.insert_named(7, 1, "old").unwrap();
+        store.flush().unwrap();
+        assert!(store.delete(7, 1).unwrap());
+        if merges {
+            store.compact().unwrap();
+        }
+        store.insert(7, 1).unwrap();
+        assert_eq!(store.snapshot().name(1).unwrap(), None, "merges: {merges}");
+    }
+}

@@ -1,0 +1,270 @@
+//! Rules of logs.
+
+use super::forging::{Page, name_of, put, whole_store};
+use crate::support::seal::Files;
+
+/// A record, whose checksum is made right when its place is known.
+#[derive(Clone)]
+struct Record {
+    sequence: u64,
+    durable: u64,
+    payload: Vec<u8>,
+    reserved: u8,
+    padding: u8,
+}
+
+/// The fields of a header that cases change, and records.
+#[derive(Clone)]
+struct Log {
+    version: u8,
+    bits: u8,
+    number: u64,
+    first_sequence: u64,
+    previous: (u64, u64),
+    records: Vec<Record>,
+}
+
+impl Log {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 56];
+        put(&mut bytes, 0, b"simstlog");
+        (bytes[8], bytes[12]) = (self.version, self.bits);
+        for (at, field) in
+            [(16, self.number), (24, self.first_sequence), (32, self.previous.0), (40, self.previous.1)]
+        {
+            put(&mut bytes, at, &field.to_le_bytes());
+        }
+        seal_header(&mut bytes);
+        for record in &self.records {
+            let at = bytes.len();
+            bytes.extend(b"\xf7rec\0\0\0\0");
+            bytes.extend((record.payload.len() as u32).to_le_bytes());
+            bytes.extend([record.reserved, 0, 0, 0]);
+            bytes.extend(record.sequence.to_le_bytes());
+            bytes.extend(record.durable.to_le_bytes());
+            bytes.extend(&record.payload);
+            while !bytes.len().is_multiple_of(8) {
+                bytes.push(record.padding);
+            }
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(&self.number.to_le_bytes());
+            crc.update(&(at as u64).to_le_bytes());
+            crc.update(&bytes[at + 8..]);
+            put(&mut bytes, at + 4, &crc.finalize().to_le_bytes());
+        }
+        bytes
+    }
+}
+
+fn seal_header(bytes: &mut [u8]) {
+    let crc = crc32fast::hash(&bytes[..52]);
+    put(bytes, 52, &crc.to_le_bytes());
+}
+
+fn insert(fingerprint: u64, id: u64) -> Vec<u8> {
+    [&[1][..], &fingerprint.to_le_bytes(), &id.to_le_bytes()].concat()
+}
+
+/// An operation that ends with a text or value.
+fn with_text(start: &[u8], texts: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = start.to_vec();
+    for text in texts {
+        bytes.extend((text.len() as u32).to_le_bytes());
+        bytes.extend(*text);
+    }
+    bytes
+}
+
+/// A store whose only log is one that a test makes: two records.
+struct Base {
+    files: Files,
+    name: String,
+    log: Log,
+}
+
+impl Base {
+    fn new() -> Base {
+        let files = whole_store();
+        let name = name_of(&files, ".log");
+        let field = |at: usize| u64::from_le_bytes(files["MANIFEST"][at..at + 8].try_into().unwrap());
+        let (number, sequence) = (field(32), field(40));
+        let record = |sequence, payload| Record { sequence, durable: 0, payload, reserved: 0, padding: 0 };
+        let log = Log {
+            version: 4,
+            bits: 64,
+            number,
+            first_sequence: sequence,
+            previous: (0, 0),
+            records: vec![
+                record(sequence, insert(0x50, 11)),
+                record(sequence + 1, with_text(&insert_named(0x60, 12), &[b"name"])),
+            ],
+        };
+        Base { files, name, log }
+    }
+
+    fn with(&self, bytes: Vec<u8>) -> Files {
+        let mut files = self.files.clone();
+        files.insert(self.name.clone(), bytes);
+        files
+    }
+
+    /// The store with a changed log.
+    fn changed(&self, change: impl FnOnce(&mut Log)) -> Files {
+        let mut log = self.log.clone();
+        change(&mut log);
+        self.with(log.bytes())
+    }
+
+    /// The store with a log after this one.
+    fn followed(&self, change: impl FnOnce(&mut Log)) -> Files {
+        let mut next = self.log.clone();
+        next.previous = (self.log.number, self.log.bytes().len() as u64);
+        next.number += 1;
+        next.first_sequence += 2;
+        next.records.truncate(1);
+        next.records[0].sequence += 2;
+        change(&mut next);
+        let mut files = self.with(self.log.bytes());
+        files.insert(format!("{:06}.log", next.number), next.bytes());
+        files
+    }
+}
+
+fn insert_named(fingerprint: u64, id: u64) -> Vec<u8> {
+    let mut bytes = insert(fingerprint, id);
+    bytes[0] = 2;
+    bytes
+}
+
+/// The stores that the others are made from: nothing is wrong with them.
+pub(super) fn sound() -> Vec<Files> {
+    let base = Base::new();
+    vec![base.changed(|_| ()), base.followed(|_| ())]
+}
+
+pub(super) fn page() -> Page {
+    let (base, mut page) = (Base::new(), Page::new("log.md"));
+    header(&base, &mut page);
+    records(&base, &mut page);
+    page
+}
+
+fn header(base: &Base, page: &mut Page) {
+    let mut other = base.log.bytes();
+    other[0] = b'S';
+    page.as_is("header-magic", "another", "another kind of file", base.with(other));
+    page.as_is("width", "128 bits", "128", base.changed(|log| log.bits = 128));
+    page.as_is("width", "32 bits", "bits is 32", base.changed(|log| log.bits = 32));
+    let says = "the number of the log and the name of its file";
+    page.as_is("number", "another", says, base.changed(|log| log.number += 1));
+    let says = "first sequence is";
+    page.as_is("first-sequence", "2^63 + 1", says, base.changed(|log| log.first_sequence = (1 << 63) + 1));
+    let number = base.log.number;
+    page.as_is("previous", "its own", "previous is", base.changed(|log| log.previous = (number, 56)));
+    for (how, previous) in
+        [("57", (1, 57)), ("48", (1, 48)), ("56 without a previous log", (0, 56)), ("0 with one", (1, 0))]
+    {
+        page.as_is("previous-length", how, "previous length is", base.changed(|log| log.previous = previous));
+    }
+    let says = "the header of this log and its checksum";
+    let mut log = base.log.clone();
+    log.records.clear();
+    let header = log.bytes();
+    page.as_is("damaged-header", "cut short", says, base.with(header[..20].to_vec()));
+    page.as_is("damaged-header", "no bytes", says, base.with(Vec::new()));
+    page.as_is("damaged-header", "all zero", says, base.with(vec![0; 56]));
+    let mut wrong = header;
+    wrong[30] ^= 1;
+    page.as_is("damaged-header", "a wrong checksum", says, base.with(wrong));
+
+    let says = "the sound part of this log and what the next log says was synced of it";
+    page.as_is("next-log", "ends behind", says, base.followed(|next| next.previous.1 -= 8));
+    page.as_is("next-log", "ends before", says, base.followed(|next| next.previous.1 += 8));
+    page.as_is(
+        "missing-log",
+        "between two",
+        "open",
+        base.followed(|next| {
+            (next.previous.0, next.number) = (next.number, next.number + 1);
+        }),
+    );
+    let mut files = base.files.clone();
+    files.remove(&base.name);
+    page.as_is("missing-log", "the first", "open", files);
+    let says = "the records of this log and of what comes before it";
+    page.as_is(
+        "sequence",
+        "of the first log",
+        says,
+        base.changed(|log| {
+            log.first_sequence += 1;
+            log.records.iter_mut().for_each(|record| record.sequence += 1);
+        }),
+    );
+    page.as_is(
+        "sequence",
+        "of the next log",
+        says,
+        base.followed(|next| {
+            next.first_sequence += 1;
+            next.records[0].sequence += 1;
+        }),
+    );
+}
+
+fn records(base: &Base, page: &mut Page) {
+    let start = 56 + base.log.records[0].payload.len().next_multiple_of(8) as u64 + 32;
+    let mut synced = base.changed(|log| log.records[1].durable = start);
+    let log = synced.get_mut(&base.name).unwrap();
+    log[56 + 40] ^= 1;
+    page.as_is("synced", "a later record says so", "checksum of the record", synced);
+    let mut torn = base.log.bytes();
+    torn.extend(b"torn");
+    page.as_is("torn-end", "four bytes", "bytes", base.with(torn));
+    let says = "reserved is 1";
+    // A rule of README.md, and only records have these bytes.
+    page.as_is("padding", "reserved bytes", says, base.changed(|log| log.records[0].reserved = 1));
+    page.as_is("padding", "of 1", says, base.changed(|log| log.records[0].padding = 1));
+    page.as_is(
+        "durable",
+        "above the offset",
+        "durable is 57",
+        base.changed(|log| log.records[0].durable = 57),
+    );
+    page.as_is(
+        "durable",
+        "below that of an end record",
+        "durable is 56",
+        base.changed(|log| {
+            log.records[1].payload.clear();
+            log.records[1].durable = 56;
+        }),
+    );
+    let mut payload = |rule, how: &str, says, version: u8, payload: Vec<u8>| {
+        page.as_is(
+            rule,
+            how,
+            says,
+            base.changed(|log| {
+                log.version = version;
+                log.records[1].payload = payload;
+            }),
+        );
+    };
+    let note = [&[5][..], &[0; 8]].concat();
+    payload("kind", "0", "kind is 0", 4, vec![0; 17]);
+    payload("kind", "6", "kind is 6", 4, vec![6; 17]);
+    payload("kind", "5 in version 3", "kind is 5", 3, with_text(&note, &[b""]));
+    payload("cut-operation", "an insert", "cut short", 4, insert(1, 1)[..16].to_vec());
+    payload("cut-operation", "a name", "cut short", 4, insert_named(1, 1));
+    let mut beyond = with_text(&insert_named(1, 1), &[b"name"]);
+    beyond.pop();
+    payload("cut-operation", "a name that is longer than the rest", "cut short", 4, beyond);
+    payload("long-text", "a name", "length is 65537", 4, with_text(&insert_named(1, 1), &[&[b'a'; 65537]]));
+    payload("long-text", "a key", "length is 4097", 4, with_text(&[4], &[&[b'a'; 4097], b""]));
+    payload("long-text", "the value of a mark", "length is 4097", 4, with_text(&[4], &[b"", &[1; 4097]]));
+    payload("long-text", "a note", "length is 16777217", 4, with_text(&note, &[&vec![1; (1 << 24) + 1]]));
+    payload("utf-8", "a name", "text is", 4, with_text(&insert_named(1, 1), &[b"\xff"]));
+    payload("utf-8", "a key", "text is", 4, with_text(&[4], &[b"\xff", b""]));
+}

@@ -1,0 +1,196 @@
+//! The rules of the format: a reader must reject some files, and a full check must find more. Each has a name in its page in
+//! `format-spec/`, and a forged store here, whose checksums are right unless the rule is about them.
+
+mod blocks;
+mod by_id;
+mod forging;
+mod frame;
+mod log;
+mod manifest;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rayon::prelude::*;
+use simstore::batch::BatchMethod;
+use simstore::{Codec, Snapshot, Store, StoreOptions};
+
+use self::forging::{Case, disk_of, one_table, whole_store};
+use crate::layers::root;
+use crate::support::seal::Files;
+
+/// Pages of files that the engine does not read: parts and stages are tested in the corpus package, shards in the wheel, similar
+/// documents and sketches in the text package.
+const OTHERS: [&str; 5] = ["part.md", "shards.md", "similar.md", "sketch.md", "stage.md"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// A reader must reject it.
+    Reject,
+    /// A full check must find it.
+    Find,
+}
+
+fn cases() -> Vec<Case> {
+    let pages = [
+        frame::page(),
+        table::page(),
+        by_id::ids(),
+        by_id::names(),
+        by_id::notes(),
+        by_id::tombstones(),
+        by_id::marks(),
+        log::page(),
+        manifest::page(),
+    ];
+    pages.into_iter().flat_map(|page| page.cases).collect()
+}
+
+/// The rules of the pages, by page and name.
+fn rules() -> BTreeMap<(String, String), Kind> {
+    let mut rules = BTreeMap::new();
+    for entry in fs::read_dir(root().join("format-spec")).unwrap().map(|entry| entry.unwrap()) {
+        let page = entry.file_name().into_string().unwrap();
+        if !page.ends_with(".md") || OTHERS.contains(&&*page) {
+            continue;
+        }
+        let mut kind = None;
+        for line in fs::read_to_string(entry.path()).unwrap().lines() {
+            if line.starts_with('#') {
+                let heading = line.to_lowercase();
+                kind = match () {
+                    () if heading.ends_with("a reader must reject") => Some(Kind::Reject),
+                    () if heading.ends_with("a full check must find") => Some(Kind::Find),
+                    () => None,
+                };
+            }
+            if let (Some(kind), Some(rule)) = (kind, line.strip_prefix("- ")) {
+                let name = rule.strip_prefix('`').and_then(|rule| rule.split_once("`: "));
+                let (name, _) = name.unwrap_or_else(|| panic!("{page}: a rule without a name: {line}"));
+                let is_new = rules.insert((page.clone(), name.to_owned()), kind).is_none();
+                assert!(is_new, "{page}: two rules have the name {name}");
+            }
+        }
+    }
+    rules
+}
+
+#[test]
+fn each_rule_of_the_pages_has_a_case() {
+    let named: BTreeSet<_> = rules().into_keys().collect();
+    let tested: BTreeSet<_> =
+        cases().iter().map(|case| (case.page.to_owned(), case.rule.to_owned())).collect();
+    assert_eq!(named, tested, "the rules of format-spec/ (left) are not those that have a case");
+    // A rule outside of a list would be missed.
+    for (page, _) in named {
+        let text = fs::read_to_string(root().join("format-spec").join(&page)).unwrap();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            assert!(!line.contains("full check also"), "{page}: a rule that is not in a list: {line}");
+        }
+    }
+}
+
+/// The problems of a store for one who reads all of it, and for a full check.
+fn problems(files: &Files) -> [Vec<String>; 2] {
+    let snapshot = match Snapshot::<u64>::open_on(&disk_of(files).as_fs(), Path::new("store")) {
+        Ok(snapshot) => snapshot,
+        Err(error) => return [vec![error.to_string()], vec![error.to_string()]],
+    };
+    let mut read = Vec::new();
+    let mut refused = |error: Option<simstore::Error>| read.extend(error.map(|error| error.to_string()));
+    refused(snapshot.iter().find_map(Result::err));
+    let ids: Vec<u64> = (0..400).chain([1 << 40]).collect();
+    refused(snapshot.names_of(&ids).err());
+    refused(snapshot.notes_of(&ids).err());
+    refused(snapshot.pairs_of_ids(&ids.into_iter().collect()).err());
+    for key in ["", "a", "feed", "文"] {
+        refused(snapshot.mark(key).err());
+    }
+    for method in [BatchMethod::Stream, BatchMethod::LookUp] {
+        refused(snapshot.batch_query_by(&[0x10, 0x13, 0x20], snapshot.distance(), method).err());
+    }
+    // A merge reads more than look-ups, such as all marks.
+    let disk = disk_of(files);
+    let options = StoreOptions { fs: disk.as_fs(), compaction: false, ..StoreOptions::default() };
+    refused(Store::<u64>::open(Path::new("store"), options).and_then(|store| store.compact()).err());
+    let mut found = Vec::new();
+    snapshot.verify(|error| found.push(error.to_string()));
+    [read, found]
+}
+
+fn sound() -> Vec<Files> {
+    let few = [0x10, 0x20, 0x30, 0x48];
+    let tables = Codec::ALL.map(|codec| one_table(codec, None, &few));
+    [vec![whole_store()], tables.to_vec(), log::sound()].concat()
+}
+
+#[test]
+fn forged_stores_are_refused() {
+    for (i, files) in sound().iter().enumerate() {
+        let [read, found] = problems(files);
+        assert!(read.is_empty() && found.is_empty(), "{i}: {read:?} {found:?}");
+    }
+    let (rules, cases) = (rules(), cases());
+    let missed = |case: &Case| {
+        let [read, found] = problems(&case.files);
+        let kind = rules[&(case.page.to_owned(), case.rule.to_owned())];
+        let all = if kind == Kind::Reject { &read } else { &found };
+        let says = |all: &[String]| all.iter().any(|problem| problem.replace('`', "").contains(case.says));
+        let is_fine = says(all) && says(&found);
+        let Case { page, rule, how, says, .. } = case;
+        (!is_fine)
+            .then(|| format!("{page} {rule} ({how}): {says:?}\n    read: {read:?}\n    check: {found:?}"))
+    };
+    let missed: Vec<String> = cases.par_iter().filter_map(missed).collect();
+    assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), cases.len(), missed.join("\n"));
+}
+
+/// Prints the verdict of the reader in `format-spec/` on each store, one on a line.
+const DRIVER: &str = "
+import sys
+sys.path.insert(0, sys.argv[1])
+import reader
+for path in sys.stdin.read().splitlines():
+    try:
+        print(reader.Store(path).torn_end or '')
+    except reader.Damaged as error:
+        print(error)
+";
+
+#[test]
+fn the_independent_reader_refuses_them_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sound, cases) = (sound(), cases());
+    let mut paths = String::new();
+    for (i, files) in sound.iter().chain(cases.iter().map(|case| &case.files)).enumerate() {
+        let store = folder.path().join(i.to_string());
+        fs::create_dir(&store).unwrap();
+        files.iter().for_each(|(name, bytes)| fs::write(store.join(name), bytes).unwrap());
+        paths += &format!("{}\n", store.display());
+    }
+    let reader = Command::new("python3")
+        .args(["-B", "-c", DRIVER])
+        .arg(root().join("format-spec"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut reader = match reader {
+        Ok(reader) => reader,
+        Err(error) if std::env::var_os("CI").is_some() => panic!("python3: {error}"),
+        Err(error) => return eprintln!("SKIPPED, the independent reader was not run: python3: {error}"),
+    };
+    reader.stdin.take().unwrap().write_all(paths.as_bytes()).unwrap();
+    let output = reader.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let said: Vec<&str> = said.lines().collect();
+    assert!(output.status.success() && said.len() == sound.len() + cases.len(), "{}", said.len());
+    assert!(said[..sound.len()].iter().all(|said| said.is_empty()), "{:?}", &said[..sound.len()]);
+    let missed = cases.iter().zip(&said[sound.len()..]).filter(|(_, said)| said.is_empty());
+    let missed: Vec<String> =
+        missed.map(|(case, _)| format!("{} {} ({})", case.page, case.rule, case.how)).collect();
+    assert!(missed.is_empty(), "not found by reader.py:\n{}", missed.join("\n"));
+}

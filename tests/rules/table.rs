@@ -1,0 +1,260 @@
+//! Rules of tables. Most tables here have one symbol, whose word is the bit 0: with small tails a block is mostly zeros.
+
+use simstore::Codec;
+
+use super::forging::{Page, Table, file, one_table, put, put_bits, put_segment, seal_footer, whole_store};
+use crate::support::seal::{Files, name_files};
+
+/// Four fingerprints with gaps of 16, 16 and 24: symbol 4, and tails of 4 bits.
+const FEW: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
+/// In a table's header.
+const FINGERPRINTS: usize = 28;
+const PERMUTATION: usize = 36;
+const LENGTHS: usize = 36 + 64;
+/// In a block.
+const COUNT: usize = 4;
+const WIDTH: usize = 6;
+const FIRST: usize = 8;
+/// Where the fields after the first fingerprint of a block start, in bits.
+const FIELDS: usize = 128;
+
+/// Changes the only table of a store.
+fn table(files: &mut Files, change: impl FnOnce(&mut Table)) {
+    let bytes = file(files, ".table");
+    let mut table = Table::read(bytes);
+    change(&mut table);
+    *bytes = table.write();
+    name_files(files);
+}
+
+/// A store with a changed table, whose checksums are right.
+fn changed(base: &Files, change: impl FnOnce(&mut Table)) -> Files {
+    let mut files = base.clone();
+    table(&mut files, change);
+    files
+}
+
+/// Changes the footer of the only table, from its start, and seals it and the manifest.
+fn with_footer(base: &Files, change: impl FnOnce(&mut [u8])) -> Files {
+    let mut files = base.clone();
+    let bytes = file(&mut files, ".table");
+    let foot = bytes.len() - 40;
+    change(&mut bytes[foot..]);
+    seal_footer(bytes, 28);
+    name_files(&mut files);
+    files
+}
+
+pub(super) fn page() -> Page {
+    let mut page = Page::new("table.md");
+    opening(&mut page);
+    parts(&mut page);
+    super::blocks::reading(&mut page);
+    checking(&mut page);
+    super::blocks::coding(&mut page);
+    page
+}
+
+fn opening(page: &mut Page) {
+    let [gap, elias_fano] = [Codec::Gap, Codec::EliasFano].map(|codec| one_table(codec, None, &FEW));
+    for (how, at, value, says) in [
+        ("bits 128", 12, &[128][..], "bits is 128"),
+        ("codec 4", 13, &[4], "codec"),
+        ("65 prefix bits", 14, &[65], "prefix bits is 65"),
+        ("17 flips", 15, &[17], "flips is 17"),
+        ("block size 128", 16, &[128, 0, 0, 0], "block size is 128"),
+        ("block size 300", 16, &[0x2c, 1, 0, 0], "block size is 300"),
+        ("span 0", 20, &[0, 0], "span is 0"),
+        ("span 257", 20, &[1, 1], "span is 257"),
+        ("blocks offset 255", 24, &[255, 0, 0, 0], "blocks offset is 255"),
+        ("blocks offset 4097", 24, &[1, 16, 0, 0], "blocks offset is 4097"),
+    ] {
+        page.as_is("field", how, says, changed(&gap, |table| put(&mut table.header, at, value)));
+    }
+    page.as_is(
+        "field",
+        "a span of elias-fano",
+        "span is 1",
+        changed(&elias_fano, |table| table.header[20] = 1),
+    );
+    let version = |codec, version| changed(&one_table(codec, None, &FEW), |table| table.header[8] = version);
+    page.as_is("codec-version", "5 for gap", "version is 5", version(Codec::Gap, 5));
+    page.as_is("codec-version", "3 for all-differences", "version is 3", version(Codec::AllDifferences, 3));
+    page.as_is(
+        "permutation",
+        "bit 1 twice",
+        "permutation is 1",
+        changed(&gap, |table| table.header[PERMUTATION] = 1),
+    );
+    page.as_is(
+        "permutation",
+        "bit 64",
+        "permutation is 64",
+        changed(&gap, |table| table.header[PERMUTATION] = 64),
+    );
+    // Symbol 4 alone has a word, of one bit.
+    for (how, lengths) in [("one of two bits", [2]), ("three of one bit", [0x11]), ("13 bits", [13])] {
+        page.as_is(
+            "code",
+            how,
+            "code",
+            changed(&gap, |table| {
+                put(&mut table.header, LENGTHS + 2, &lengths);
+                table.header[LENGTHS] = u8::from(how == "three of one bit");
+            }),
+        );
+    }
+    page.as_is("no-words", "a word", "code", changed(&elias_fano, |table| table.header[LENGTHS] = 1));
+}
+
+fn parts(page: &mut Page) {
+    let base = one_table(Codec::Gap, None, &FEW);
+    let says = "cut short";
+    page.as_is("parts", "longer blocks", says, with_footer(&base, |foot| foot[8] += 1));
+    page.as_is("parts", "one block more", says, with_footer(&base, |foot| foot[0] += 1));
+    let says = "blocks is";
+    page.as_is("blocks", "an entry of the index more", says, changed(&base, |table| table.index.push(0x100)));
+    let fingerprints =
+        |count: u64| changed(&base, |table| put(&mut table.header, FINGERPRINTS, &count.to_le_bytes()));
+    page.as_is("blocks", "more than fingerprints", says, fingerprints(0));
+    page.as_is("blocks", "too many fingerprints in each", says, fingerprints(65_536));
+    page.as_is(
+        "last-block",
+        "8 bytes",
+        says,
+        changed(&base, |table| {
+            table.blocks[0].resize(256, 0);
+            table.blocks.push(vec![0; 8]);
+            table.index.push(0x100);
+        }),
+    );
+    for (part, at) in [("header", 16), ("block index", 24)] {
+        let says = ["checksum of the header", "checksum of the block index"][usize::from(at == 24)];
+        page.as_is("checksum", part, says, with_footer(&base, |foot| foot[at] ^= 1));
+    }
+    page.named("checksum", "footer", "checksum of the footer", &base, |files| {
+        let bytes = file(files, ".table");
+        let at = bytes.len() - 12;
+        bytes[at] ^= 1;
+    });
+    let says = "the fingerprints of the block index are not ascending";
+    for second in [0x48, 0x47] {
+        page.as_is(
+            "index-order",
+            &format!("72, then {second}"),
+            says,
+            changed(&base, |table| {
+                table.blocks[0].resize(256, 0);
+                table.blocks.push(table.blocks[0][..20].to_vec());
+                table.index.push(second);
+            }),
+        );
+    }
+    let mut wrong = base.clone();
+    let bytes = file(&mut wrong, ".table");
+    bytes[256] ^= 1;
+    // The checksum of all checksums is right.
+    let (foot, crc) = (bytes.len() - 40, crc32fast::hash(&bytes[256..260]));
+    put(bytes, foot + 20, &crc.to_le_bytes());
+    seal_footer(bytes, 28);
+    name_files(&mut wrong);
+    page.as_is("block-checksum", "of the only block", "checksum of the block", wrong);
+}
+
+/// Rules of a full check, without the rules for the coding of blocks.
+fn checking(page: &mut Page) {
+    let base = one_table(Codec::Gap, Some(1), &FEW);
+    let says = "the fingerprints of a block are not ascending";
+    // Of spans of one fingerprint, each is a restart point; 0x38 above the first take 6 bits, positions 11.
+    page.as_is(
+        "order",
+        "restart points that descend",
+        says,
+        changed(&base, |table| {
+            put_bits(&mut table.blocks[0], FIELDS, 6, 0x20);
+            put_bits(&mut table.blocks[0], FIELDS + 17, 6, 0x10);
+        }),
+    );
+    let gap = one_table(Codec::Gap, None, &FEW[..2]);
+    page.as_is(
+        "order",
+        "a block that starts before the end of the one before",
+        says,
+        changed(&gap, |table| {
+            // Both blocks are of two fingerprints, and the padding is between words and tails.
+            let mut second = table.blocks[0].clone();
+            put(&mut second, FIRST, &0x18_u64.to_le_bytes());
+            table.blocks[0].resize(256, 0);
+            table.blocks.push(second);
+            table.index.push(0x28);
+            put(&mut table.header, FINGERPRINTS, &4_u64.to_le_bytes());
+        }),
+    );
+    let last = page.cases.last_mut().unwrap();
+    put_segment(&mut last.files, 0, 8, &4_u64.to_le_bytes());
+    name_files(&mut last.files);
+
+    let top = [u64::MAX - 19, u64::MAX - 3];
+    let wrapped = 11_u64;
+    for (codec, span, how) in [
+        (Codec::Gap, None, "a gap"),
+        (Codec::Gap, Some(1), "a restart point"),
+        (Codec::EliasFano, None, "elias-fano"),
+    ] {
+        let base = one_table(codec, span, &top);
+        page.as_is(
+            "large-sum",
+            how,
+            says,
+            changed(&base, |table| {
+                let end = table.blocks[0].len() * 8;
+                match (codec, span) {
+                    (Codec::Gap, None) => put_bits(&mut table.blocks[0], end - 4, 4, 15),
+                    (Codec::Gap, _) => put_bits(&mut table.blocks[0], FIELDS, 5, 31),
+                    _ => {
+                        let width = usize::from(table.blocks[0][WIDTH]);
+                        put_bits(&mut table.blocks[0], end - width, width, u64::MAX >> (64 - width));
+                    }
+                }
+                table.index[0] = wrapped;
+            }),
+        );
+    }
+    page.as_is(
+        "last",
+        "the index says one more",
+        "a block's last fingerprint and the block index",
+        changed(&base, |table| {
+            table.index[0] += 1;
+        }),
+    );
+    page.as_is(
+        "count",
+        "one more in the header",
+        "the number of fingerprints in the blocks and in the header",
+        {
+            let mut files = changed(&base, |table| table.header[FINGERPRINTS] += 1);
+            put_segment(&mut files, 0, 8, &5_u64.to_le_bytes());
+            name_files(&mut files);
+            files
+        },
+    );
+    page.as_is(
+        "blocks-checksum",
+        "another",
+        "checksum of the checksums of the blocks",
+        with_footer(&base, |foot| {
+            foot[20] ^= 1;
+        }),
+    );
+    let says = "the fingerprints of the first table and of this one";
+    page.sealed("same-set", "another fingerprint in the second table", says, &whole_store(), |files| {
+        let name = files.keys().find(|name| name.ends_with("-01.table")).unwrap().clone();
+        let mut table = Table::read(&files[&name]);
+        assert_eq!((table.blocks.len(), usize::from(table.blocks[0][COUNT])), (1, 4));
+        // The first fingerprint of the second table is moved, with those that follow from it, by one bit.
+        table.blocks[0][FIRST + 7] ^= 0x80;
+        table.index[0] ^= 1 << 63;
+        files.insert(name, table.write());
+    });
+}
