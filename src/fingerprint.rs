@@ -121,7 +121,7 @@ pub trait Fingerprint:
         if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(Error::BadArgument(format!(
                 "`{}` is not a {}-bit fingerprint: expected {digits} hexadecimal digits, found {} characters",
-                text.chars().take(64).collect::<String>().escape_debug(),
+                excerpt(text).escape_debug(),
                 Self::BITS,
                 text.chars().count(),
             )));

@@ -18,7 +18,7 @@ use crate::counts::{count_of, warn_of_texts};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs};
 use crate::numbers::grouped;
-use crate::output::{Output, column};
+use crate::output::{Output, escaped};
 use crate::progress::Progress;
 use crate::width::width;
 
@@ -282,7 +282,7 @@ fn differences<'a>(
 fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Outcome {
     for (letter, Compared { id, place, shingles }) in [("A", &found.a), ("B", &found.b)] {
         let shingles = count_of(*shingles as u64, "shingle");
-        output.line(format_args!("{letter}: {}  ({}, {shingles})", column(&id.text()), column(place)))?;
+        output.line(format_args!("{letter}: {}  ({}, {shingles})", id.column(), escaped(place)))?;
     }
     let all = found.a.shingles + found.b.shingles - found.shared;
     output.line(format_args!(
@@ -346,7 +346,7 @@ fn side_of(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> V
         for (at, word) in words.iter().enumerate() {
             let before = if is_marked && at == 0 { open } else { "" };
             let after = if is_marked && at + 1 == words.len() { close } else { "" };
-            let shown = format!("{before}{}{after}", column(word.text));
+            let shown = format!("{before}{}{after}", escaped(word.text));
             if word.is_spaced && used > 0 && used < width {
                 line.push(' ');
                 used += 1;

@@ -11,6 +11,7 @@ mod dedup_choices;
 mod dedup_ids;
 mod dedup_similar;
 mod dedup_stores;
+mod escapes;
 mod evaluate;
 mod examples;
 mod fingerprint;

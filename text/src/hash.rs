@@ -100,7 +100,7 @@ impl FromStr for FeatureHash {
             let known = Self::ALL.map(|(known, _)| format!("`{known}`")).join(", ");
             Error::BadArgument(format!(
                 "unknown feature hash `{}`{}: expected one of {known}",
-                name.escape_debug(),
+                excerpt(name).escape_debug(),
                 did_you_mean(name, Self::ALL.map(|(known, _)| known))
             ))
         })

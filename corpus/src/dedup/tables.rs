@@ -148,14 +148,22 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// Writes ids as they are, each with a zero byte behind it: of what is kept, or of what is not.
+    /// Writes the ids of the documents that are kept, or of those that are not: unescaped, each with a zero byte behind it.
     pub(super) fn write_ids(&self, mut output: Output, keeps: bool, watch: &dyn Watch) -> Result<Complete> {
         let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id() > 0);
         self.corpus.scan(watch, "ids written", |document| {
             if clustered.of(document.number)?.is_kept != keeps {
                 return Ok(());
             }
-            output.push(&document.id_bytes())?;
+            let id = document.id_bytes();
+            if id.contains(&0) {
+                return Err(Error::Refused(format!(
+                    "{}: the id `{}` holds a zero byte, which ends an id in this list: write the list without option `null`",
+                    document.place(),
+                    excerpt(&document.id().column())
+                )));
+            }
+            output.push(&id)?;
             if with_places {
                 output.push(format!("\t{}", document.place()).as_bytes())?;
             }

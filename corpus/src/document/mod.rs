@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::bytes::encoding::Encoding;
 use crate::document::id::DocumentId;
 
+pub mod escape;
 pub(crate) mod id;
 pub(crate) mod naming;
 pub(crate) mod options;

@@ -55,7 +55,7 @@ impl Naming {
             (Naming::Numbers, DocumentId::Number(number)) => Ok((number, None)),
             (Naming::Numbers, DocumentId::Name(name)) => Err(format!(
                 "the id `{}` is a name, but the first id was a number; option `names` takes every id as a name",
-                name.chars().take(100).collect::<String>().escape_debug()
+                excerpt(&name).escape_debug()
             )),
             (_, id) => Ok((next.ok_or(NO_ID_LEFT)?, Some(id.to_string()))),
         }

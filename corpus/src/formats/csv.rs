@@ -127,7 +127,7 @@ impl Header {
             replaced += more;
             Some(text)
         };
-        let id = value(options.id_name()).map(|id| DocumentId::from_column(&id)).transpose()?;
+        let id = value(options.id_name()).map(|id| DocumentId::from_text(&id)).transpose()?;
         let texts = options.text_fields.iter().map(|name| value(name)).collect();
         let extra = options.extra_field.as_deref().and_then(&mut value);
         Fields { id, texts, extra }.document(options, "column", replaced, position)

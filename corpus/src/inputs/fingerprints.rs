@@ -10,6 +10,7 @@ use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::input::Input;
 use crate::bytes::limit::Longest;
 use crate::bytes::pipes::Pipes;
+use crate::document::escape::unescaped;
 use crate::document::id::MAX_NAME_BYTES;
 use crate::formats::binary;
 use crate::formats::detect::{self, Format};
@@ -59,7 +60,7 @@ impl<F: Fingerprint> FingerprintRecord<F> {
 ///
 /// Files named `.u64` or `.u128` hold raw little-endian values. All others hold lines `HEX` or
 /// `HEX<TAB>ID`: 16 or 32 hexadecimal digits; an ID that is a decimal `u64` is a number, else a
-/// name. Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
+/// name, [escaped](crate::escape). Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
 /// a number too.
 ///
 /// # Errors
@@ -261,7 +262,7 @@ fn parse_line<F: Fingerprint>(line: &[u8]) -> Result<(F, Option<DocumentId>), St
     let (hex, id) = match line.split_once('\t') {
         Some((hex, "")) => (hex, Err("no id after the tab".to_owned())),
         Some((_, id)) if id.contains('\t') => return Err("more than two columns".to_owned()),
-        Some((hex, id)) => (hex, DocumentId::from_column(id).map(Some)),
+        Some((hex, id)) => (hex, unescaped(id).and_then(|id| DocumentId::from_text(&id)).map(Some)),
         None => (line, Ok(None)),
     };
     let fingerprint = F::parse_hex(hex.trim()).map_err(|error| error.to_string())?;

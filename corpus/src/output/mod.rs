@@ -3,7 +3,6 @@
 //! An [`Output`] is written under a hidden name, synced, and given its name in the end: [`Output::finish`]. Several that are
 //! to appear together are first made [complete](Output::complete). What is dropped before leaves nothing.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -190,16 +189,6 @@ impl Write for Output {
     }
 }
 
-/// Text for a column of a line: what would break the line or the terminal is escaped, and so is the backslash.
-pub fn column(text: &str) -> Cow<'_, str> {
-    let is_escaped = |c: char| c.is_control() || c == '\\';
-    if !text.contains(is_escaped) {
-        return text.into();
-    }
-    let escape = |c: char| if is_escaped(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escape).collect::<String>().into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,11 +235,5 @@ mod tests {
         assert_eq!(names(folder.path()), ["b"]);
         // What would take the list waits for ever: it is left to the end of the process.
         std::mem::forget(our_file);
-    }
-
-    #[test]
-    fn what_would_break_a_line_is_escaped() {
-        assert_eq!(column("a b 一"), "a b 一");
-        assert_eq!(column("a\tb\\\n"), "a\\tb\\\\\\n");
     }
 }

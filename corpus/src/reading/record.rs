@@ -6,7 +6,8 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::bytes::encoding::{self, Encoding};
-use crate::document::id::{path_text, place};
+use crate::document::escape::path_text;
+use crate::document::id::place;
 use crate::formats::csv::Header;
 use crate::formats::fields::Parsed;
 use crate::formats::json;

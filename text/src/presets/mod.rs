@@ -157,7 +157,7 @@ impl FromStr for Preset {
             let known = Self::ALL.map(|preset| format!("`{preset}`")).join(", ");
             Error::BadArgument(format!(
                 "unknown preset `{}`{}: expected one of {known}",
-                name.escape_debug(),
+                excerpt(name).escape_debug(),
                 did_you_mean(name, Self::ALL.map(Preset::name))
             ))
         })

@@ -8,7 +8,7 @@ use simstore_text::{SKETCHES, Sketched};
 
 use super::super::sealed::SealedLines;
 use super::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
-use crate::document::id::path_of_text;
+use crate::document::escape::path_of_text;
 use crate::{DocumentId, Item};
 
 /// What is before a part: documents of all inputs, and lines of the file of a section.

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::header::PartFile;
 use crate::bytes::section::Section;
-use crate::document::id::path_text;
+use crate::document::escape::path_text;
 use crate::{InputFile, Inputs};
 
 /// Smaller files are taken together, up to this many: a folder of pages makes few parts.
