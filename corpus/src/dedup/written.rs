@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use simstore::{Error, Fingerprint, Result};
 
-use super::documents::{Corpus, changed};
+use super::documents::{Corpus, Reread};
 use super::model::Member;
+use super::room::Room;
 use super::stages::Clusters;
 use super::written_format::check_format;
 use crate::output::folder::OutputFolder;
@@ -59,7 +60,7 @@ impl<'a> Clustered<'a> {
                 return Ok(());
             }
             let hex = document.fingerprint().unwrap_or_default().to_hex();
-            output.line(format_args!("{hex}\t{}", document.id().text()))
+            output.line(format_args!("{hex}\t{}", document.id().column()))
         })?;
         output.complete()
     }
@@ -75,7 +76,7 @@ impl<'a> Clustered<'a> {
             let InCluster { cluster, .. } = self.of(document.number)?;
             let hex = document.fingerprint().unwrap_or_default().to_hex();
             let cluster = if cluster == 0 { String::new() } else { cluster.to_string() };
-            output.line(format_args!("{hex}\t{}\t{cluster}", document.id().text()))
+            output.line(format_args!("{hex}\t{}\t{cluster}", document.id().column()))
         })?;
         output.complete()
     }
@@ -84,6 +85,7 @@ impl<'a> Clustered<'a> {
 /// The documents of the inputs, to be read again.
 pub(super) struct Documents<'a> {
     pub(super) inputs: &'a Inputs,
+    pub(super) room: &'a Room,
     pub(super) watch: &'a dyn Watch,
 }
 
@@ -180,22 +182,16 @@ impl Documents<'_> {
         mut wanted: impl FnMut(usize) -> Result<Option<T>>,
         mut write: impl FnMut(&Record, T) -> Result<()>,
     ) -> Result<()> {
-        let (records, options) = (self.inputs.records(), self.inputs.options());
+        let mut reread = Reread::new(corpus, self.inputs, self.room);
         let step = Step::new(self.watch, "documents written")
-            .reading(records.progress(), || self.inputs.total_bytes());
+            .reading(reread.progress(), || self.inputs.total_bytes());
         step.add(0)?;
-        let mut records = (0..).zip(records);
-        corpus.visit(|document| {
-            let Some(how) = wanted(document.number)? else { return Ok(()) };
-            let position = document.position();
-            let Some((_, record)) = records.find(|(at, _)| *at == position) else {
-                return Err(changed(&document.place()));
-            };
-            let record = record?;
-            document.check_unchanged(&record, options)?;
-            write(&record, how)?;
-            step.add(1)
-        })
+        for number in 0..corpus.len() {
+            let Some(how) = wanted(number)? else { continue };
+            write(&reread.record(number)?, how)?;
+            step.add(1)?;
+        }
+        reread.finish()
     }
 }
 

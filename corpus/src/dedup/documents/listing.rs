@@ -95,7 +95,7 @@ impl Listing {
 }
 
 /// The error of a run whose inputs changed under it.
-pub(crate) fn changed(place: &str) -> Error {
+fn changed(place: &str) -> Error {
     Error::Refused(format!(
         "{place}: changed, came or went while the inputs were read: nothing was written; run this again when they do not \
          change"

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bitvec::vec::BitVec;
 use simstore::Result;
 
-use crate::document::id::{path_of_text, path_text, place};
+use crate::document::escape::{path_of_text, path_text};
+use crate::document::id::place;
 use crate::spill::{SpillReader, SpillWriter};
 use crate::{DocumentId, IdRef};
 
@@ -170,7 +171,8 @@ impl Names {
         self.positions.get(document)
     }
 
-    fn file(&self, document: usize) -> &Arc<Path> {
+    /// The file in which a document stands.
+    pub(crate) fn file(&self, document: usize) -> &Arc<Path> {
         // The first document has a file.
         &self.files[self.files.partition_point(|&(first, _)| first <= document) - 1].1
     }

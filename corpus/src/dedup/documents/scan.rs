@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
+use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result};
 use xxhash_rust::xxh3::Xxh3;
@@ -140,9 +141,14 @@ impl<'a, F: Fingerprint> Document<'a, F> {
         self.stretch.fingerprint(self.at)
     }
 
-    /// Fails unless a record that was read again is what it was made of.
-    pub(crate) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
-        self.stretch.check_unchanged(self.at, record, options)
+    /// The file that it stands in.
+    pub(crate) fn file(&self) -> &'a Path {
+        self.stretch.names.file(self.at)
+    }
+
+    /// Whether a record that was read again is what it was made of.
+    pub(crate) fn is_unchanged(&self, record: &Record, options: &DocumentOptions) -> bool {
+        self.stretch.is_unchanged(self.at, record, options)
     }
 }
 

@@ -4,9 +4,8 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use simstore::{Fingerprint, Result};
+use simstore::Fingerprint;
 
-use super::listing::changed;
 use super::names::Names;
 use super::preference::Values;
 use crate::{DocumentId, DocumentOptions, IdRef, Item, Record};
@@ -103,17 +102,9 @@ impl<F: Fingerprint> Stretch<F> {
         self.names.place(at)
     }
 
-    /// Fails unless a record that was read again is what a document was made of.
-    pub(crate) fn check_unchanged(
-        &self,
-        at: usize,
-        record: &Record,
-        options: &DocumentOptions,
-    ) -> Result<()> {
-        match &self.checksums {
-            Some(all) if all[at] != record.checksum(options) as u32 => Err(changed(&self.place(at))),
-            _ => Ok(()),
-        }
+    /// Whether a record that was read again is what a document was made of.
+    pub(crate) fn is_unchanged(&self, at: usize, record: &Record, options: &DocumentOptions) -> bool {
+        self.checksums.as_ref().is_none_or(|all| all[at] == record.checksum(options) as u32)
     }
 }
 

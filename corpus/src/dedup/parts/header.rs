@@ -11,6 +11,8 @@ use simstore::Result;
 use super::super::sealed::path_of;
 use crate::bytes::section::Section;
 
+/// The end of the name of a part.
+pub(super) const ENDING: &str = "part.zst";
 pub(super) const VERSION: u32 = 2;
 pub(super) const VERSION_OF_SECTIONS: u32 = 4;
 pub(super) const VERSION_WITH_SKETCHES: u32 = 7;
@@ -117,6 +119,6 @@ impl SectionEnd {
 impl Header {
     /// A part is found by what it holds: of other files, or read in another way, it has another name.
     pub(super) fn path(&self, folder: &Path) -> Result<PathBuf> {
-        path_of(folder, self, "part.zst")
+        path_of(folder, self, ENDING)
     }
 }

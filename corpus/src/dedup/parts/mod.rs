@@ -1,6 +1,7 @@
 //! Work that is kept: the fingerprints of finished files, so that a run can be carried on and shared between machines.
 
 mod header;
+mod outdated;
 mod placed;
 mod reader;
 mod shard;
@@ -15,6 +16,7 @@ use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SKETCHES, Sketcher};
 
 use self::header::{Header, SectionEnd};
+pub(super) use self::outdated::remove_parts_of;
 use self::placed::Placed;
 use self::reader::{First, Part};
 pub use self::shard::{Shard, Tally};

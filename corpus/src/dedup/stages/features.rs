@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
-use super::super::documents::{Corpus, changed};
+use super::super::documents::{Corpus, Reread};
 use super::super::room::Room;
 use crate::spill::{Temporary, read_at};
 use crate::watch::Step;
@@ -170,21 +170,14 @@ impl<F: Fingerprint> ReadAgain<'_, F> {
             return all.finish();
         }
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        let (records, options) = (self.inputs.records(), self.inputs.options());
+        let options = self.inputs.options();
+        let mut reread = Reread::new(self.corpus, self.inputs, self.room);
         let step = Step::new(self.watch, "texts to compare")
-            .reading(records.progress(), || self.inputs.total_bytes());
+            .reading(reread.progress(), || self.inputs.total_bytes());
         step.add(0)?;
-        let mut records = (0..).zip(records);
-        let mut documents = self.corpus.in_order();
         for one in wanted {
             let (document, number) = one?;
-            let document = documents.get(document as usize)?;
-            let position = document.position();
-            let Some((_, record)) = records.find(|(at, _)| *at == position) else {
-                return Err(changed(&document.place()));
-            };
-            let record = record?;
-            document.check_unchanged(&record, options)?;
+            let record = reread.record(document as usize)?;
             bytes += record.size();
             batch.push((number, record));
             step.add(1)?;
