@@ -40,8 +40,8 @@ pub(crate) struct DocumentArgs {
     id_field: Option<String>,
     /// The field or column that holds the text; repeatable, fields are joined [default: `text`]
     ///
-    /// A document in which it is null or missing has an empty text. A file in which no document has it is an error that
-    /// says which fields there are. a.b is as in --id-field.
+    /// If the field is null, the text is empty. A document without it is malformed, and so is a table without this column: the
+    /// message lists the fields. a.b is as in --id-field.
     #[arg(long = "text-field", value_name = "FIELD")]
     text_fields: Vec<String>,
     /// Read all files as jsonl, csv, tsv, parquet, warc or text, and in folders and archives all files that are not

@@ -19,6 +19,7 @@ mod folders;
 mod inputs;
 mod killed;
 mod live;
+mod malformed;
 #[cfg(target_os = "linux")]
 mod memory;
 mod names;

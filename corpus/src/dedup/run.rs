@@ -172,6 +172,7 @@ impl<F: Fingerprint> Job<F> {
             is_dropped: self.is_dropped,
             stores: &self.against,
             room: &self.room,
+            makes_estimates: self.into_similar.as_ref().is_some_and(|similar| !similar.settings.has_texts()),
         }
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Results<'a, F: Fingerprint> {
     /// The stores that were compared with.
     pub(super) stores: &'a [Against<F>],
     pub(super) room: &'a Room,
+    /// Whether documents are added to a store of similar documents that keeps no texts.
+    pub(super) makes_estimates: bool,
 }
 
 impl<'a, F: Fingerprint> Results<'a, F> {
@@ -36,9 +38,9 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         self.stores.iter().filter_map(Against::snapshot)
     }
 
-    /// Whether there is a store that was compared with.
-    pub(super) fn has_stored(&self) -> bool {
-        self.stored().next().is_some()
+    /// Whether stores were named, also if the first one is missing and is made by this run: its tables have the columns of later runs.
+    pub(super) fn has_stores(&self) -> bool {
+        !self.stores.is_empty()
     }
 
     /// The path of the store that has something, where there are several.
@@ -49,14 +51,14 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     /// Columns for whether something was stored, and in which store.
     fn stored_columns(&self) -> Vec<Column> {
         let mut columns = Vec::new();
-        columns.extend(self.has_stored().then_some(("stored", Kind::Flag)));
+        columns.extend(self.has_stores().then_some(("stored", Kind::Flag)));
         columns.extend((self.stores.len() > 1).then_some(("store", Kind::Text)));
         columns
     }
 
     /// Their cells, of something in a store if there is one.
     fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
-        let flag = self.has_stored().then_some(Cell::Flag(store.is_some()));
+        let flag = self.has_stores().then_some(Cell::Flag(store.is_some()));
         flag.into_iter().chain((self.stores.len() > 1).then_some(Cell::Text(path)))
     }
 
@@ -172,9 +174,9 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         output.complete()
     }
 
-    /// Whether rows have a column for standard errors.
-    fn has_errors(&self) -> bool {
-        self.outcome.stored.is_estimated
+    /// Whether rows have a column for standard errors: a store of similar documents was named that keeps no texts.
+    pub(super) fn has_errors(&self) -> bool {
+        self.outcome.stored.is_estimated || self.makes_estimates
     }
 
     /// Whether texts are compared, of near fingerprints.

@@ -88,8 +88,8 @@ pub struct DocumentOptions {
     /// is named here. `None`: the field `id`, and documents without it are called `file:line`; of a WARC
     /// record, `WARC-Target-URI`.
     pub id_field: Option<String>,
-    /// The fields that hold the text; several are joined by newlines. A document where all are missing or null has an
-    /// empty text; a file where no document has one is an error, if any is named. Default: `text`. WARC records and text files have one text
+    /// The fields that hold the text; several are joined by newlines. A document in which they are null has an
+    /// empty text. A document without any of them is malformed, if one is named, and so is a table without these columns. Default: `text`. WARC records and text files have one text
     /// and need no field.
     pub text_fields: Vec<String>,
     /// A further field, whose value is handed out with each document.

@@ -189,8 +189,11 @@ fn text(
     let names = named.as_ref().map_or(&by_default[..], std::slice::from_ref);
     match names.iter().find_map(|&name| Some((name, fields.remove(name)?))) {
         Some((_, Value::String(text))) => Ok(text),
-        Some((name, _)) => Err(format!("the text field `{name}` is not a string")),
-        None => Err(format!("no text field `{}`; option `{option}` names another", names.join("`, `"))),
+        Some((name, _)) => Err(format!("the text field `{}` is not a string", excerpt(name))),
+        None => {
+            let names: Vec<_> = names.iter().map(|name| excerpt(name)).collect();
+            Err(format!("no text field `{}`; option `{option}` names another", names.join("`, `")))
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use simstore::error::excerpt;
 
 use super::written::Written;
 use crate::formats::fields::below;
@@ -11,8 +12,6 @@ use crate::formats::fields::below;
 /// What is taken of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// Whether it is there.
-    Presence,
     /// A string or a whole number.
     Scalar,
     /// Any value: what is no string as JSON.
@@ -67,7 +66,7 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
                 continue;
             };
             if seen.contains(&key) {
-                return Err(A::Error::custom(format_args!("the field `{key}` comes twice")));
+                return Err(A::Error::custom(format_args!("the field `{}` comes twice", excerpt(&key))));
             }
             let (mut own, mut inner, mut inner_at) = (Vec::new(), Vec::new(), Vec::new());
             for (at, &Wanted { name, takes }) in wanted.iter().enumerate() {
@@ -131,14 +130,7 @@ impl ValueWith<'_> {
 
     /// The same value for all.
     fn all(&self, own: Found, inner: Option<Found>) -> (Vec<Found>, Vec<Option<Found>>) {
-        let mut all = vec![own; self.own.len()];
-        let presence = |(found, takes): (&mut Found, &Takes)| {
-            if *takes == Takes::Presence && *found != Found::Null {
-                *found = Found::Other(None);
-            }
-        };
-        all.iter_mut().zip(&self.own).for_each(presence);
-        (all, vec![inner; self.inner.len()])
+        (vec![own; self.own.len()], vec![inner; self.inner.len()])
     }
 }
 
@@ -156,11 +148,8 @@ impl<'de> DeserializeSeed<'de> for ValueWith<'_> {
         let mut again = serde_json::Deserializer::from_str(&json);
         let (mut of_own, of_inner) = again.deserialize_any(scalar).map_err(D::Error::custom)?;
         for (found, takes) in of_own.iter_mut().zip(own) {
-            match (&*found, takes) {
-                (Found::Null, _) => {}
-                (_, Takes::Presence) => *found = Found::Other(None),
-                (Found::Other(_), Takes::Value) => *found = Found::Other(Some(json.clone())),
-                _ => {}
+            if let (Found::Other(_), Takes::Value) = (&*found, takes) {
+                *found = Found::Other(Some(json.clone()));
             }
         }
         Ok((of_own, of_inner))
