@@ -4,7 +4,7 @@ use std::fmt::{Debug, LowerHex};
 use std::hash::Hash;
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 
 mod sealed {
     pub trait Sealed {}
@@ -127,7 +127,7 @@ pub trait Fingerprint:
             )));
         }
         let value = u128::from_str_radix(text, 16)
-            .map_err(|error| Error::BadArgument(format!("`{text}`: {error}")))?;
+            .map_err(|error| Error::BadArgument(format!("`{}`: {error}", excerpt(text))))?;
         Ok(Self::from_u128(value))
     }
 }

@@ -8,6 +8,7 @@ use console::{Style, Term, measure_text_width};
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 use simstore::any::Width;
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, each_width};
 use simstore_corpus::numbers::share;
 use simstore_corpus::{Counts, Document, IdRef, InputKind, Inputs, Notice, Watch, profile_of_texts};
@@ -200,8 +201,8 @@ fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Docume
             )))
         }
         (found, _) => {
-            let missing: Vec<&str> =
-                (0..2).filter(|&at| found[at].is_none()).map(|at| ids[at].as_str()).collect();
+            let missing: Vec<_> =
+                (0..2).filter(|&at| found[at].is_none()).map(|at| excerpt(ids[at].as_str())).collect();
             let read = count_of(counts.read, "document");
             Err(Failure::Failed(format!("not among the {read} of the inputs: {}", missing.join(", "))))
         }

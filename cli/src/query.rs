@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use simstore::any::Width;
 use simstore::batch::{BatchMatch, BatchMethod};
+use simstore::error::excerpt;
 use simstore::{Fingerprint, Match, Snapshot, each_width};
 use simstore_corpus::{DocumentFormat, DocumentOptions, InputKind, Item, documents};
 use simstore_text::{Profile, SimilarSettings, StoredTexts};
@@ -153,10 +154,12 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
         }
         let is_there = Path::new(query).try_exists();
         if query != "-"
-            && !is_there.map_err(|error| Failure::Failed(format!("{query}: cannot find: {error}")))?
+            && !is_there
+                .map_err(|error| Failure::Failed(format!("{}: cannot find: {error}", excerpt(query))))?
         {
             return Err(Failure::Failed(format!(
-                "{query}: neither a fingerprint ({} hexadecimal digits) nor a file",
+                "{}: neither a fingerprint ({} hexadecimal digits) nor a file",
+                excerpt(query),
                 F::BYTES * 2
             )));
         }

@@ -28,6 +28,7 @@ mod pipes;
 mod profile;
 mod query;
 mod questions;
+mod quotes;
 mod runs;
 mod salvage;
 mod similar;

@@ -10,6 +10,7 @@ use crate::presets::Preset;
 use crate::resources::{Checksum, Resource, Resources};
 use crate::tokenize::{DEFAULT_CODE, DEFAULT_KEYWORDS, Tokenizer};
 use crate::weights::Weights;
+use simstore::error::excerpt;
 use simstore::{Error, Result};
 
 /// What a profile's name says.
@@ -64,12 +65,14 @@ impl Name {
             match (*named, file) {
                 (Some(named), None) => {
                     return bad(format!(
-                        "text profile `{text}` needs the {what} with checksum {named}: give its file by option `{option}` FILE"
+                        "text profile `{}` needs the {what} with checksum {named}: give its file by option `{option}` FILE",
+                        excerpt(text)
                     ));
                 }
                 (Some(named), Some(file)) if named != file.checksum() => {
                     return bad(format!(
-                        "text profile `{text}` needs the {what} with checksum {named}, but that of {} is {}",
+                        "text profile `{}` needs the {what} with checksum {named}, but that of {} is {}",
+                        excerpt(text),
                         file.path().display(),
                         file.checksum()
                     ));

@@ -12,8 +12,8 @@ use super::trail::Trail;
 use crate::document::escape::escaped;
 use crate::document::naming::{NO_ID_LEFT, Naming};
 use crate::inputs::item::Malformed;
-use crate::output::column;
 use crate::{Counts, DocumentId, Item};
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
 use simstore_text::{Kept, SimilarDocument, StoredTexts};
 

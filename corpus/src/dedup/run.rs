@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result, Store};
 use simstore_text::{Profile, SimilarSettings, StoredTexts, did_you_mean};
 
@@ -330,7 +331,8 @@ fn check_field<F: Fingerprint>(
         watch.notice(&Notice::Warning(&format!(
             "{} without {}`{}`: such a document is kept only if its whole cluster has none",
             count_of(missing as u64, "document"),
-            if takes_numbers { "a number in " } else { "" }
+            if takes_numbers { "a number in " } else { "" },
+            excerpt(field)
         )));
         return Ok(());
     }
@@ -346,5 +348,5 @@ fn check_field<F: Fingerprint>(
         _ => String::new(),
     };
     let wanted = if takes_numbers { "number in a " } else { "" };
-    Err(Error::Refused(format!("option `keep`: no document has a {wanted}field `{field}`{there}")))
+    Err(Error::Refused(format!("option `keep`: no document has a {wanted}field `{}`{there}", excerpt(field))))
 }

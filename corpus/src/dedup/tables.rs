@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use simstore::{Fingerprint, Result, Snapshot};
+use simstore::error::excerpt;
+use simstore::{Error, Fingerprint, Result, Snapshot};
 
 use super::against::Against;
 use super::documents::{Corpus, Told};

@@ -1,6 +1,7 @@
 //! From what documents are called to the ids and names of a store.
 
 use crate::DocumentId;
+use simstore::error::excerpt;
 use simstore::{Fingerprint, Snapshot};
 
 /// Why a document cannot be numbered.

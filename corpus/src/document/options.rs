@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::bytes::encoding::Encoding;
 use crate::bytes::limit::{self, Longest};
+use simstore::error::excerpt;
 use simstore::{Error, Result};
 
 /// What a file of documents looks like, below its compression.
@@ -66,7 +67,10 @@ impl FromStr for DocumentFormat {
         DocumentFormat::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             let names = DocumentFormat::ALL.map(DocumentFormat::name).join(", ");
             let meant = did_you_mean(name, DocumentFormat::ALL.map(DocumentFormat::name));
-            Error::BadArgument(format!("`{name}` is no format of documents{meant}: expected one of {names}"))
+            Error::BadArgument(format!(
+                "`{}` is no format of documents{meant}: expected one of {names}",
+                excerpt(name)
+            ))
         })
     }
 }

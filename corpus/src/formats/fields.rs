@@ -1,14 +1,13 @@
 //! What makes a document of fields: an id, texts, and an extra value.
 
 use crate::{DocumentId, DocumentOptions, Encoding};
+use simstore::error::excerpt;
 
 /// The most columns of a table; of an object with more fields, the first are named in messages.
 pub(crate) const MAX_COLUMNS: usize = 100_000;
 /// Names that a message shows, and characters of each.
 const SHOWN_NAMES: usize = 30;
 const SHOWN_CHARACTERS: usize = 100;
-/// Characters of an input that a message quotes.
-const QUOTED_CHARACTERS: usize = 200;
 
 /// The fields of an object or a row that are asked for.
 #[derive(Debug, Default)]
@@ -47,7 +46,7 @@ impl Fields {
         let is_placed = self.id.is_none();
         let id = match (self.id, &options.id_field) {
             (Some(id), _) => id,
-            (None, Some(name)) => return Err(format!("no id {field} `{name}`")),
+            (None, Some(name)) => return Err(format!("no id {field} `{}`", excerpt(name))),
             (None, None) => DocumentId::name(position())?,
         };
         let mut texts = self.texts.into_iter().flatten();
@@ -86,20 +85,20 @@ pub(crate) fn listed(names: &[String]) -> String {
     format!("`{}`{more}", shown.join("`, `"))
 }
 
-/// A message whose quoted part, if it has one, is cut to [`QUOTED_CHARACTERS`].
+/// A message whose quoted part, if it has one, is an [`excerpt`].
 pub(crate) fn with_short_quote(message: &str) -> String {
     let quoted = message.find('"').zip(message.rfind('"'));
     let Some((start, end)) = quoted.map(|(start, end)| (start + 1, end)).filter(|(start, end)| start < end)
     else {
         return message.to_owned();
     };
-    match message[start..end].char_indices().nth(QUOTED_CHARACTERS) {
-        Some((cut, _)) => format!("{}...{}", &message[..start + cut], &message[end..]),
-        None => message.to_owned(),
-    }
+    format!("{}{}{}", &message[..start], excerpt(&message[start..end]), &message[end..])
 }
 
 /// The reason why an annotation cannot have this name.
 pub(crate) fn is_taken(field: &str, name: &str) -> String {
-    format!("there is a {field} `{name}` already; give the annotation another name (option `cluster_field`)")
+    format!(
+        "there is a {field} `{}` already; give the annotation another name (option `cluster_field`)",
+        excerpt(name)
+    )
 }

@@ -13,6 +13,7 @@ use self::wanted::{Found, ObjectWith, Takes, Wanted};
 use crate::bytes::encoding::{self, Encoding};
 use crate::formats::fields::{Fields, Parsed, listed};
 use crate::{DocumentId, DocumentOptions};
+use simstore::error::excerpt;
 
 /// Parses a line of JSON; a reason if it is malformed. `position` names a document that has no id.
 pub(crate) fn parse(
@@ -56,7 +57,7 @@ fn fields(line: &str, options: &DocumentOptions) -> Result<(Fields, bool), Strin
     let text = |(found, name): (Option<Found>, &String)| match found.inspect(|_| has_text = true) {
         Some(Found::Text(text)) => Ok(Some(text)),
         Some(Found::Null) | None => Ok(None),
-        Some(_) => Err(format!("the text field `{name}` is not a string")),
+        Some(_) => Err(format!("the text field `{}` is not a string", excerpt(name))),
     };
     let texts = texts.map(text).collect::<Vec<Result<_, _>>>();
     let id = match found.next().flatten() {
@@ -65,7 +66,7 @@ fn fields(line: &str, options: &DocumentOptions) -> Result<(Fields, bool), Strin
         Some(Found::Number(number)) => Some(Ok(DocumentId::Number(number))),
         Some(_) => Some(Err("is neither a string nor an integer from 0 to 2^64 - 1".to_owned())),
     };
-    let id = id.transpose().map_err(|what| format!("the id field `{id_name}` {what}"))?;
+    let id = id.transpose().map_err(|what| format!("the id field `{}` {what}", excerpt(id_name)))?;
     let extra = match found.next().flatten() {
         Some(Found::Text(text)) => Some(text),
         Some(Found::Number(number)) => Some(number.to_string()),

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use crate::did_you_mean;
 use crate::simhash::{HashedHasher, Simhash};
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 
 mod heap;
