@@ -197,7 +197,7 @@ fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Docume
                 count_of(counts.read, "document")
             };
             Err(Failure::Failed(format!(
-                "the inputs hold {count}: two are compared, give --id twice to choose them"
+                "the inputs hold {count}: compare needs exactly two, select them with --id A --id B"
             )))
         }
         (found, _) => {

@@ -11,7 +11,7 @@ use simstore_corpus::delete::{self, Deleted, DeletedIds, delete_ids};
 use simstore_corpus::escape::listed_name;
 use simstore_text::{Profile, SimilarSettings};
 
-use crate::counts::warn;
+use crate::counts::{warn, warn_of_texts};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::rounded;
@@ -106,7 +106,10 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
     let store = writing::open::<F>(&args.store, options)?;
     let (counts, deleted) =
         delete::delete_inputs(&store, &inputs, &profile, args.all_ids, progress).map_err(Failure::usage)?;
-    warn(&counts, kind, progress);
+    match SimilarSettings::of_store(&store.snapshot())? {
+        Some(_) => warn_of_texts(&counts, kind, progress),
+        None => warn(&counts, kind, progress),
+    }
     report(args, Output::stdout(), counts.read, deleted, "document", progress)
 }
 
@@ -137,9 +140,6 @@ fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outco
     Err(Failure::Failed(format!("{}: {} not there", args.store.display(), count_of(missing, "id"))))
 }
 
-fn report(
-    args: &DeleteArgs,
-    mut output: Output,
 /// The ids of a list.
 fn listed_ids<F: Fingerprint>(args: &DeleteArgs, file: &Path) -> Outcome<Vec<String>> {
     let entries = inputs::entries(file, args.documents.null)?;
@@ -153,6 +153,9 @@ fn listed_ids<F: Fingerprint>(args: &DeleteArgs, file: &Path) -> Outcome<Vec<Str
     entries.into_iter().map(id).collect()
 }
 
+fn report(
+    args: &DeleteArgs,
+    mut output: Output,
     read: u64,
     Deleted { deleted, missing }: Deleted,
     what: &str,

@@ -27,11 +27,11 @@ fn linked(folder: &Folder) {
 fn one_file_is_one_document_whatever_names_it_has() {
     let folder = Folder::new();
     linked(&folder);
-    let notes = "5 other names of the same files skipped: each file is read once";
+    let notes = "skipped 5 other names of the same files: each file is read once";
     for keep in ["first", "none", "longest"] {
         let args = ["dedup", "d", "--keep", keep, "--keep-list", "kept", "--remove-list", "gone"];
         let run = folder.run(&args);
-        for said in [notes, "2 links to nothing passed over", "1 pipe or device passed over"] {
+        for said in [notes, "skipped 2 dangling links", "skipped 1 pipe or device"] {
             assert!(run.stderr.contains(said), "{}", run.stderr);
         }
         assert!(run.stderr.contains("\n5 other names of the same files skipped\n3 files or links skipped"));

@@ -12,7 +12,7 @@ use simstore_corpus::{InputKind, Inputs, profile_of_texts};
 use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar};
 
 use self::report::Report;
-use crate::counts::warn;
+use crate::counts::{warn, warn_of_texts};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::parse_bytes;
@@ -192,8 +192,14 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let added =
         add::add(&store, &inputs, &profile, &options, &mut report, progress).map_err(Failure::usage)?;
     let near = match SimilarSettings::of_store(&store.snapshot())? {
-        Some(settings) => format!("similarity {} or more", settings.similar()),
-        None => format!("within {}", count_of(store.snapshot().distance().into(), "bit")),
+        Some(settings) => {
+            warn_of_texts(&added.counts, kind, progress);
+            format!("similarity {} or more", settings.similar())
+        }
+        None => {
+            warn(&added.counts, kind, progress);
+            format!("within {}", count_of(store.snapshot().distance().into(), "bit"))
+        }
     };
     report.finish(&added, &near, progress)
 }

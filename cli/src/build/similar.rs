@@ -10,7 +10,7 @@ use simstore_text::open_similar;
 
 use super::{BuildArgs, report};
 use crate::add::settings_of;
-use crate::counts::warn;
+use crate::counts::warn_of_texts;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs;
 use crate::output::UNFINISHED;
@@ -55,7 +55,7 @@ pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outc
     drop(store);
     fs::rename(&building, path).map_err(Error::io(path, "name"))?;
     UNFINISHED.remove(hidden.path());
-    warn(&added.counts, InputKind::Documents, progress);
+    warn_of_texts(&added.counts, InputKind::Documents, progress);
     if added.added == 0 {
         complain("warning: no text in the input; the store is empty");
     }

@@ -172,8 +172,8 @@ impl<F: Fingerprint> Job<F> {
             question: self.question,
             is_dropped: self.is_dropped,
             stores: &self.against,
-            room: &self.room,
             makes_estimates: self.into_similar.as_ref().is_some_and(|similar| !similar.settings.has_texts()),
+            room: &self.room,
         }
     }
 

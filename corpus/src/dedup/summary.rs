@@ -65,7 +65,7 @@ impl fmt::Display for Summary {
             Question::Distance(distance) => {
                 ("distinct fingerprint", format!("within {}", count_of(distance.into(), "bit")))
             }
-            Question::Similarity(least) => ("distinct text", format!("similarity {least} and more")),
+            Question::Similarity(least) => ("distinct text", format!("similarity >= {least}")),
         };
         write!(
             f,
@@ -76,9 +76,9 @@ impl fmt::Display for Summary {
         )?;
         write!(
             f,
-            "\n{} of {}, {} ({:.1}%), {} left",
-            count_of(totals.clusters as u64, "cluster"),
+            "\n{} in {}, {} ({:.1}%), {} left",
             count_of(totals.clustered as u64, "document"),
+            count_of(totals.clusters as u64, "cluster"),
             count_of(totals.duplicates as u64, "duplicate"),
             100.0 * totals.duplicates as f64 / totals.documents.max(1) as f64,
             grouped(totals.kept as u64)
@@ -89,7 +89,7 @@ impl fmt::Display for Summary {
             match (least_similar, farthest) {
                 (Some(similarity), _) => {
                     let one = if self.keeps_some { "the kept document" } else { "the first document" };
-                    write!(f, "every duplicate is at least {} similar to {one}", share(*similarity))?;
+                    write!(f, "lowest similarity to {one} {}", share(*similarity))?;
                 }
                 (None, Some(bits)) => {
                     write!(f, "its fingerprints differ in at most {}", count_of((*bits).into(), "bit"))?;
@@ -146,10 +146,10 @@ impl Summary {
         if let Some(Boilerplate { looked_at, mostly }) = boilerplate {
             write!(
                 f,
-                "\nwarning: of {} looked at, {} share with the kept document mostly boilerplate, which stands in nine of \
-                 ten documents, such as navigation or a template; option `verify_profile` main-text leaves out the navigation of web pages",
-                count_of(looked_at as u64, "duplicate"),
-                grouped(mostly as u64)
+                "\nwarning: {} of {} checked match the kept document mainly in boilerplate, text that nine of ten documents share; option \
+                 `verify_profile` main-text leaves out the navigation of web pages",
+                grouped(mostly as u64),
+                count_of(looked_at as u64, "duplicate")
             )?;
         }
         if let Some(Spilled { written, most }) = totals.spilled {

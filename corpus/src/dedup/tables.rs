@@ -28,9 +28,9 @@ pub(super) struct Results<'a, F: Fingerprint> {
     pub(super) is_dropped: bool,
     /// The stores that were compared with.
     pub(super) stores: &'a [Against<F>],
-    pub(super) room: &'a Room,
     /// Whether documents are added to a store of similar documents that keeps no texts.
     pub(super) makes_estimates: bool,
+    pub(super) room: &'a Room,
 }
 
 impl<'a, F: Fingerprint> Results<'a, F> {

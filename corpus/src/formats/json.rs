@@ -153,12 +153,12 @@ mod tests {
         assert_eq!(text(r#"{"text": "b", "title": null}"#).unwrap(), "b");
         assert_eq!(text(r#"{"title": "a"}"#).unwrap(), "a");
         assert_eq!(text(r#"{"text": null}"#), Ok(String::new()));
-        assert!(text(r#"{"text": 1}"#).unwrap_err().contains("`text` is not a string"));
         assert_eq!(
             text(r#"{"txet": 1, "a": "b"}"#),
             Err("no text field `title`, `text`; the document has `a`, `txet`: option `text_field` names another".to_owned())
         );
         assert!(text("{}").unwrap_err().contains("the document has no fields"));
+        assert!(text(r#"{"text": 1}"#).unwrap_err().contains("`text` is not a string"));
         assert_eq!(parse(r#"{"url": "u"}"#, Some("url"), &["url"]), Ok((name("u"), "u".to_owned())));
     }
 
