@@ -1,4 +1,4 @@
-//! What is told of a run in the end, to people and to machines: the same in all interfaces.
+//! The summary of a run, for people and for machines: the same in all interfaces.
 
 use std::fmt;
 
@@ -20,10 +20,10 @@ pub struct Summary {
     pub totals: Totals,
     /// Seconds that the run took, to three decimals.
     pub seconds: f64,
-    /// What was asked.
+    /// The question of the run.
     #[serde(flatten)]
     pub question: Question,
-    /// The store that is added to, if there are several.
+    /// The store that is added to, if several were named.
     #[serde(skip)]
     first_of_stores: Option<String>,
     #[serde(skip)]
@@ -41,7 +41,7 @@ impl Summary {
         Summary { totals, seconds, question, first_of_stores, keeps_some: options.keep != Keep::None }
     }
 
-    /// Whether a large cluster holds documents that are far from what was asked for.
+    /// Whether a large cluster holds documents that are much less near than asked for.
     fn has_chains(&self) -> bool {
         let is_far = |cluster: &Largest| match (self.question, cluster.least_similar) {
             (Question::Similarity(least), Some(similarity)) => f64::from(similarity) < least - 1e-6,
@@ -107,7 +107,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// What not every run has.
+    /// Lines that not every run has.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let totals = &self.totals;
         if totals.other_names > 0 {

@@ -1,4 +1,4 @@
-//! Tables of what was found: lists, pairs and clusters.
+//! Tables of results: lists, pairs and clusters.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -19,12 +19,12 @@ use crate::rows::{Cell, Column, Kind, Rows};
 use crate::watch::{Step, each};
 use crate::{DocumentId, Watch};
 
-/// What was found.
+/// The results of a run.
 pub(super) struct Results<'a, F: Fingerprint> {
     pub(super) corpus: &'a Corpus<F>,
     pub(super) outcome: &'a Outcome<F>,
     pub(super) question: Question,
-    /// Whether what stands for a cluster is not kept either.
+    /// Whether the representatives of clusters are removed, too.
     pub(super) is_dropped: bool,
     /// The stores that were compared with.
     pub(super) stores: &'a [Against<F>],
@@ -34,7 +34,7 @@ pub(super) struct Results<'a, F: Fingerprint> {
 }
 
 impl<'a, F: Fingerprint> Results<'a, F> {
-    /// What is in the stores.
+    /// Snapshots of the stores.
     fn stored(&self) -> impl Iterator<Item = &'a Snapshot<F>> + use<'a, F> {
         self.stores.iter().filter_map(Against::snapshot)
     }
@@ -44,12 +44,12 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         !self.stores.is_empty()
     }
 
-    /// The path of the store that has something, where there are several.
+    /// The path of a store, if several were named.
     pub(super) fn store(&self, store: usize) -> Option<&'a Path> {
         if self.stores.len() > 1 { Some(self.stores.get(store)?.path()) } else { None }
     }
 
-    /// Columns for whether something was stored, and in which store.
+    /// Columns for whether the other document was stored, and for its store.
     fn stored_columns(&self) -> Vec<Column> {
         let mut columns = Vec::new();
         columns.extend(self.has_stores().then_some(("stored", Kind::Flag)));
@@ -57,7 +57,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         columns
     }
 
-    /// Their cells, of something in a store if there is one.
+    /// Cells for these columns; `store` is the store of a stored document.
     fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
         let flag = self.has_stores().then_some(Cell::Flag(store.is_some()));
         flag.into_iter().chain((self.stores.len() > 1).then_some(Cell::Text(path)))
@@ -67,19 +67,19 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         Kind::Ids { are_numbers: self.corpus.are_numbers() }
     }
 
-    /// Ids of documents and of what is stored.
+    /// Ids of input documents and of stored documents.
     fn mixed_ids(&self) -> Kind {
         Kind::Ids { are_numbers: self.mixed_are_numbers() }
     }
 
-    /// Whether all documents, and what is stored, are called by numbers.
+    /// Whether the ids of all input documents and stored documents are numbers.
     pub(super) fn mixed_are_numbers(&self) -> bool {
         self.corpus.are_numbers() && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0)
     }
 
     /// How many of the documents that are kept have a fingerprint.
     pub(super) fn to_add(&self) -> u64 {
-        // What is removed is near something, and so has one.
+        // A removed document is near another one, so it has a fingerprint.
         (self.corpus.len() - self.corpus.empty() - self.outcome.clusters.removed(self.is_dropped)) as u64
     }
 
@@ -88,7 +88,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         (self.corpus.same_id() > 0).then(|| told.place(document))
     }
 
-    /// Visits rows, with what is known of two documents of each: so many rows at a time as there is memory for.
+    /// Visits rows with the ids and places of two documents each, as many rows at a time as fit the memory.
     pub(super) fn with_told<T>(
         &self,
         watch: &dyn Watch,
@@ -120,7 +120,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         }
     }
 
-    /// Columns for places, if there are any.
+    /// Columns for places, if ids repeat.
     fn place_columns(&self, names: &[&'static str]) -> Vec<Column> {
         if self.corpus.same_id() == 0 {
             return Vec::new();
@@ -132,12 +132,12 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [vec![("id", self.ids())], self.place_columns(&["place"])].concat()
     }
 
-    /// What becomes of documents, asked for in order.
+    /// Clusters of documents, asked for in order.
     pub(super) fn clustered(&self) -> Result<Clustered<'a>> {
         Clustered::new(&self.outcome.clusters, self.is_dropped)
     }
 
-    /// Writes a list of what is kept, or of what is not.
+    /// Writes a list of kept or of removed documents.
     pub(super) fn write_list(&self, rows: &mut Rows, keeps: bool, watch: &dyn Watch) -> Result<()> {
         let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id() > 0);
         self.corpus.scan(watch, "rows written", |document| {
@@ -215,7 +215,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [columns, self.stored_columns(), self.place_columns(&["a_place", "b_place"])].concat()
     }
 
-    /// Visits the pairs of near documents, then those of documents with something stored.
+    /// Visits the pairs of near documents, then the pairs with stored documents.
     pub(super) fn visit_pairs(
         &self,
         watch: &dyn Watch,
@@ -270,7 +270,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// What something stored is called: by its name, its id or, without ids, its fingerprint.
+    /// The id of a stored document: its name, its number or, in a store without ids, its fingerprint.
     fn stored_id(&self, &Stored { store, id, fingerprint }: &Stored<F>) -> Result<DocumentId> {
         let Some(id) = id else { return Ok(DocumentId::Name(fingerprint.to_hex())) };
         let snapshot = self.stores.get(store as usize).and_then(Against::snapshot);
@@ -280,7 +280,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// What a document, or something stored, is called.
+    /// The id of an input document or of a stored document.
     pub(super) fn named(&self, told: &Told<'_, F>, by: By) -> Result<Named> {
         Ok(match by.get() {
             Ok(document) => Named {
@@ -297,7 +297,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// How near a member of a cluster is to what stands for it.
+    /// How near a member of a cluster is to its representative.
     pub(super) fn how_near(&self, told: &Told<'_, F>, member: &Member) -> Result<How> {
         let document = member.document as usize;
         let centre = match (self.question, member.by.get()) {
@@ -309,7 +309,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         Ok(How { error: how.error.filter(|_| member.is_stored()), ..how })
     }
 
-    /// The path of a store as text; nothing of what is not stored.
+    /// The path of a store as text; empty for an input document.
     fn path_of(&self, store: Option<usize>) -> Cow<'a, str> {
         store.and_then(|store| self.store(store)).map_or(Cow::Borrowed(""), Path::to_string_lossy)
     }
@@ -320,8 +320,8 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [columns, self.stored_columns(), self.place_columns(&["place", "duplicate_of_place"])].concat()
     }
 
-    /// Visits what is not kept, in order of input, with what it is a duplicate of: something stored that is near it, or the kept
-    /// document that is nearest to it, or what stands for its cluster.
+    /// Visits removed documents in order of input, each with the document that it duplicates: a near stored document, the
+    /// nearest kept document, or the representative of its cluster.
     pub(super) fn visit_removed(
         &self,
         watch: &dyn Watch,
@@ -387,7 +387,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// Writes what is not kept, in order of input, with what it is a duplicate of.
+    /// Writes removed documents in order of input, each with the document that it duplicates.
     pub(super) fn write_reasons(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
         self.visit_removed(watch, "rows written", |told, Reason { document, of, how }| {
             let (place, path) = (self.place(told, document), self.path_of(of.store));

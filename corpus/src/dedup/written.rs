@@ -16,13 +16,13 @@ use crate::spill::{Cursor, RowsIter};
 use crate::watch::Step;
 use crate::{Annotation, DocumentFormat, DocumentWriter, Inputs, Record, Watch};
 
-/// What becomes of documents that are asked for in order.
+/// Clusters of documents, asked for in ascending order.
 pub(super) struct Clustered<'a> {
     members: Cursor<RowsIter<'a, Member>, Member>,
     is_dropped: bool,
 }
 
-/// What becomes of a document.
+/// The cluster of a document, and whether the document is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InCluster {
     /// The number of its cluster, from 1; 0 for a document that is in none.
@@ -36,7 +36,7 @@ impl<'a> Clustered<'a> {
         Ok(Clustered { members: clusters.by_document.cursor()?, is_dropped })
     }
 
-    /// What becomes of a document, which does not come before those that were asked for.
+    /// The cluster of a document. Documents are asked for in ascending order.
     pub(super) fn of(&mut self, document: usize) -> Result<InCluster> {
         let document = document as u64;
         while self.members.take_if(|member| member.document < document)?.is_some() {}
@@ -131,7 +131,7 @@ impl Documents<'_> {
             |document| Ok(clustered.of(document)?.is_kept.then_some(())),
             |record, ()| {
                 let path = record.path();
-                // What is in an archive is known only now.
+                // The formats of members of archives are known only now.
                 if record.format() != DocumentFormat::Text || !path.is_file() {
                     return Err(Error::Refused(format!(
                         "{}: a folder is written of text files alone, which this is not: name a file for what is left",
@@ -156,7 +156,7 @@ impl Documents<'_> {
         let mut writer = DocumentWriter::new(output).with_path(path).with_null(null);
         let mut is_first = true;
         self.read_again(corpus, wanted, |record, annotation| {
-            // What is in an archive is known only now.
+            // The formats of members of archives are known only now.
             if std::mem::take(&mut is_first) {
                 check_format(path, Some(Some(record.format())))?;
             }
@@ -195,10 +195,10 @@ impl Documents<'_> {
     }
 }
 
-/// Where the files of inputs stand in a folder that is written: under the names that they have in the folder that was read, or
-/// matched; where there are several inputs, of a folder also its own name. Other files by their names.
+/// The paths of copies in an output folder: relative to the folder that was read, or to the fixed part of a pattern; with
+/// several inputs, each folder keeps its own name, too. Other files by their names.
 struct Places {
-    /// What is left out of a path that begins so.
+    /// Prefixes that are left out of paths.
     left_out: Vec<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! From what documents are called to the ids and names of a store.
+//! Ids and names in a store, from the ids of documents.
 
 use crate::DocumentId;
 use simstore::error::excerpt;
@@ -31,7 +31,7 @@ pub enum Naming {
 }
 
 impl Naming {
-    /// The rule of a store that takes more, and the id of the next document that has a name, if there is one left.
+    /// The rule of a store that takes more, and the number of the next document with a name, if any is left.
     pub fn of_store<F: Fingerprint>(store: &Snapshot<F>) -> (Naming, Option<u64>) {
         let naming = if store.stats().names > 0 {
             Naming::Names

@@ -148,7 +148,10 @@ impl PairOptions {
             Some(Value::Number(number)) => Some(number.to_string()),
             None | Some(Value::Null) => None,
             Some(_) => {
-                return Err(format!("the field `{}` is neither text nor a number", excerpt(&self.path_field)));
+                return Err(format!(
+                    "the field `{}` is neither text nor a number",
+                    excerpt(&self.path_field)
+                ));
             }
         };
         Ok(Line { texts, is_positive: self.label(&fields)?, path })

@@ -1,4 +1,4 @@
-//! What makes a document of fields: an id, texts, and an extra value.
+//! Documents from fields: an id, texts, and an extra value.
 
 use crate::{DocumentId, DocumentOptions, Encoding};
 use simstore::error::excerpt;
@@ -18,7 +18,7 @@ pub(crate) struct Fields {
     pub(crate) extra: Option<String>,
 }
 
-/// What is known of a document beside where it stands.
+/// A parsed document, without its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Parsed {
     pub(crate) id: DocumentId,
@@ -33,9 +33,9 @@ pub(crate) struct Parsed {
 }
 
 impl Fields {
-    /// A document, or the reason why there is none. Where no text is there, the text is empty: files that have none of
-    /// the fields are refused as a whole. `position` names a document that has no id; `field` is what a field is called
-    /// where it comes from.
+    /// A document, or the reason why there is none. Where no text is there, the text is empty: files that have none of the
+    /// fields are refused as a whole. `position` names a document that has no id; `field` is the word for a field in this
+    /// format.
     pub(crate) fn document(
         self,
         options: &DocumentOptions,
@@ -66,7 +66,7 @@ impl DocumentOptions {
     }
 }
 
-/// What is left of a field's name below an object or struct of another name: `b.c` of `a.b.c` in `a`.
+/// The rest of a field's name below an object or struct: `b.c` for `a.b.c` in `a`.
 pub(crate) fn below<'n>(name: &'n str, object: &str) -> Option<&'n str> {
     name.strip_prefix(object)?.strip_prefix('.')
 }

@@ -1,7 +1,7 @@
 //! Files that appear only when they are complete.
 //!
-//! An [`Output`] is written under a hidden name, synced, and given its name in the end: [`Output::finish`]. Several that are
-//! to appear together are first made [complete](Output::complete). What is dropped before leaves nothing.
+//! An [`Output`] is written under a hidden name, synced, and given its name in the end: [`Output::finish`]. Several outputs
+//! that appear together are first made [complete](Output::complete). An output that is dropped leaves nothing.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -31,7 +31,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// An output, buffered, and compressed as its name says; [`Output::finish`] must be called at the end.
 #[derive(Debug)]
 pub struct Output {
-    /// What errors call it; `-` for standard output.
+    /// Its path in errors; `-` for standard output.
     path: PathBuf,
     writer: BufWriter<Compressor<Target>>,
 }
@@ -76,7 +76,7 @@ impl Output {
         Output::create_with(path, Compression::of_name(path), unfinished)
     }
 
-    /// A file of the bytes that are written, whatever its name says.
+    /// A file that is not compressed, also if its name says so.
     ///
     /// # Errors
     /// As [`Output::create`].

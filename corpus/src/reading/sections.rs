@@ -1,4 +1,4 @@
-//! Which large files are read in sections, and in which.
+//! Sections of large files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::formats::objects::Objects;
 use crate::formats::parquet;
 use crate::{Compression, DocumentFormat, DocumentOptions, InputFile};
 
-/// The sections of a file, about `bytes` each on disk; fewer than two if it is to be read as a whole: if it is no larger, or in a
-/// format in which no record can be found from the middle. The same file has the same sections on every machine.
+/// The sections of a file, about `bytes` each on disk; fewer than two if the file is read as a whole: if it is no larger, or
+/// records of its format cannot be found from the middle. The same file has the same sections on every machine.
 ///
 /// JSON is divided if it is in lines, in an encoding that contains ASCII, and not compressed or in members that can be found. Files that
 /// cannot be read are reported when they are read.

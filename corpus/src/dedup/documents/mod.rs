@@ -1,5 +1,5 @@
-//! All documents of a corpus: what they are called, where they stand, their fingerprints, and what decides which is kept; in memory,
-//! or on disk if that is too much.
+//! All documents of a corpus: ids, places, fingerprints, and the values that `--keep` compares; in memory, or on disk if the
+//! memory is too small.
 
 mod corpus;
 mod disk;

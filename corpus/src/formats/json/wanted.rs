@@ -9,12 +9,12 @@ use simstore::error::excerpt;
 use super::written::Written;
 use crate::formats::fields::below;
 
-/// What is taken of a field.
+/// The values that are taken of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     /// A string or a whole number.
     Scalar,
-    /// Any value: what is no string as JSON.
+    /// Any value; other values than strings as JSON.
     Value,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Wanted<'n> {
     pub(super) takes: Takes,
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Null,
@@ -36,7 +36,7 @@ pub(super) enum Found {
     Other(Option<String>),
 }
 
-/// An object: of each field that is asked for, what was found.
+/// An object: the value of each field that is asked for.
 pub(super) struct ObjectWith<'w>(pub(super) &'w [Wanted<'w>]);
 
 impl<'de> DeserializeSeed<'de> for ObjectWith<'_> {
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
     }
 }
 
-/// A key, if it leads to what is asked for.
+/// A key, if it leads to a field that is asked for.
 struct KeyOf<'w>(&'w [Wanted<'w>]);
 
 impl<'de> DeserializeSeed<'de> for KeyOf<'_> {
@@ -117,7 +117,7 @@ impl Visitor<'_> for KeyOf<'_> {
     }
 }
 
-/// A value: what is taken of it itself, as often as it is asked for, and what of fields of it, if it is an object.
+/// A value: itself, once for each time that it is asked for, and fields of it if it is an object.
 struct ValueWith<'w> {
     own: Vec<Takes>,
     inner: &'w [Wanted<'w>],
