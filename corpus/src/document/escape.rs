@@ -197,7 +197,7 @@ mod tests {
             let line = escaped_name(&text);
             assert!(!line.is_empty() && !line.contains(char::is_control), "{text:?}: {line:?}");
             assert_eq!(unescaped(&line).as_deref(), Ok(&*text), "{line:?}");
-            assert_eq!(listed_name(line.as_bytes()), Ok(text), "{line:?}");
+            assert_eq!(listed_name(line.as_bytes()).as_ref(), Ok(&text), "{line:?}");
         }
         assert_eq!(escaped("a b 一"), "a b 一");
         assert_eq!(escaped("a\tb\\\n"), "a\\tb\\\\\\n");
