@@ -1,5 +1,8 @@
 //! The one error type of the crate.
 
+mod excerpt;
+
+pub use self::excerpt::excerpt;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -168,7 +171,7 @@ pub enum Error {
         got: String,
     },
     /// A table plan would miss neighbours.
-    #[error("plan `{plan}` is not complete for distance {distance}: {reason}")]
+    #[error("plan `{}` is not complete for distance {distance}: {reason}", excerpt(.plan))]
     IncompletePlan {
         /// The name of the plan.
         plan: String,

@@ -4,7 +4,7 @@ use std::fmt::{Debug, LowerHex};
 use std::hash::Hash;
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 
 mod sealed {
     pub trait Sealed {}
@@ -121,13 +121,13 @@ pub trait Fingerprint:
         if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(Error::BadArgument(format!(
                 "`{}` is not a {}-bit fingerprint: expected {digits} hexadecimal digits, found {} characters",
-                text.chars().take(64).collect::<String>().escape_debug(),
+                excerpt(text).escape_debug(),
                 Self::BITS,
                 text.chars().count(),
             )));
         }
         let value = u128::from_str_radix(text, 16)
-            .map_err(|error| Error::BadArgument(format!("`{text}`: {error}")))?;
+            .map_err(|error| Error::BadArgument(format!("`{}`: {error}", excerpt(text))))?;
         Ok(Self::from_u128(value))
     }
 }

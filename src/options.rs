@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::codec::Codec;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::fs::{Disk, Fs};
 use crate::plan::PlanChoice;
 use crate::progress::ProgressCallback;
@@ -89,7 +89,10 @@ impl std::str::FromStr for Purpose {
         match name {
             "size" => Ok(Purpose::Size),
             "speed" => Ok(Purpose::Speed),
-            _ => Err(Error::BadArgument(format!("there is no purpose `{name}`; expected size or speed"))),
+            _ => Err(Error::BadArgument(format!(
+                "there is no purpose `{}`; expected size or speed",
+                excerpt(name)
+            ))),
         }
     }
 }

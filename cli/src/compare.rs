@@ -8,6 +8,7 @@ use console::{Style, Term, measure_text_width};
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 use simstore::any::Width;
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, each_width};
 use simstore_corpus::numbers::share;
 use simstore_corpus::{Counts, Document, IdRef, InputKind, Inputs, Notice, Watch, profile_of_texts};
@@ -18,7 +19,7 @@ use crate::counts::{count_of, warn_of_texts};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs};
 use crate::numbers::grouped;
-use crate::output::{Output, column};
+use crate::output::{Output, escaped};
 use crate::progress::Progress;
 use crate::width::width;
 
@@ -196,12 +197,12 @@ fn read(inputs: &Inputs, ids: &[String], progress: &Progress) -> Outcome<[Docume
                 count_of(counts.read, "document")
             };
             Err(Failure::Failed(format!(
-                "the inputs hold {count}: two are compared, give --id twice to choose them"
+                "the inputs hold {count}: compare needs exactly two, select them with --id A --id B"
             )))
         }
         (found, _) => {
-            let missing: Vec<&str> =
-                (0..2).filter(|&at| found[at].is_none()).map(|at| ids[at].as_str()).collect();
+            let missing: Vec<_> =
+                (0..2).filter(|&at| found[at].is_none()).map(|at| excerpt(ids[at].as_str())).collect();
             let read = count_of(counts.read, "document");
             Err(Failure::Failed(format!("not among the {read} of the inputs: {}", missing.join(", "))))
         }
@@ -282,7 +283,7 @@ fn differences<'a>(
 fn print_figures(output: &mut Output, found: &Comparison<'_>) -> Outcome {
     for (letter, Compared { id, place, shingles }) in [("A", &found.a), ("B", &found.b)] {
         let shingles = count_of(*shingles as u64, "shingle");
-        output.line(format_args!("{letter}: {}  ({}, {shingles})", column(&id.text()), column(place)))?;
+        output.line(format_args!("{letter}: {}  ({}, {shingles})", id.column(), escaped(place)))?;
     }
     let all = found.a.shingles + found.b.shingles - found.shared;
     output.line(format_args!(
@@ -346,7 +347,7 @@ fn side_of(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> V
         for (at, word) in words.iter().enumerate() {
             let before = if is_marked && at == 0 { open } else { "" };
             let after = if is_marked && at + 1 == words.len() { close } else { "" };
-            let shown = format!("{before}{}{after}", column(word.text));
+            let shown = format!("{before}{}{after}", escaped(word.text));
             if word.is_spaced && used > 0 && used < width {
                 line.push(' ');
                 used += 1;

@@ -1,6 +1,6 @@
 //! `simstore delete`: documents or fingerprints out of a store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -8,20 +8,21 @@ use simstore::any::Width;
 use simstore::{Error, Fingerprint, Snapshot, StoreOptions, each_width};
 use simstore_corpus::InputKind;
 use simstore_corpus::delete::{self, Deleted, DeletedIds, delete_ids};
-use simstore_text::Profile;
+use simstore_corpus::escape::listed_name;
+use simstore_text::{Profile, SimilarSettings};
 
-use crate::counts::warn;
+use crate::counts::{warn, warn_of_texts};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::rounded;
-use crate::output::Output;
+use crate::output::{Output, escaped_name};
 use crate::progress::Progress;
 use crate::writing;
 
 const EXAMPLES: &str = "\
 --id and --ids delete all fingerprints of these documents. An id is what `dump` and `query` show: the name if a document \
-has one, else the number. Ids that are not in the store are printed to standard output, one a line, and the exit code is \
-1; all others are deleted. Ids have no index: each call reads all of them once.
+has one, else the number. --id takes it unescaped. Ids that are not in the store are printed to standard output, one a line, escaped, \
+and the exit code is 1; all others are deleted. Ids have no index: each call reads all of them once.
 
 With --json, one object is printed at the end:
   store, read           the store, and how many documents, fingerprints or ids were read
@@ -53,7 +54,8 @@ pub(crate) struct DeleteArgs {
     /// Delete the document with this id or name; repeatable
     #[arg(long, value_name = "ID", conflicts_with_all = ["inputs", "files_from"], allow_hyphen_values = true)]
     id: Vec<String>,
-    /// Delete the documents whose ids or names are the lines of a file (with --null, its entries); `-` is standard input. Empty lines are ignored
+    /// Delete the documents whose ids or names a file lists, one a line, escaped as `dump` and `query` write them; with --null, ids or paths
+    /// that end in zero bytes. `-` is standard input. Empty lines are ignored
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "files_from"])]
     ids: Option<PathBuf>,
     /// Delete each fingerprint with all of its ids
@@ -104,16 +106,17 @@ fn delete_inputs<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outc
     let store = writing::open::<F>(&args.store, options)?;
     let (counts, deleted) =
         delete::delete_inputs(&store, &inputs, &profile, args.all_ids, progress).map_err(Failure::usage)?;
-    warn(&counts, kind, progress);
+    match SimilarSettings::of_store(&store.snapshot())? {
+        Some(_) => warn_of_texts(&counts, kind, progress),
+        None => warn(&counts, kind, progress),
+    }
     report(args, Output::stdout(), counts.read, deleted, "document", progress)
 }
 
 fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outcome {
     let mut wanted = args.id.clone();
     if let Some(file) = &args.ids {
-        for (number, id) in inputs::entries(file, args.documents.null)? {
-            wanted.push(inputs::text_of(id, file, number)?);
-        }
+        wanted.extend(listed_ids::<F>(args, file)?);
     }
     let store = writing::open::<F>(&args.store, StoreOptions { create: false, ..StoreOptions::default() })?;
     let DeletedIds { asked, deleted, missing } =
@@ -123,7 +126,11 @@ fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outco
         })?;
     let mut output = Output::stdout();
     for id in &missing {
-        if args.json { output.json(&MissingIdObject { missing_id: id })? } else { output.line(id)? }
+        if args.json {
+            output.json(&MissingIdObject { missing_id: id })?
+        } else {
+            output.line(escaped_name(id))?
+        }
     }
     let missing = missing.len() as u64;
     report(args, output, asked, Deleted { deleted, missing }, "id", progress)?;
@@ -131,6 +138,19 @@ fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outco
         return Ok(());
     }
     Err(Failure::Failed(format!("{}: {} not there", args.store.display(), count_of(missing, "id"))))
+}
+
+/// The ids of a list.
+fn listed_ids<F: Fingerprint>(args: &DeleteArgs, file: &Path) -> Outcome<Vec<String>> {
+    let entries = inputs::entries(file, args.documents.null)?;
+    if args.documents.null {
+        let entries: Vec<Vec<u8>> = entries.into_iter().map(|(_, entry)| entry).collect();
+        return Ok(delete::ids_of_bytes(&Snapshot::<F>::open(&args.store)?, &entries)?);
+    }
+    let id = |(number, entry): (usize, Vec<u8>)| {
+        listed_name(&entry).map_err(|reason| inputs::bad_entry(file, number, &reason))
+    };
+    entries.into_iter().map(id).collect()
 }
 
 fn report(

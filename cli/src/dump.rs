@@ -10,13 +10,13 @@ use simstore::{Entry, Fingerprint, Snapshot, each_width};
 
 use crate::failure::Outcome;
 use crate::inspect::table::{segment_of, table_of};
-use crate::output::{Output, column};
+use crate::output::{Output, escaped_name};
 use crate::reading;
 
 const EXAMPLES: &str = "\
 A line is HEX<TAB>ID, with the name instead of the id if the document has one, and HEX alone in a store without ids. Lines are sorted \
-by fingerprint, then by id. In names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
-\\u{..}; --json gives them as they are. With --table, lines are HEX alone, in the order of that table.
+by fingerprint, then by id. In names a backslash is written \\\\, a tab \\t, a line break \\n or \\r, another control character \
+\\u{HEX}, the empty name \\e; `build` and other commands read these lines. --json does not escape names. With --table, lines are HEX alone, in the order of that table.
 
 With --json, a line is an object:
   fingerprint  hexadecimal
@@ -125,7 +125,7 @@ fn print<F: Fingerprint>(
         return output.json(&EntryObject { fingerprint, id, name });
     }
     match (name, id) {
-        (Some(name), _) => output.line(format_args!("{fingerprint}\t{}", column(&name))),
+        (Some(name), _) => output.line(format_args!("{fingerprint}\t{}", escaped_name(&name))),
         (None, Some(id)) => output.line(format_args!("{fingerprint}\t{id}")),
         (None, None) => output.line(fingerprint),
     }

@@ -17,6 +17,9 @@ use crate::width::width;
 use simstore_corpus::IdRef as Id;
 
 const EXAMPLES: &str = "\
+In ids a backslash is written \\\\, a tab \\t, a line break \\n or \\r, another control character \\u{HEX}, the empty id \\e; --json does not \
+escape ids.
+
 With --json, a line is an object:
   fingerprint  hexadecimal
   id           number or text
@@ -71,12 +74,7 @@ fn print<F: Fingerprint>(args: &FingerprintArgs, inputs: &Inputs, progress: &Pro
             let (fingerprint, id) = (fingerprint.to_hex(), Id::from(&item.id));
             return output.json(&FingerprintObject { fingerprint, id, features: item.features });
         }
-        let id = item.id.to_string();
-        if id.contains(['\t', '\n', '\r']) {
-            let reason = "the id holds a tab or a line break, which does not fit in a line; use --json";
-            return Err(item.bad(reason.to_owned()).into());
-        }
-        output.line(format_args!("{}\t{id}", fingerprint.to_hex()))
+        output.line(format_args!("{}\t{}", fingerprint.to_hex(), Id::from(&item.id).column()))
     })?;
     output.finish()?;
     warn(&counts, InputKind::Documents, progress);

@@ -1,12 +1,11 @@
 //! Documents and fingerprints from the inputs of a command, as one stream.
 
-#[cfg(unix)]
-use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use simstore::{Error, Fingerprint};
+use simstore_corpus::escape::listed_path;
 use simstore_corpus::{Counts, DocumentFormat, DocumentOptions, Encoding, InputKind, Inputs, Item};
 use simstore_text::Profile;
 
@@ -16,7 +15,7 @@ use crate::numbers::parse_bytes;
 use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::Progress;
 
-/// What inputs are, for the long help of commands that read documents and fingerprints.
+/// The kinds of inputs, for the long help of commands that read documents and fingerprints.
 pub(crate) const INPUTS_HELP: &str = "\
 Inputs are documents (.jsonl, .ndjson, .json: one JSON object a line, or one array of objects; .csv, .tsv: tables whose \
 first row names the columns; .parquet; .warc, .wet: web archives; .txt, .md, .html: one text each; .zip, .tar, also \
@@ -26,49 +25,47 @@ once. .gz, .zst, .bz2 and .xz are decompressed. `-` is standard input; it and ot
 bytes. What is no text, such as PDF, is refused, whatever it is called. Documents are written again, as by `dedup \
 --output`, as they stand; the elements of a JSON array as lines of JSON.";
 
-/// Which parts of which documents are read, and how they become fingerprints.
+/// Options for reading documents and making fingerprints.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Documents")]
 pub(crate) struct DocumentArgs {
     #[command(flatten)]
     pub(crate) profile: ProfileArgs,
-    /// The field or column that holds a document's id [default: `id`, or FILE:LINE where there is none]
+    /// The field or column that holds a document's id [default: `id`; FILE:LINE for a document without one]
     ///
-    /// a.b is the field b of the object, or of the struct of Parquet, a, unless there is a field of the name a.b. Of a
-    /// record of a web archive, fields are its headers: WARC-Target-URI, the default, WARC-Record-ID, WARC-Date,
-    /// WARC-Payload-Digest, WARC-IP-Address and what else stands there. The id of a text file is its path, of a member of an
-    /// archive that of the archive and its own: pages.zip/a/b.txt. A byte of a name that is no UTF-8 stands as \xHH.
+    /// a.b is the field b of the object (in Parquet, of the struct) a, unless a field has the name a.b. The fields of a record of a
+    /// web archive are its headers: WARC-Target-URI, the default, WARC-Record-ID, WARC-Date, WARC-Payload-Digest, WARC-IP-Address and
+    /// others. The id of a text file is its path; the id of a member of an archive is both paths: pages.zip/a/b.txt. A byte of a path that is not UTF-8 is \xHH in the id.
     #[arg(long, value_name = "FIELD")]
     id_field: Option<String>,
     /// The field or column that holds the text; repeatable, fields are joined [default: `text`]
     ///
-    /// A document in which it is null or missing has an empty text. A file in which no document has it is an error that
-    /// says which fields there are. a.b is as in --id-field.
+    /// If the field is null, the text is empty. A document without it is malformed, and so is a table without this column: the
+    /// message lists the fields. a.b is as in --id-field.
     #[arg(long = "text-field", value_name = "FIELD")]
     text_fields: Vec<String>,
-    /// Read all files as jsonl, csv, tsv, parquet, warc or text, whatever they are called; of folders and archives, all
-    /// files that are not hidden [default: by name and content]
+    /// Read all files as jsonl, csv, tsv, parquet, warc or text, and in folders and archives all files that are not
+    /// hidden [default: by name and content]
     #[arg(long, value_name = "FORMAT")]
     format: Option<DocumentFormat>,
-    /// What stands between the fields of .csv and .tsv: one character, or tab [default: a comma or a tab; or what else gives
-    /// the columns that are asked for]
+    /// Field separator of .csv and .tsv: one character, or tab [default: detected]
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
-    /// The encoding of texts: utf-8, gb18030, big5, ...; auto is UTF-8. What is malformed is replaced
+    /// The encoding of texts: utf-8, gb18030, big5, ...; auto is UTF-8. Malformed characters are replaced
     ///
-    /// With auto, texts and web pages that are not nearly UTF-8 are read as what they declare, or else as what they look
-    /// like, which is told; a few malformed bytes are replaced and counted. Lines and tables that are not nearly UTF-8 are
-    /// an error, that names the encoding that they look like. A byte order mark comes before all.
+    /// With auto, texts and web pages that are not nearly UTF-8 are read in the encoding that they declare, or else in a
+    /// detected one, which a note names; a few malformed bytes are replaced and counted. Lines and tables that are not nearly
+    /// UTF-8 are an error that names the detected encoding. A byte order mark takes precedence.
     #[arg(long, value_name = "NAME", default_value = "auto")]
     encoding: Encoding,
     /// The longest document that is read: a line, a row, a text
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
     max_document: u64,
-    /// Read what is named in this file, too: names of files and folders, one a line; `-` is standard input
+    /// Also read the files and folders that this file names, one a line, escaped as in --keep-list (with --null, unescaped); `-` is standard
+    /// input
     #[arg(long, value_name = "FILE")]
     files_from: Option<PathBuf>,
-    /// In lists that are read and written, names and ids end in a zero byte and not in a line feed, as those of `find -print0`
-    /// do
+    /// Use zero bytes instead of line feeds between the names and ids of lists, unescaped, like `find -print0`
     #[arg(long)]
     pub(crate) null: bool,
     /// Report malformed documents and files that cannot be read, count them and go on; without it the first
@@ -103,7 +100,10 @@ impl DocumentArgs {
         if is_stdin(list) && paths.iter().any(|path| is_stdin(path)) {
             return Err(Failure::Usage("standard input (`-`) can be read only once".to_owned()));
         }
-        let named = entries(list, self.null)?.into_iter().map(|(number, name)| path_of(name, list, number));
+        let path_of = |(number, entry): (usize, Vec<u8>)| {
+            listed_path(&entry, self.null).map_err(|reason| bad_entry(list, number, &reason))
+        };
+        let named = entries(list, self.null)?.into_iter().map(path_of);
         let paths: Vec<PathBuf> = paths.iter().cloned().map(Ok).chain(named).collect::<Outcome<_>>()?;
         open(&paths, self.options(), self.skip_bad)
     }
@@ -113,8 +113,8 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The entries of a list, or of standard input for `-`, but for empty ones: lines, or what stands before zero bytes. Each has its
-/// number, from 1.
+/// The entries of a list, or of standard input for `-`: lines, or with `null` bytes that end in a zero byte. Empty entries are left out.
+/// Each has its number, from 1.
 pub(crate) fn entries(list: &Path, null: bool) -> Outcome<Vec<(usize, Vec<u8>)>> {
     let mut bytes = Vec::new();
     let read = if is_stdin(list) {
@@ -131,20 +131,12 @@ pub(crate) fn entries(list: &Path, null: bool) -> Outcome<Vec<(usize, Vec<u8>)>>
     Ok((1..).zip(entries.map(<[u8]>::to_vec)).filter(|(_, entry)| !entry.is_empty()).collect())
 }
 
-/// An entry of a list as text.
-pub(crate) fn text_of(entry: Vec<u8>, list: &Path, number: usize) -> Outcome<String> {
-    String::from_utf8(entry).map_err(|_| Failure::Failed(format!("{}:{number}: not UTF-8", list.display())))
-}
-
-/// The path that an entry of a list names.
-fn path_of(name: Vec<u8>, list: &Path, number: usize) -> Outcome<PathBuf> {
-    #[cfg(unix)]
-    {
-        let _ = (list, number);
-        Ok(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(name).into())
-    }
-    #[cfg(not(unix))]
-    text_of(name, list, number).map(PathBuf::from)
+/// The failure of an entry of a list that is no name.
+pub(crate) fn bad_entry(list: &Path, number: usize, reason: &str) -> Failure {
+    Failure::Failed(format!(
+        "{}:{number}: {reason}; with --null, names end in zero bytes and are not escaped",
+        list.display()
+    ))
 }
 
 fn parse_delimiter(text: &str) -> Result<u8, String> {
@@ -160,7 +152,7 @@ pub(crate) fn open(paths: &[PathBuf], options: DocumentOptions, skip_bad: bool) 
     Ok(Inputs::new(paths, options).map_err(Failure::usage)?.skip_bad(skip_bad))
 }
 
-/// What all inputs hold.
+/// The kind of all inputs.
 pub(crate) fn kind(inputs: &Inputs) -> Outcome<InputKind> {
     // A pattern that matches nothing is no bad usage: files come and go.
     inputs.kind().map_err(|error| {

@@ -4,7 +4,9 @@
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
+use simstore::error::excerpt;
 
 use crate::failure::{Failure, Outcome, complain};
 use crate::progress::Progress;
@@ -132,8 +134,25 @@ fn run(cli: Cli) -> Outcome {
     progress.end(done)
 }
 
+/// The command line. An error quotes the beginning of a long value.
+fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|mut error| {
+        for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue] {
+            if let Some(ContextValue::String(value)) = error.get(kind) {
+                let short = excerpt(value).into_owned();
+                if short != *value {
+                    error.insert(kind, ContextValue::String(short));
+                    // A suggestion would quote all of the value.
+                    error.remove(ContextKind::Suggested);
+                }
+            }
+        }
+        error.exit()
+    })
+}
+
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    match run(parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

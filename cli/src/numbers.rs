@@ -1,19 +1,24 @@
 //! Numbers as people write and read them.
 
+use simstore::error::excerpt;
 use simstore_corpus::numbers::parse_scaled;
 pub(crate) use simstore_corpus::numbers::{bytes, bytes_apart, count_of, grouped};
 
 /// Parses a count: `8e9`, `100M`, `1_000_000`; K, M, G (or B) and T are powers of a thousand.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, 1000).filter(|&count| count > 0).ok_or_else(|| {
-        format!("`{text}` is no count: expected a number from 1 to 2^64 - 1 like 1000000, 100M or 8e9")
+        format!(
+            "`{}` is no count: expected a number from 1 to 2^64 - 1 like 1000000, 100M or 8e9",
+            excerpt(text)
+        )
     })
 }
 
 /// Parses a number of bytes: `512M`, `2G`, `1.5GiB`; K, M, G and T are powers of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    simstore_corpus::numbers::parse_bytes(text)
-        .ok_or_else(|| format!("`{text}` is no amount of memory: expected a number like 512M or 2G"))
+    simstore_corpus::numbers::parse_bytes(text).ok_or_else(|| {
+        format!("`{}` is no amount of memory: expected a number like 512M or 2G", excerpt(text))
+    })
 }
 
 /// A duration in the largest fitting unit: `1.5 us`.

@@ -12,7 +12,7 @@ use simstore_corpus::output::{self, Unfinished};
 
 use crate::failure::{Failure, Outcome};
 
-pub(crate) use simstore_corpus::output::column;
+pub(crate) use simstore_corpus::escape::{escaped, escaped_name};
 
 /// The output files of the one command of this process that are not finished.
 pub(crate) static UNFINISHED: LazyLock<Unfinished> = LazyLock::new(Unfinished::default);

@@ -14,7 +14,7 @@ use crate::bad::BadList;
 use crate::failure::{Failure, Outcome, complain, said_here, with_flags};
 use crate::numbers::grouped;
 
-/// What is malformed is printed one by one up to so many in a step, and then only counted.
+/// Malformed documents that are printed in a step; further ones are only counted.
 const MALFORMED_SHOWN: u64 = 10;
 
 /// Says how far a command has come.
@@ -23,13 +23,13 @@ pub(crate) struct Progress {
     quiet: bool,
     shown: bool,
     started: Instant,
-    /// What is still to be said of what was read.
+    /// Notes of the reading that are not printed yet.
     notes: Mutex<ReadNotes>,
-    /// What was malformed in this step.
+    /// Malformed documents in this step.
     malformed: Mutex<u64>,
     /// Where all of it is listed.
     list: Mutex<Option<BadList>>,
-    /// The lines that are shown of steps, by what they count.
+    /// The progress lines of steps, by the noun that they count.
     bars: Mutex<BTreeMap<&'static str, ProgressBar>>,
 }
 
@@ -47,7 +47,7 @@ impl Progress {
         }
     }
 
-    /// What there is to say, once.
+    /// Takes the notes that are not printed yet.
     pub(crate) fn take_notes(&self) -> ReadNotes {
         std::mem::take(&mut lock(&self.notes))
     }
@@ -103,7 +103,7 @@ impl Progress {
         }
     }
 
-    /// Prints a line of a summary to standard error, unless the command is to be quiet.
+    /// Prints a line of a summary to standard error, unless `--quiet` is given.
     pub(crate) fn say(&self, line: &str) {
         if !self.quiet {
             let _ = writeln!(io::stderr().lock(), "{line}");
@@ -131,7 +131,7 @@ impl Watch for Progress {
         if self.shown {
             let mut bars = lock(&self.bars);
             let bar = bars.entry(progress.what).or_insert_with(|| self.bar_of(progress));
-            bar.set_message(format!("{} {}", grouped(progress.count), progress.what));
+            bar.set_message(counted(progress.count, progress.what));
             if progress.total_bytes.is_some() {
                 bar.set_position(progress.bytes);
             }
@@ -173,6 +173,13 @@ impl Watch for Progress {
     }
 }
 
+/// A count and its noun, the first word, which is given in the plural.
+fn counted(count: u64, what: &str) -> String {
+    let (noun, rest) = what.split_once(' ').map_or((what, ""), |(noun, _)| (noun, &what[noun.len()..]));
+    let noun = if count == 1 { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
+    format!("{} {noun}{rest}", grouped(count))
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -188,5 +195,22 @@ fn tick(bar: &ProgressBar) {
     if let Ok(thread) = std::thread::Builder::new().spawn(|| ()) {
         let _ = thread.join();
         bar.enable_steady_tick(Duration::from_millis(200));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        for (count, what, said) in [
+            (0, "parts", "0 parts"),
+            (1, "parts", "1 part"),
+            (1, "pairs with the store", "1 pair with the store"),
+            (2000, "texts to compare", "2,000 texts to compare"),
+        ] {
+            assert_eq!(counted(count, what), said);
+        }
     }
 }

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use simstore::any::Width;
 use simstore::batch::{BatchMatch, BatchMethod};
+use simstore::error::excerpt;
 use simstore::{Fingerprint, Match, Snapshot, each_width};
 use simstore_corpus::{DocumentFormat, DocumentOptions, InputKind, Item, documents};
 use simstore_text::{Profile, SimilarSettings, StoredTexts};
@@ -15,7 +16,7 @@ use crate::counts::warn;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs;
 use crate::numbers::grouped;
-use crate::output::{Output, column};
+use crate::output::{Output, escaped_name};
 use crate::profile::{ProfileArgs, check_bits};
 use crate::progress::Progress;
 use crate::reading;
@@ -27,8 +28,8 @@ const BATCH: usize = 4096;
 const EXAMPLES: &str = "\
 A line is: distance, fingerprint, id or name; nearest first, then by fingerprint, then by id. If there can be \
 more than one query (several arguments, a file, or `-`), the queried fingerprint stands before that. Columns are \
-separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break \\n, other control characters \
-\\u{..}.
+separated by tabs; in names a backslash is written \\\\, a tab \\t, a line break \\n or \\r, another control character \\u{HEX}, the empty \
+name \\e.
 
 In a store of similar documents, --text and --file print lines of: similarity, its standard error (0 if it is exact), id \
 or name; the most similar first. In a store with texts the similarity is exact; --diff shows where they differ, \
@@ -153,10 +154,12 @@ fn answer<F: Fingerprint>(args: &QueryArgs, progress: &Progress) -> Outcome {
         }
         let is_there = Path::new(query).try_exists();
         if query != "-"
-            && !is_there.map_err(|error| Failure::Failed(format!("{query}: cannot find: {error}")))?
+            && !is_there
+                .map_err(|error| Failure::Failed(format!("{}: cannot find: {error}", excerpt(query))))?
         {
             return Err(Failure::Failed(format!(
-                "{query}: neither a fingerprint ({} hexadecimal digits) nor a file",
+                "{}: neither a fingerprint ({} hexadecimal digits) nor a file",
+                excerpt(query),
                 F::BYTES * 2
             )));
         }
@@ -291,7 +294,7 @@ impl<F: Fingerprint> Answers<'_, F> {
             self.output.write(b"\t")?;
         }
         let shown = match (&name, id) {
-            (Some(name), _) => column(name).into_owned(),
+            (Some(name), _) => escaped_name(name).into_owned(),
             (None, Some(id)) => id.to_string(),
             (None, None) => String::new(),
         };

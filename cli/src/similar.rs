@@ -6,7 +6,7 @@ use simstore_text::{Estimate, Sketched, StoredTexts};
 
 use crate::compare;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, column};
+use crate::output::{Output, escaped_name};
 
 #[derive(Serialize)]
 struct SimilarObject<'a> {
@@ -72,7 +72,7 @@ pub(crate) fn print<F: Fingerprint>(
             })?;
             continue;
         }
-        let called = found.name.map_or_else(|| found.id.to_string(), |name| column(&name).into_owned());
+        let called = found.name.map_or_else(|| found.id.to_string(), |name| escaped_name(&name).into_owned());
         output.line(format_args!("{}\t{called}", columns(found.estimate)))?;
         match (show, of_stored) {
             (Show::Differences, Some(of_stored)) => compare::print_differences(output, text, &of_stored)?,

@@ -98,8 +98,8 @@ fn empty_and_short_texts() {
     let folder = Folder::new();
     folder.write("a.jsonl", "{\"id\": 1, \"text\": \"\"}\n{\"id\": 2, \"text\": \"few words\"}\n");
     let run = folder.run(&["build", "store", "a.jsonl"]);
-    assert!(run.stderr.contains("1 document without text"), "{}", run.stderr);
-    assert!(run.stderr.contains("1 document so short"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 document has no text"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 document is too short"), "{}", run.stderr);
     run.ok();
     let run = folder.run(&["build", "--quiet", "--json", "--force", "store", "a.jsonl"]);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);

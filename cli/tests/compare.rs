@@ -167,7 +167,7 @@ fn which_documents_are_compared() {
     fails(
         &["some.jsonl"],
         1,
-        "the inputs hold more than two documents: two are compared, give --id twice to choose them",
+        "the inputs hold more than two documents: compare needs exactly two, select them with --id A --id B",
     );
     fails(&["some.jsonl", "--id", "1"], 2, "expected --id twice, found 1");
     fails(&["some.jsonl", "--id", "1", "--id", "7"], 1, "not among the 3 documents of the inputs: 7");

@@ -65,20 +65,20 @@ fn documents_that_are_read_again_are_checked() {
         (from..from + 2000).map(line).collect::<String>()
     };
     let content = |text: &str| format!("{}{{\"id\": 1, \"text\": \"{text}\"}}\n{}", filler(10), filler(5000));
-    folder.write("a.jsonl", content("some words"));
     let time = SystemTime::now() - Duration::from_secs(1000);
-    let set_time = || {
+    let write = |text: &str| {
+        folder.write("a.jsonl", content(text));
         let file = std::fs::File::options().write(true).open(folder.path("a.jsonl")).unwrap();
         file.set_modified(time).unwrap();
     };
-    set_time();
     let args = ["dedup", "a.jsonl", "-q", "-d", "0", "--resume", "work"];
-    folder.run(&[&args[..], &["--output", "kept.jsonl"]].concat()).ok();
-    assert_eq!(folder.read("kept.jsonl"), content("some words"));
-    folder.write("a.jsonl", content("some wordy"));
-    set_time();
     for output in ["--output", "--annotated"] {
-        folder.run(&[&args[..], &[output, "new.jsonl"]].concat()).fails(1, "a.jsonl:2001: changed");
+        write("some words");
+        folder.run(&[&args[..], &["--output", "kept.jsonl"]].concat()).ok();
+        assert_eq!(folder.read("kept.jsonl"), content("some words"));
+        write("some wordy");
+        let run = folder.run(&[&args[..], &[output, "new.jsonl"]].concat());
+        run.fails(1, "a.jsonl:2001: the file changed while the inputs were read");
     }
     assert_eq!(folder.names(), ["a.jsonl", "kept.jsonl", "work"]);
 }

@@ -117,7 +117,7 @@ fn which_one_is_kept() {
         ),
         (&["--keep", "newst:date"], "no rule (did you mean `newest:date`?): expected first, longest"),
         (&["--keep", "frist"], "no rule (did you mean `first`?): expected first, longest"),
-        (&["--text-field", "txet"], "no text field `txet` (did you mean `text`?) in the 4 documents"),
+        (&["--text-field", "txet"], "no text field `txet` (did you mean `text`?); the document has"),
         (&["--id-field", "Id"], "no id field `Id` (did you mean `id`?); the document has"),
         (
             &["--profile", "word-3"],
@@ -199,7 +199,7 @@ fn texts_decide_what_is_alike() {
 #[test]
 fn tables_by_the_name_of_their_file() {
     let folder = Folder::new();
-    folder.write("a.tsv", format!("{}\n0000000000000000\t\"quoted\", \\\n", CHAIN.join("\n")));
+    folder.write("a.tsv", format!("{}\n0000000000000000\t\"quoted\", \\\\\n", CHAIN.join("\n")));
     let run = |file: &str| {
         folder
             .run(&[

@@ -18,7 +18,7 @@ fn several_documents_may_have_one_id() {
     // Blank lines count as lines.
     folder.write("a.jsonl", LINES.join("\n\n"));
     let run = folder.run(&["dedup", "a.jsonl", "-q", "--output", "-"]);
-    assert_eq!(run.stderr.matches("3 documents have an id that another has").count(), 1, "{}", run.stderr);
+    assert_eq!(run.stderr.matches("3 documents have duplicate ids").count(), 1, "{}", run.stderr);
     assert_eq!(run.ok(), [LINES[0], LINES[1], LINES[3], ""].join("\n"));
     // Nobody removes the wrong one.
     let run = |more: &[&str]| folder.run(&[&["dedup", "a.jsonl", "-q"], more].concat()).ok();
@@ -50,7 +50,7 @@ fn one_id_in_several_files() {
     folder.write("a.jsonl", LINES[1]);
     folder.write("b.jsonl", LINES[..2].join("\n"));
     let run = folder.run(&["dedup", "a.jsonl", "b.jsonl", "--remove-list", "-"]);
-    assert!(run.stderr.contains("2 documents have an id that another has"), "{}", run.stderr);
+    assert!(run.stderr.contains("2 documents have duplicate ids"), "{}", run.stderr);
     assert_eq!(run.ok(), "2\tb.jsonl:2\n");
     // Positions are ids too where there are no others.
     folder.write("a.u64", [0; 8].repeat(3));

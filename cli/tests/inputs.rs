@@ -230,8 +230,8 @@ fn what_is_passed_over_is_told() {
     let run = folder.run(&["add", "store", "prints"]);
     assert_eq!(run.code, Some(0));
     for said in [
-        "1 file passed over, by their names no documents",
-        "1 file of fingerprints passed over; name them to read them",
+        "skipped 1 file with unknown extension: --format text reads it",
+        "skipped 1 fingerprint file: name it to read it",
         "warning: there is nothing in the inputs that could be read",
     ] {
         assert!(run.stderr.contains(said), "{}", run.stderr);
@@ -239,7 +239,7 @@ fn what_is_passed_over_is_told() {
     let warc = "WARC/1.0\r\nWARC-Type: request\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
     folder.write("a.warc", warc.repeat(3));
     let run = folder.run(&["dedup", "a.warc", "--output", "left.warc"]);
-    assert!(run.stderr.contains("3 WARC records of type request without text passed over"), "{}", run.stderr);
+    assert!(run.stderr.contains("skipped 3 WARC records of type request without text"), "{}", run.stderr);
     folder.write("a.csv", "id;text\n1;a\n");
     let run = folder.run(&["fingerprint", "a.csv"]);
     assert!(
@@ -252,7 +252,7 @@ fn what_is_passed_over_is_told() {
     folder.write("b.txt", encoding_rs::GB18030.encode(&"相似的文档具有相似的指纹。".repeat(5)).0);
     let run = folder.run(&["fingerprint", "b.txt"]);
     assert!(
-        run.stderr.contains("warning: 1 text not in UTF-8, read as GBK by what they look like"),
+        run.stderr.contains("warning: 1 text is not in UTF-8 and was read as GBK (detected)"),
         "{}",
         run.stderr
     );
@@ -275,7 +275,7 @@ fn settings_among_texts_are_passed_over() {
         folder.write("site/a.md", "a page of some words");
         folder.write("site/b.md", "a page of some words");
         let run = folder.run(run);
-        let said = "2 files of JSON without the text field passed over; --text-field names another field";
+        let said = "skipped 2 JSON files without the text field; --text-field names another field";
         assert!(run.stderr.contains(said), "{}", run.stderr);
         run.ok();
     }
@@ -287,7 +287,7 @@ fn settings_among_texts_are_passed_over() {
     // Members of archives are read as files of folders are.
     folder.write("a.zip", zip_of("package.json", settings));
     let run = folder.run(&["dedup", "a.zip"]);
-    assert!(run.stderr.contains("1 file of JSON without the text field passed over"), "{}", run.stderr);
+    assert!(run.stderr.contains("skipped 1 JSON file without the text field"), "{}", run.stderr);
     run.fails(1, "no document was read");
 }
 
@@ -392,8 +392,8 @@ fn what_is_passed_over_is_told_quietly_too() {
     folder.write("d/c.hex", "0123456789abcdef\n");
     let run = folder.run(&["fingerprint", "-q", "d"]);
     assert!(
-        run.stderr.contains("1 file passed over")
-            && run.stderr.contains("1 file of fingerprints passed over"),
+        run.stderr.contains("skipped 1 file with unknown extension")
+            && run.stderr.contains("skipped 1 fingerprint file"),
         "{}",
         run.stderr
     );

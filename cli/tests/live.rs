@@ -101,7 +101,7 @@ fn only_what_is_new() {
     assert_eq!(ids(&folder, "store"), ["1", "2", "5"].map(String::from).into());
 
     folder.write("names.jsonl", documents(0..3, |seed| json!(format!("a\t{seed}"))));
-    folder.run(&["add", "--if-new", "named", "names.jsonl"]).ok();
+    folder.run(&["add", "--if-new", "-d", "3", "named", "names.jsonl"]).ok();
     folder.write("more.jsonl", documents(1..4, |seed| json!(format!("b{seed}"))));
     let printed = folder.run(&["add", "--if-new", "named", "more.jsonl"]).ok();
     assert_eq!(printed, "b1\ta\\t1\t0\nb2\ta\\t2\t0\n");

@@ -50,7 +50,8 @@ fn values_of_json_that_nobody_asked_for() {
     // It is asked for, and is no text; another field is, and this one is named.
     with_little(&folder, &line("--text-field n"))
         .fails(1, "a.jsonl.zst:1: the text field `n` is not a string");
-    with_little(&folder, &line("--text-field x")).fails(1, "this one has `id`, `n`, `text`");
+    with_little(&folder, &line("--text-field x"))
+        .fails(1, "no text field `x`; the document has `id`, `n`, `text`");
     with_little(&folder, &line("--id-field n")).fails(1, "the id field `n` is neither a string");
     with_little(&folder, &line("--id-field x.y"))
         .fails(1, "no id field `x.y`; the document has `id`, `n`, `text`");
@@ -106,7 +107,7 @@ fn a_part_without_what_was_too_long_is_not_kept() {
     assert!(little.stderr.contains(said), "{}", little.stderr);
     little.ok();
     assert_eq!(folder.read("kept"), "2\n");
-    for parts in ["0 parts were there, 1 made", "1 part was there, 0 made"] {
+    for parts in ["1 part processed, 0 reused", "0 parts processed, 1 reused"] {
         let more = folder.run(&[&args[..], &["--memory", "200M"]].concat());
         assert!(more.stderr.contains(parts), "{}", more.stderr);
         more.ok();

@@ -21,17 +21,17 @@ fn linked(folder: &Folder) {
     std::process::Command::new("mkfifo").arg(folder.path("d/pipe.md")).status().unwrap();
 }
 
-/// What is found has no part of a link, whatever is kept.
+/// Results name no link, by each rule of `--keep`.
 #[test]
 #[cfg(unix)]
 fn one_file_is_one_document_whatever_names_it_has() {
     let folder = Folder::new();
     linked(&folder);
-    let notes = "5 other names of the same files skipped: each file is read once";
+    let notes = "skipped 5 other names of the same files: each file is read once";
     for keep in ["first", "none", "longest"] {
         let args = ["dedup", "d", "--keep", keep, "--keep-list", "kept", "--remove-list", "gone"];
         let run = folder.run(&args);
-        for said in [notes, "2 links to nothing passed over", "1 pipe or device passed over"] {
+        for said in [notes, "skipped 2 dangling links", "skipped 1 pipe or device"] {
             assert!(run.stderr.contains(said), "{}", run.stderr);
         }
         assert!(run.stderr.contains("\n5 other names of the same files skipped\n3 files or links skipped"));
@@ -46,7 +46,7 @@ fn one_file_is_one_document_whatever_names_it_has() {
     assert_eq!(counts(&["dedup", "--json", "d"]), [2, 5, 3]);
     assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
     assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);
-    // Named by a shell, in whatever order; by a pattern; and a folder beside a file in it.
+    // Named by a shell, in another order; by a pattern; and a folder beside a file in it.
     let named = ["d/a-link.md", "d/gone.md", "d/m-real.md", "d/n-hard.md", "d/sub"];
     // Through a link in `sub`, the folder above it is read, too.
     assert_eq!(counts(&[&["dedup", "--json", "--skip-bad"][..], &named].concat())[..2], [2, 8]);
@@ -59,7 +59,7 @@ fn one_file_is_one_document_whatever_names_it_has() {
     assert_eq!(counts(&["add", "--json", "added", "d"]), [2, 5, 3]);
 }
 
-/// Commands end and say what they find, also where it is put on disk or kept in parts, and is added.
+/// Commands find such files, also on disk, in parts, and in stores.
 #[test]
 #[cfg(target_os = "linux")]
 fn names_that_are_no_unicode_are_told_apart() {
@@ -201,7 +201,7 @@ fn few_files_may_be_open() {
                 assert_eq!(run.stdout, whole.stdout, "{line}, {files}");
                 continue;
             }
-            // Whoever loads the program may be the first to say so.
+            // The loader of the program may be the first to fail.
             assert!(
                 run.stderr.contains("Too many open files") || run.code == Some(127),
                 "{line}, {files}: {run:?}"

@@ -78,11 +78,11 @@ fn a_name_does_not_lie_about_the_format() {
     let refused = |args: &[&str], message: &str| {
         folder.run(&[&["dedup"], args].concat()).fails(2, message);
     };
-    refused(&["a.csv", "-o", "x.jsonl"], "x.jsonl: what is written there is csv, as the inputs are");
-    refused(&["a.csv", "--annotated", "x.parquet"], "csv, as the inputs are");
-    refused(&["a.jsonl", "-o", "x.csv.gz"], "jsonl, as the inputs are");
+    refused(&["a.csv", "-o", "x.jsonl"], "x.jsonl: the output is always in the format of the inputs (csv)");
+    refused(&["a.csv", "--annotated", "x.parquet"], "in the format of the inputs (csv)");
+    refused(&["a.jsonl", "-o", "x.csv.gz"], "in the format of the inputs (jsonl)");
     refused(&["a.hex", "-o", "x.jsonl"], "HEX<TAB>ID");
-    refused(&["page.md", "-o", "x.jsonl"], "paths of texts");
+    refused(&["page.md", "-o", "x.jsonl"], "a list of paths");
     refused(&["a.jsonl", "a.csv", "-o", "x"], "a.jsonl holds jsonl, a.csv csv");
     refused(&["a.jsonl", "--clusters", "x.parquet.gz"], "x.parquet.gz: Parquet is compressed inside");
     refused(&["a.jsonl", "--clusters", "x.xlsx"], "no output is written as .xlsx");
@@ -117,22 +117,22 @@ fn one_file_is_not_two_outputs_nor_a_harmed_input() {
     refused(&["-o", "sub/../z", "--pairs", folder.path("z").to_str().unwrap()], "named for two outputs");
     refused(&["--pairs", "./a.jsonl"], "is an input");
     refused(&["-o", "a.jsonl", "-d", "3", "--against", "s", "--add", "--force"], "is an input");
-    refused(&["-o", "a.jsonl"], "a.jsonl: is an input: --force puts what is written in its place");
-    refused(&["--annotated", "sub/../a.jsonl"], "is an input: --force");
+    refused(&["-o", "a.jsonl"], "a.jsonl: is also an input: --force overwrites it");
+    refused(&["--annotated", "sub/../a.jsonl"], "is also an input: --force");
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("a.jsonl", folder.path("link.jsonl")).unwrap();
         std::fs::hard_link(folder.path("a.jsonl"), folder.path("hard.jsonl")).unwrap();
-        refused(&["-o", "link.jsonl"], "link.jsonl: is an input: --force");
-        refused(&["-o", "hard.jsonl"], "hard.jsonl: is an input: --force");
-        folder.run(&["dedup", "hard.jsonl", "-o", "a.jsonl"]).fails(2, "is an input: --force");
-        folder.run(&["dedup", ".", "-o", "a.jsonl"]).fails(2, "is an input: --force");
+        refused(&["-o", "link.jsonl"], "link.jsonl: is also an input: --force");
+        refused(&["-o", "hard.jsonl"], "hard.jsonl: is also an input: --force");
+        folder.run(&["dedup", "hard.jsonl", "-o", "a.jsonl"]).fails(2, "is also an input: --force");
+        folder.run(&["dedup", ".", "-o", "a.jsonl"]).fails(2, "is also an input: --force");
         std::fs::remove_file(folder.path("link.jsonl")).unwrap();
         std::fs::remove_file(folder.path("hard.jsonl")).unwrap();
     }
     folder.write("a.hex", "0000000000000001\n");
     for input in ["a.hex", "*.hex"] {
-        folder.run(&["dedup", input, "-o", "a.hex"]).fails(2, "is an input: --force");
+        folder.run(&["dedup", input, "-o", "a.hex"]).fails(2, "is also an input: --force");
         folder.run(&["dedup", input, "--pairs", "a.hex"]).fails(2, "a.hex: ");
     }
     folder.run(&["dedup", "a.hex", "-o", "a.hex", "--force"]).ok();

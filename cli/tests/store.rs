@@ -18,7 +18,7 @@ fn inspect() {
     let lines = folder.run(&["inspect", "store", "--json"]).json();
     let expected = "\
         bits bits_per_fingerprint block_size by_age bytes codec distance fingerprints floor_bits_per_fingerprint id_bytes \
-        ids keeps_ids logs mark_bytes marks memory memtable_entries name_bytes names note_bytes notes plan profile segments span table_bytes tables tombstone_bytes tombstones";
+        ids keeps_ids logs mark_bytes marks memory memtable_entries name_bytes names note_bytes notes plan profile recall segments similar span table_bytes tables tombstone_bytes tombstones with_texts";
     assert_eq!(fields(&lines[0]).join(" "), expected);
     let files = std::fs::read_dir(folder.path("store")).unwrap();
     let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
@@ -148,6 +148,50 @@ fn one_is_no_plural() {
     assert!(shown.contains("  1 fingerprint, "), "{shown}");
     let shown = folder.run(&["compression", "a.tsv"]).ok();
     assert!(shown.starts_with("1 fingerprint, 1 distinct\n"), "{shown}");
+}
+
+/// A store of similar documents shows how they are found, and no command warns of its fingerprints.
+#[test]
+fn a_store_of_similar_documents_is_shown_as_one() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", "{\"id\": 1, \"text\": \"a short text of few words\"}\n");
+    for (store, args, shown, with_texts) in [
+        (
+            "texts",
+            &["--similar", "0.8", "--with-texts"][..],
+            "similarity >= 0.8, recall 0.95, with texts",
+            json!(true),
+        ),
+        (
+            "sketches",
+            &["--similar", "0.9", "--recall", "0.9"],
+            "similarity >= 0.9, recall 0.9, without texts",
+            json!(false),
+        ),
+        ("prints", &["--distance", "3"], "", json!(null)),
+    ] {
+        let added = folder.run(&[&["add", store, "a.jsonl"], args].concat());
+        let object = &folder.run(&["inspect", store, "--json"]).json()[0];
+        assert_eq!(object["with_texts"], with_texts, "{store}");
+        assert_eq!(object["similar"].is_null(), shown.is_empty(), "{store}");
+        assert_eq!(object["recall"].is_null(), shown.is_empty(), "{store}");
+        let said = folder.run(&["inspect", store]).ok();
+        assert_eq!(said.contains("similar documents: "), !shown.is_empty(), "{said}");
+        assert!(said.contains(shown), "{said}");
+        let deleted = folder.run(&["delete", store, "a.jsonl"]);
+        for run in [added, deleted] {
+            assert_eq!(
+                run.stderr.contains("reliable fingerprint"),
+                shown.is_empty(),
+                "{store}: {}",
+                run.stderr
+            );
+            run.ok();
+        }
+    }
+    let built = folder.run(&["build", "built", "a.jsonl", "--similar", "0.8"]);
+    assert!(!built.stderr.contains("reliable fingerprint"), "{}", built.stderr);
+    built.ok();
 }
 
 #[test]

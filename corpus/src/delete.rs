@@ -1,6 +1,6 @@
-//! Deleting documents from a store, by what they are called.
+//! Deleting documents from a store, by id or name.
 //!
-//! What is deleted is a fingerprint with an id: a document as it was added, or all that is stored with an id or name.
+//! A deletion removes a fingerprint with an id: a document as it was added, or all fingerprints with an id or name.
 //!
 //! ```
 //! use simstore::{Store, StoreOptions};
@@ -21,16 +21,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use simstore::{Durability, Error, Fingerprint, Result, Store};
+use simstore::{Durability, Error, Fingerprint, Result, Snapshot, Store};
 use simstore_text::{Profile, SimilarSettings, Sketcher};
 
+use crate::document::escape::listed_names_of_bytes;
 use crate::{Counts, DocumentId, InputKind, Inputs, Watch};
 
 /// Documents that are looked up in the store together.
 const AT_ONCE: usize = 1 << 16;
 /// A transaction is committed when it takes so many bytes of the log.
 const TRANSACTION_BYTES: usize = 1 << 20;
-/// The same where all is to be one step: a quarter of what a transaction may take, which is in memory meanwhile.
+/// The same for a deletion in one step: a quarter of the most that a transaction takes, which is in memory meanwhile.
 const STEP_BYTES: usize = 1 << 28;
 
 /// How many documents were stored, and are not any more, and how many were not.
@@ -46,7 +47,7 @@ pub struct Deleted {
 /// In a store of [similar documents](simstore_text::open_similar) a document is all that is kept of its text.
 ///
 /// # Errors
-/// As [`Inputs::visit`], and those of the store; [`Error::BadArgument`] for fingerprints, in a store of similar documents.
+/// The errors of [`Inputs::visit`] and of the store; [`Error::BadArgument`] for fingerprints, in a store of similar documents.
 pub fn delete_inputs<F: Fingerprint>(
     store: &Store<F>,
     inputs: &Inputs,
@@ -92,7 +93,7 @@ pub fn delete_inputs<F: Fingerprint>(
     Ok((counts, deleted))
 }
 
-/// A deletion of documents by their fingerprints and what they are called, some ten thousand at a time.
+/// A deletion of documents by fingerprint and id, some ten thousand at a time.
 #[derive(Debug)]
 pub struct Deletion<'a, F: Fingerprint> {
     store: &'a Store<F>,
@@ -139,7 +140,7 @@ impl<'a, F: Fingerprint> Deletion<'a, F> {
         ids.dedup();
         let all = self.all_ids || !snapshot.keeps_ids();
         let names = if all { vec![None; ids.len()] } else { snapshot.names_of(&ids)? };
-        // What each fingerprint is stored with; where only some ids are meant, by what these are called.
+        // The ids of each stored fingerprint; if only some ids are meant, by id or name.
         let mut stored: HashMap<(F, Option<DocumentId>), Vec<u64>> = HashMap::new();
         for found in found.iter().map(|found| found.found) {
             let id = found.id.unwrap_or(0);
@@ -179,7 +180,7 @@ fn delete_pairs<F: Fingerprint>(store: &Store<F>, pairs: impl IntoIterator<Item 
     transaction.commit(Durability::Os)
 }
 
-/// What became of ids that were to be deleted.
+/// The result of deleting ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletedIds {
     /// How many different ones were asked for.
@@ -190,13 +191,12 @@ pub struct DeletedIds {
     pub missing: Vec<String>,
 }
 
-/// Deletes all pairs of documents by their ids or names, whatever their fingerprints are, and waits until that is on the
-/// disk. All is one step, which is done or not, whenever the process ends; only above some 15 million pairs there are several, and
-/// each document is in one of them. An id is what is shown of a document: the name where it has one, else the number. Ids have no index: all of them
+/// Deletes all fingerprints of documents by their ids or names, and waits until the deletion is on the disk. All is one step, which is done or not, whenever the process ends; only above some 15 million pairs there are several, and
+/// each document is in one of them. The id of a document is its name if it has one, else its number. Ids have no index: all of them
 /// are read once, however many are asked for.
 ///
 /// # Errors
-/// [`Error::BadArgument`] for a store that keeps no ids; else those of the store.
+/// [`Error::BadArgument`] for a store that keeps no ids; else the errors of the store.
 pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<DeletedIds> {
     let snapshot = store.snapshot();
     if !snapshot.keeps_ids() {
@@ -214,7 +214,7 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
         found.extend(pair.name);
         pairs.push((pair.id, pair.fingerprint));
     }
-    // What has a name is called by it alone.
+    // A document with a name is not deleted by its number.
     for pair in snapshot.pairs_of_ids(&numbers.keys().copied().collect())? {
         if pair.name.is_none() {
             found.insert(numbers[&pair.id].clone());
@@ -236,9 +236,26 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
     Ok(DeletedIds { asked: asked.len() as u64, deleted: found.len() as u64, missing })
 }
 
+/// The ids of the entries of a list whose entries end in zero bytes: each is the path of a file or an id, unescaped. The two differ only
+/// if the entry is not UTF-8 or holds a sequence such as `\x41`: then it means the path if the store has its document, else the id.
+///
+/// # Errors
+/// The errors of the store.
+pub fn ids_of_bytes<F: Fingerprint>(snapshot: &Snapshot<F>, entries: &[Vec<u8>]) -> Result<Vec<String>> {
+    let possible: Vec<Vec<String>> = entries.iter().map(|entry| listed_names_of_bytes(entry)).collect();
+    let of_paths: HashSet<String> = possible.iter().filter_map(|names| names[1..].first()).cloned().collect();
+    let pairs = if of_paths.is_empty() { Vec::new() } else { snapshot.pairs_of_names(&of_paths)? };
+    let stored: HashSet<String> = pairs.into_iter().filter_map(|pair| pair.name).collect();
+    let choose = |mut names: Vec<String>| {
+        let is_path = names.last().is_some_and(|of_path| stored.contains(of_path));
+        names.swap_remove(if is_path { names.len() - 1 } else { 0 })
+    };
+    Ok(possible.into_iter().map(choose).collect())
+}
+
 #[cfg(test)]
 mod tests {
-    use simstore::{Snapshot, StoreOptions};
+    use simstore::StoreOptions;
     use simstore_text::{SimilarAddition, SimilarDocuments};
 
     use super::*;

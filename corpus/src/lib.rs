@@ -26,14 +26,14 @@
 //! | `.warc`, `.wet` | documents: the pages of a web archive, successful HTTP responses with a text in them, and its `conversion` and `resource` records that are texts |
 //! | `.txt`, `.text`, `.md`, `.markdown`, `.htm`, `.html` | one document, its text as it stands; the id is the path |
 //! | `.zip`, `.tar`, `.tgz`, `.tbz2`, `.txz`, `.tzst` | an archive: its members are read as the files of a folder are |
-//! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each; a `.tsv` file is one of these if its first line is one |
+//! | `.hex`, `.tsv` | fingerprints: a line `HEX` or `HEX<TAB>ID` each, the id [escaped](escape); a `.tsv` file is one of these if its first line is one |
 //! | `.u64`, `.u128` | fingerprints: raw, little-endian |
 //!
 //! Of a folder, the documents of all files below it with one of these extensions are read, by name; but not JSON without a text
 //! field, which is that of some program. Links are followed; files and folders whose names begin with a dot are left out.
 //!
-//! A file is read once, whatever names and links lead to it: under the first one, or the first that is no link. A byte of a name
-//! that is no UTF-8 stands as `\xHH` in ids and places, and a backslash as two where there is such a byte or sequence.
+//! A file is read once, whatever names and links lead to it: under the first one, or the first that is no link. The module
+//! [`escape`] says how a path becomes an id, and an id a column of a line.
 //!
 //! All but Parquet and raw fingerprints may be compressed, with gzip, zstd, bzip2 or xz, in several members too:
 //! by `.gz`, `.zst`, `.bz2` or `.xz` after the extension, or by their first bytes. Standard input, and files and pipes
@@ -96,6 +96,7 @@ pub use crate::bytes::compression::Compression;
 pub use crate::bytes::compressor::Compressor;
 pub use crate::bytes::encoding::Encoding;
 pub use crate::document::Document;
+pub use crate::document::escape;
 pub use crate::document::id::{DocumentId, IdRef, MAX_NAME_BYTES};
 pub use crate::document::naming::Naming;
 pub use crate::document::options::{DocumentFormat, DocumentOptions};

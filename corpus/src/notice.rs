@@ -1,5 +1,4 @@
-//! What is told on the way and is no error, in words that are the same in all interfaces. Options are named as the libraries have
-//! them: option `text_field`.
+//! Messages that are no errors, in the same words in all interfaces. Options have their names in the library: option `text_field`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +9,7 @@ use simstore::Error;
 use crate::numbers::{count_of, grouped};
 use crate::progress::ReadNote;
 
-/// What a person should know, and is no failure of the work.
+/// A message for a person that is no failure of the work.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Notice<'a> {
@@ -18,7 +17,7 @@ pub enum Notice<'a> {
     Malformed(&'a Error),
     /// So many malformed ones were skipped in a reading that has ended.
     Skipped(u64),
-    /// What was passed over or guessed in a reading, and how often.
+    /// Something that was skipped or guessed in a reading, and how often.
     Read(ReadNote, u64),
     /// A file of a run that was cut off has got its name.
     Published(&'a Path),
@@ -29,7 +28,7 @@ pub enum Notice<'a> {
         /// Parts that were made.
         made: u64,
     },
-    /// So many of what was read, "document" or "line", were malformed, or their files, and skipped.
+    /// Number of malformed documents or lines (`document` or `line`), or files, that were skipped.
     Bad(u64, &'static str),
     /// There is nothing in the inputs that could be read.
     Nothing,
@@ -41,9 +40,9 @@ pub enum Notice<'a> {
     Replaced(u64),
     /// So many documents have an id that another has.
     SameId(u64),
-    /// What may not be as it was meant.
+    /// A warning: something may not be as it was meant.
     Warning(&'a str),
-    /// What is good to know.
+    /// Something good to know.
     Remark(&'a str),
 }
 
@@ -67,7 +66,7 @@ impl Notice<'_> {
 }
 
 impl Notice<'_> {
-    /// Whether something that was named, or lies in what was named, has not been read: to be told even where nothing else is.
+    /// Whether a named file, or a file in a named folder, has not been read. Such a message is shown even with `--quiet`.
     pub fn is_passed_over(&self) -> bool {
         match self {
             Notice::Read(ReadNote::UnknownFile | ReadNote::FingerprintFile | ReadNote::Link, _) => true,
@@ -92,8 +91,7 @@ impl fmt::Display for Notice<'_> {
                 path.display()
             ),
             Notice::Parts { found, made } => {
-                let were = if found == 1 { "was" } else { "were" };
-                write!(f, "{} {were} there, {made} made", count_of(found, "part"))
+                write!(f, "{} processed, {found} reused", count_of(made, "part"))
             }
             Notice::Bad(count, what) => {
                 let files = if count == 1 { "file" } else { "files" };
@@ -101,11 +99,16 @@ impl fmt::Display for Notice<'_> {
             }
             Notice::Nothing => f.write_str("there is nothing in the inputs that could be read"),
             Notice::Empty(count) => {
-                let match_nothing = if count == 1 { "it matches nothing" } else { "they match nothing" };
-                write!(f, "{} without text: {match_nothing}", count_of(count, "document"))
+                let have = if count == 1 { "has no text and matches" } else { "have no text and match" };
+                write!(f, "{} {have} nothing", count_of(count, "document"))
             }
             Notice::Short(count) => {
-                write!(f, "{} so short that the fingerprints are unreliable", count_of(count, "document"))
+                let are = if count == 1 {
+                    "is too short for a reliable fingerprint"
+                } else {
+                    "are too short for reliable fingerprints"
+                };
+                write!(f, "{} {are}", count_of(count, "document"))
             }
             Notice::Replaced(count) => write!(
                 f,
@@ -115,7 +118,7 @@ impl fmt::Display for Notice<'_> {
             ),
             Notice::SameId(count) => write!(
                 f,
-                "{} have an id that another has: tables and lists tell them apart by FILE:LINE",
+                "{} have duplicate ids: tables and lists tell them apart by FILE:LINE",
                 count_of(count, "document")
             ),
             Notice::Warning(said) | Notice::Remark(said) => f.write_str(said),
@@ -123,44 +126,48 @@ impl fmt::Display for Notice<'_> {
     }
 }
 
-/// What there is to say of a reading.
+/// The message of a note.
 fn fmt_note(note: ReadNote, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match note {
         ReadNote::UnknownFile => write!(
             f,
-            "{} passed over, by their names no documents; option `format` reads them",
-            count_of(count, "file")
+            "skipped {} with unknown {}: option `format` text reads {}",
+            count_of(count, "file"),
+            if count == 1 { "extension" } else { "extensions" },
+            if count == 1 { "it" } else { "them" }
         ),
         ReadNote::OtherJson => write!(
             f,
-            "{} of JSON without the text field passed over; option `text_field` names another field",
-            count_of(count, "file")
+            "skipped {} without the text field; option `text_field` names another field",
+            count_of(count, "JSON file")
         ),
         ReadNote::FingerprintFile => {
-            write!(f, "{} of fingerprints passed over; name them to read them", count_of(count, "file"))
+            let them = if count == 1 { "it" } else { "them" };
+            write!(f, "skipped {}: name {them} to read {them}", count_of(count, "fingerprint file"))
         }
         ReadNote::OtherName => {
             let names = count_of(count, "other name");
-            write!(f, "{names} of the same files skipped: each file is read once")
+            write!(f, "skipped {names} of the same files: each file is read once")
         }
-        ReadNote::DeadLink => write!(f, "{} to nothing passed over", count_of(count, "link")),
+        ReadNote::DeadLink => write!(f, "skipped {}", count_of(count, "dangling link")),
         ReadNote::NoFile => {
             let what = if count == 1 { "pipe or device" } else { "pipes or devices" };
-            write!(f, "{} {what} passed over; name a pipe to read it", grouped(count))
+            write!(f, "skipped {} {what}: name a pipe to read it", grouped(count))
         }
         ReadNote::Link => {
-            let links = count_of(count, "link");
-            write!(f, "{links} in archives passed over; unpack the archive to follow them")
+            let them = if count == 1 { "it" } else { "them" };
+            write!(f, "skipped {} in archives: unpack the archive to follow {them}", count_of(count, "link"))
         }
         ReadNote::WarcRecord(kind) => {
-            write!(f, "{} of type {kind} without text passed over", count_of(count, "WARC record"))
+            write!(f, "skipped {} of type {kind} without text", count_of(count, "WARC record"))
         }
         ReadNote::Delimiter(delimiter) => {
             let tables = count_of(count, "table");
             write!(f, "{tables} with {delimiter:?} between the fields, as the columns show")
         }
         ReadNote::Encoding(name) => {
-            write!(f, "{} not in UTF-8, read as {name} by what they look like", count_of(count, "text"))
+            let (is, was) = if count == 1 { ("is", "was") } else { ("are", "were") };
+            write!(f, "{} {is} not in UTF-8 and {was} read as {name} (detected)", count_of(count, "text"))
         }
     }
 }
@@ -180,18 +187,18 @@ mod tests {
             (Notice::Skipped(1), "1 line malformed, skipped", true),
             (
                 Notice::Read(ReadNote::UnknownFile, 2),
-                "2 files passed over, by their names no documents; option `format` reads them",
+                "skipped 2 files with unknown extensions: option `format` text reads them",
                 false,
             ),
             (
                 Notice::Read(ReadNote::Encoding("gb18030"), 1),
-                "1 text not in UTF-8, read as gb18030 by what they look like",
+                "1 text is not in UTF-8 and was read as gb18030 (detected)",
                 true,
             ),
             (Notice::Bad(1, "document"), "1 document or file malformed, skipped", true),
             (Notice::Bad(2000, "line"), "2,000 lines or files malformed, skipped", true),
-            (Notice::Empty(1), "1 document without text: it matches nothing", false),
-            (Notice::Parts { found: 1, made: 2 }, "1 part was there, 2 made", false),
+            (Notice::Empty(1), "1 document has no text and matches nothing", false),
+            (Notice::Parts { found: 1, made: 2 }, "2 parts processed, 1 reused", false),
             (Notice::Remark("a word"), "a word", false),
         ] {
             assert_eq!((&*notice.to_string(), notice.is_warning()), (said, is_warning));

@@ -119,9 +119,9 @@ fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
     let totals = found.totals();
     assert_eq!((totals.documents, totals.bad, totals.kept, totals.clusters), (2, 2, 1, 1));
     let said = dedup::Summary::new(totals, found.question(), &options, 0.25).to_string();
-    let first = "2 documents (16 bytes of text), 1 distinct text, similarity 0.8 and more, 0.2 s\n";
+    let first = "2 documents (16 bytes of text), 1 distinct text, similarity >= 0.8, 0.2 s\n";
     assert!(said.starts_with(first), "{said}");
-    assert!(said.contains("1 cluster of 2 documents, 1 duplicate (50.0%), 1 left"), "{said}");
+    assert!(said.contains("2 documents in 1 cluster, 1 duplicate (50.0%), 1 left"), "{said}");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn malformed_documents_end_a_visit_or_are_told() {
     let folder = Folder::new();
     let path = folder.file(
         "a.jsonl",
-        "{\"id\": 1, \"text\": \"to be\"}\nno JSON\n{\"id\": 3, \"text\": \"\"}\n{\"id\": 4}\n",
+        "{\"id\": 1, \"text\": \"to be\"}\nno JSON\n{\"id\": 3, \"text\": \"\"}\n{\"id\": 4, \"text\": null}\n",
     );
     let listener = Listener::default();
     let refuse_three = |item: Item<u64>| match item.id.to_string().as_str() {

@@ -17,6 +17,8 @@ mod keep;
 mod limits;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_strings;
 mod reasons;
 mod similar;
 mod similar_beyond_memory;

@@ -349,9 +349,9 @@ fn make_shard(
     let values =
         json!({"documents": counts.read, "found": tally.found, "made": tally.made, "left": tally.left});
     let said = format!(
-        "{} were there, {} made, {} left to others; when all are in one folder, run this without option `shard`",
-        count_of(tally.found, "part"),
-        tally.made,
+        "{} processed, {} reused, {} left to other shards; when all are in one folder, run this without option `shard`",
+        count_of(tally.made, "part"),
+        tally.found,
         tally.left
     );
     Ok((

@@ -52,7 +52,7 @@ def test_what_is_removed_is_what_a_plain_loop_finds_far_from_the_threshold():
         assert abs(best - 0.8) < 0.12 or (at in removed) == (best >= 0.8), best
 
 
-SHORT = pytest.mark.filterwarnings("ignore:5 documents so short")
+SHORT = pytest.mark.filterwarnings("ignore:5 documents are too short")
 
 
 @SHORT

@@ -48,7 +48,7 @@ def test_the_files_of_a_profile_go_with_it(tmp_path):
     words.unlink()
     copy = pickle.loads(pickled)
     assert copy == profile and copy.fingerprint(text) == expected != simstore.Profile("jieba-20").fingerprint(text)
-    with pytest.warns(simstore.SimstoreWarning, match="so short"):
+    with pytest.warns(simstore.SimstoreWarning, match="too short"):
         result = simstore.dedup([{"text": text}, {"text": text}], profile=copy, distance=0)
     assert result.is_kept.tolist() == [True, False]
     with pytest.raises(FileNotFoundError):

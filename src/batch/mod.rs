@@ -19,7 +19,7 @@ use rayon::prelude::*;
 pub use self::batch_match::BatchMatch;
 use self::design::Design;
 use self::index::QueryIndex;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 use crate::plan::{Medium, Workload, estimate};
 use crate::progress::{self, ProgressCallback, Steps};
@@ -55,7 +55,10 @@ impl FromStr for BatchMethod {
 
     fn from_str(name: &str) -> Result<BatchMethod> {
         BatchMethod::ALL.iter().find(|(_, other)| *other == name).map(|&(method, _)| method).ok_or_else(
-            || Error::BadArgument(format!("there is no method `{name}`; expected auto, stream or look-up")),
+            || {
+                let name = excerpt(name);
+                Error::BadArgument(format!("there is no method `{name}`; expected auto, stream or look-up"))
+            },
         )
     }
 }

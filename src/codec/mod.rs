@@ -26,7 +26,7 @@ use self::elias_fano::EliasFano;
 pub(crate) use self::symbol_counts::SymbolCounts;
 pub use self::symbols::Coding;
 use self::symbols::Counts;
-use crate::error::{Damage, Error};
+use crate::error::{Damage, Error, excerpt};
 use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::Code;
@@ -180,7 +180,7 @@ impl FromStr for Codec {
         Codec::ALL.into_iter().find(|codec| codec.name() == name).ok_or_else(|| {
             let [first @ .., last] = Codec::ALL.map(Codec::name);
             let expected = format!("{} or {last}", first.join(", "));
-            Error::BadArgument(format!("there is no codec `{name}`; expected {expected}"))
+            Error::BadArgument(format!("there is no codec `{}`; expected {expected}", excerpt(name)))
         })
     }
 }

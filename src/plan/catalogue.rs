@@ -2,7 +2,7 @@
 
 use super::shape::{Shape, all_bits, parts, table};
 use super::{MAX_TABLES, Plan, TablePlan};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
 /// Covering designs: any three blocks lie inside one of the sets of free (non-prefix) blocks.
@@ -209,7 +209,8 @@ impl<F: Fingerprint> Plan<F> {
         }
         let tables = tables(name, distance)?.ok_or_else(|| {
             Error::BadArgument(format!(
-                "there is no plan `{name}` for distance {distance}; there are auto, {}",
+                "there is no plan `{}` for distance {distance}; there are auto, {}",
+                excerpt(name),
                 names::<F>(distance).join(", ")
             ))
         })?;

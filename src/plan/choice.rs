@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::catalogue::Name;
 use super::{Plan, Workload, choose};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
 /// Which plan a segment gets.
@@ -76,8 +76,9 @@ impl FromStr for PlanChoice {
     fn from_str(text: &str) -> Result<PlanChoice> {
         if text != AUTO && Name::parse(text).is_none() {
             return Err(Error::BadArgument(format!(
-                "there is no plan `{text}`; there are auto, scan, probe-M, paper-N, cover-N and mixed-N-P, with \
-                 numbers of tables and of prefix bits that depend on the distance"
+                "there is no plan `{}`; there are auto, scan, probe-M, paper-N, cover-N and mixed-N-P, with \
+                 numbers of tables and of prefix bits that depend on the distance",
+                excerpt(text)
             )));
         }
         Ok(PlanChoice::of_text(text.to_string()))

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use super::table_plan::combinations;
 use super::{Plan, TablePlan, catalogue};
 use crate::codec::Codec;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
 /// What a table is read from.
@@ -60,7 +60,10 @@ impl FromStr for Medium {
 
     fn from_str(name: &str) -> Result<Medium> {
         Medium::ALL.iter().find(|(_, other)| *other == name).map(|&(medium, _)| medium).ok_or_else(|| {
-            Error::BadArgument(format!("there is no medium `{name}`; expected memory, ssd or disk"))
+            Error::BadArgument(format!(
+                "there is no medium `{}`; expected memory, ssd or disk",
+                excerpt(name)
+            ))
         })
     }
 }

@@ -16,7 +16,7 @@ pub use self::choice::PlanChoice;
 pub use self::cost::{Estimate, Medium, Workload, choose, estimate, floor_bits_per_fingerprint, frontier};
 pub(crate) use self::cost::{TOGETHER, WIDE};
 pub use self::table_plan::TablePlan;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
 /// The most tables of a plan.
@@ -59,19 +59,24 @@ impl<F: Fingerprint> Plan<F> {
         }
         if tables.is_empty() || tables.len() > MAX_TABLES {
             return Err(Error::BadArgument(format!(
-                "plan `{name}` has {} tables; a plan has 1 to {MAX_TABLES}",
+                "plan `{}` has {} tables; a plan has 1 to {MAX_TABLES}",
+                excerpt(name),
                 tables.len()
             )));
         }
         if let Some(table) = tables.iter().find(|table| table.prefix_bits > F::BITS) {
             return Err(Error::BadArgument(format!(
-                "plan `{name}` has a prefix of {} bits; a fingerprint has {}",
+                "plan `{}` has a prefix of {} bits; a fingerprint has {}",
+                excerpt(name),
                 table.prefix_bits,
                 F::BITS
             )));
         }
         if !tables[0].permutation.is_identity() {
-            return Err(Error::BadArgument(format!("plan `{name}`: the first table must not be permuted")));
+            return Err(Error::BadArgument(format!(
+                "plan `{}`: the first table must not be permuted",
+                excerpt(name)
+            )));
         }
         complete::check(name, distance, &tables)?;
         Ok(Plan { name: name.to_string(), distance, tables })

@@ -10,6 +10,7 @@ use siphasher::sip128::{Hasher128, SipHasher24 as SipHasher24x128};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::did_you_mean;
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 
 /// The hash of a feature: of its UTF-8 bytes, or of its characters for [`FeatureHash::StringHash`].
@@ -100,7 +101,7 @@ impl FromStr for FeatureHash {
             let known = Self::ALL.map(|(known, _)| format!("`{known}`")).join(", ");
             Error::BadArgument(format!(
                 "unknown feature hash `{}`{}: expected one of {known}",
-                name.escape_debug(),
+                excerpt(name).escape_debug(),
                 did_you_mean(name, Self::ALL.map(|(known, _)| known))
             ))
         })

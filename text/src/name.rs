@@ -10,6 +10,7 @@ use crate::presets::Preset;
 use crate::resources::{Checksum, Resource, Resources};
 use crate::tokenize::{DEFAULT_CODE, DEFAULT_KEYWORDS, Tokenizer};
 use crate::weights::Weights;
+use simstore::error::excerpt;
 use simstore::{Error, Result};
 
 /// What a profile's name says.
@@ -64,12 +65,14 @@ impl Name {
             match (*named, file) {
                 (Some(named), None) => {
                     return bad(format!(
-                        "text profile `{text}` needs the {what} with checksum {named}: give its file by option `{option}` FILE"
+                        "text profile `{}` needs the {what} with checksum {named}: give its file by option `{option}` FILE",
+                        excerpt(text)
                     ));
                 }
                 (Some(named), Some(file)) if named != file.checksum() => {
                     return bad(format!(
-                        "text profile `{text}` needs the {what} with checksum {named}, but that of {} is {}",
+                        "text profile `{}` needs the {what} with checksum {named}, but that of {} is {}",
+                        excerpt(text),
                         file.path().display(),
                         file.checksum()
                     ));
@@ -190,7 +193,7 @@ impl FromStr for Name {
                 _ => {
                     return bad(format!(
                         "unknown part `{}`{} of a text profile: expected {OPTIONS}",
-                        option.escape_debug(),
+                        excerpt(option).escape_debug(),
                         did_you_mean(key, quoted(OPTIONS).filter_map(|option| option.split('=').next()))
                     ));
                 }
@@ -233,7 +236,12 @@ fn tokenizers_like(name: &str) -> Vec<String> {
 
 fn parse_checksum(option: &str, value: &str) -> Result<Checksum> {
     Checksum::parse(value).map_or_else(
-        || bad(format!("`{}`: a checksum has 16 hexadecimal digits in lower case", option.escape_debug())),
+        || {
+            bad(format!(
+                "`{}`: a checksum has 16 hexadecimal digits in lower case",
+                excerpt(option).escape_debug()
+            ))
+        },
         Ok,
     )
 }
@@ -253,7 +261,7 @@ impl Tokenizer {
             "none" => Ok(Weights::None),
             _ => bad(format!(
                 "unknown weights `{}`{} of a text profile: expected `tf`, `idf`, `levels` or `none`",
-                value.escape_debug(),
+                excerpt(value).escape_debug(),
                 did_you_mean(value, ["tf", "idf", "levels", "none"])
             )),
         }
@@ -294,7 +302,10 @@ impl FromStr for Tokenizer {
         tokenizer.map_or_else(
             || {
                 let meant = did_you_mean(name, tokenizers_like(name));
-                bad(format!("unknown text profile `{}`{meant}: expected {TOKENIZERS}", name.escape_debug()))
+                bad(format!(
+                    "unknown text profile `{}`{meant}: expected {TOKENIZERS}",
+                    excerpt(name).escape_debug()
+                ))
             },
             Ok,
         )

@@ -12,7 +12,7 @@ use simstore_corpus::{InputKind, Inputs, profile_of_texts};
 use simstore_text::{DEFAULT_RECALL, Profile, SimilarSettings, open_similar};
 
 use self::report::Report;
-use crate::counts::warn;
+use crate::counts::{warn, warn_of_texts};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, DocumentArgs, INPUTS_HELP, count_of};
 use crate::numbers::parse_bytes;
@@ -54,12 +54,12 @@ enum DurabilityArg {
     Sync,
 }
 
-/// What becomes of a document whose id is stored with another fingerprint
+/// Rule for a document whose id is stored with another fingerprint
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SameId {
     /// Both are kept: an id may have any number of fingerprints
     Both,
-    /// It takes the place of what was stored with its id
+    /// It replaces the document that was stored with its id
     Replace,
     /// It is malformed: it ends the command, or is skipped by --skip-bad
     Refuse,
@@ -85,10 +85,10 @@ pub(crate) struct AddArgs {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Add only documents that are not near (in a store of similar documents: similar to) a stored one, and print the
-    /// others
+    /// others. If the store is missing, --similar or --distance says which one is made of documents
     #[arg(long)]
     if_new: bool,
-    /// What to do with a document whose id is stored with another fingerprint. All rules but `both` read the ids of the
+    /// Rule for a document whose id is stored with another fingerprint. All rules but `both` read the ids of the
     /// store once for every 131,072 documents
     #[arg(long, value_enum, value_name = "RULE", default_value = "both", conflicts_with = "if_new")]
     same_id: SameId,
@@ -118,7 +118,7 @@ pub(crate) struct AddArgs {
     /// with --similar, elias-fano]
     #[arg(long)]
     codec: Option<Codec>,
-    /// Which tables segments get [default: auto for a new store; with --similar, what is fastest for it]
+    /// Which tables segments get [default: auto for a new store; with --similar, the fastest one for it]
     #[arg(long, value_name = "NAME")]
     plan: Option<PlanChoice>,
     /// Memory for documents that are not in segments yet, like 64M
@@ -144,6 +144,16 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let inputs = args.documents.inputs(&args.inputs, progress)?;
     let kind = inputs::kind(&inputs)?;
     let exists = is_store(&args.store);
+    if args.if_new
+        && !exists
+        && kind == InputKind::Documents
+        && args.similar.or(args.distance.map(f64::from)).is_none()
+    {
+        return Err(Failure::Usage(format!(
+            "{}: there is no store to compare with: --similar 0.8 makes one of similar documents, --distance 3 one of fingerprints",
+            args.store.display()
+        )));
+    }
     let profile = profile_of::<F>(args, &inputs, exists, progress)?;
     let settings = match args.similar {
         Some(_) if kind == InputKind::Fingerprints => {
@@ -181,10 +191,15 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
     let mut report = Report::new(&args.store, args.json, args.if_new);
     let added =
         add::add(&store, &inputs, &profile, &options, &mut report, progress).map_err(Failure::usage)?;
-    warn(&added.counts, kind, progress);
     let near = match SimilarSettings::of_store(&store.snapshot())? {
-        Some(settings) => format!("similarity {} or more", settings.similar()),
-        None => format!("within {}", count_of(store.snapshot().distance().into(), "bit")),
+        Some(settings) => {
+            warn_of_texts(&added.counts, kind, progress);
+            format!("similarity {} or more", settings.similar())
+        }
+        None => {
+            warn(&added.counts, kind, progress);
+            format!("within {}", count_of(store.snapshot().distance().into(), "bit"))
+        }
     };
     report.finish(&added, &near, progress)
 }

@@ -13,7 +13,7 @@ use simstore_text::SimilarDocument;
 use crate::failure::Outcome;
 use crate::inputs::count_of;
 use crate::numbers::rounded;
-use crate::output::{self, column};
+use crate::output::{self, escaped_name};
 use crate::progress::Progress;
 
 #[derive(Serialize)]
@@ -100,7 +100,7 @@ fn print<F: Fingerprint>(
         let id = found.id.map_or_else(|| found.fingerprint.to_hex(), |id| id.to_string());
         let earlier = name(found)?.unwrap_or(id);
         let id = item.id.to_string();
-        output.line(format_args!("{}\t{}\t{}", column(&id), column(&earlier), found.distance))?;
+        output.line(format_args!("{}\t{}\t{}", escaped_name(&id), escaped_name(&earlier), found.distance))?;
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ fn print_similar(
     for found in earlier {
         let called = found.name.clone().unwrap_or_else(|| found.id.to_string());
         let estimate = crate::similar::columns(found.estimate);
-        output.line(format_args!("{}\t{}\t{estimate}", column(&id), column(&called)))?;
+        output.line(format_args!("{}\t{}\t{estimate}", escaped_name(&id), escaped_name(&called)))?;
     }
     Ok(())
 }

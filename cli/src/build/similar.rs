@@ -12,7 +12,7 @@ use simstore_text::open_similar;
 use super::args::BuildArgs;
 use super::report::report;
 use crate::add::settings_of;
-use crate::counts::warn;
+use crate::counts::warn_of_texts;
 use crate::failure::{Failure, Outcome, complain};
 use crate::inputs;
 use crate::output::UNFINISHED;
@@ -51,7 +51,7 @@ pub(super) fn build(args: &BuildArgs, similar: f64, progress: &Progress) -> Outc
     store.compact()?;
     drop(store);
     building.complete()?.publish()?;
-    warn(&added.counts, InputKind::Documents, progress);
+    warn_of_texts(&added.counts, InputKind::Documents, progress);
     if added.added == 0 {
         complain("warning: no text in the input; the store is empty");
     }

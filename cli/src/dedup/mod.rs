@@ -236,9 +236,9 @@ fn make_shard(inputs: &Inputs, shard: Shard, options: &Options, progress: &Progr
         warn(&counts, InputKind::Documents, progress);
     }
     progress.say(&format!(
-        "{} were there, {} made, {} left to others; when all are in one folder, run this without --shard",
-        count_of(tally.found, "part"),
-        tally.made,
+        "{} processed, {} reused, {} left to other shards; when all are in one folder, run this without --shard",
+        count_of(tally.made, "part"),
+        tally.found,
         tally.left
     ));
     Ok(())

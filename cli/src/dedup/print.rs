@@ -10,7 +10,7 @@ use simstore_corpus::numbers::share;
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
-use crate::output::{Output, column};
+use crate::output::{Output, escaped, escaped_name};
 
 #[derive(Serialize)]
 pub(super) struct ClusterObject<'a> {
@@ -61,7 +61,7 @@ pub(super) fn object<'a>(cluster: &'a Cluster<'a>) -> ClusterObject<'a> {
 pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
     let (number, is_stored) = (cluster.number, cluster.is_stored);
     let like = match (is_stored, cluster.store) {
-        (true, Some(store)) => format!(", stored before in {}", column(&store.to_string_lossy())),
+        (true, Some(store)) => format!(", stored before in {}", escaped(&store.to_string_lossy())),
         (true, None) => ", stored before".to_owned(),
         (false, _) if cluster.members.iter().all(|member| !member.is_kept) => ", none kept".to_owned(),
         (false, _) => String::new(),
@@ -69,7 +69,7 @@ pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
     let documents = count_of(cluster.members.len() as u64, "document");
     output.line(format_args!("cluster {number}: {documents}{like}"))?;
     let place = |place: &Option<String>| match place {
-        Some(place) => format!("  ({})", column(place)),
+        Some(place) => format!("  ({})", escaped(place)),
         None => String::new(),
     };
     let representative = IdRef::from(&cluster.representative).text();
@@ -80,14 +80,18 @@ pub(super) fn print(output: &mut Output, cluster: &Cluster) -> Outcome {
         (false, false) => "0",
     };
     let width = if is_similar { 5 } else { 2 };
-    output.line(format_args!("  {first:>width$}  {}{}", column(&representative), place(&cluster.place)))?;
+    output.line(format_args!(
+        "  {first:>width$}  {}{}",
+        escaped_name(&representative),
+        place(&cluster.place)
+    ))?;
     for member in cluster.members.iter().filter(|member| Some(member.document) != cluster.document) {
         let (id, place) = (member.id.text(), place(&member.place));
         let how = match (member.distance, member.similarity) {
             (Some(distance), _) => distance.to_string(),
             (None, similarity) => similarity.map_or(String::new(), share),
         };
-        output.line(format_args!("  {how:>width$}  {}{place}", column(&id)))?;
+        output.line(format_args!("  {how:>width$}  {}{place}", escaped_name(&id)))?;
     }
     Ok(())
 }

@@ -248,8 +248,10 @@ fn advice(evaluation: &Evaluation, curve: &ProfileCurve, of: &str) -> String {
         }
         None if curve.too_few_random => format!(
             "For a corpus of {corpus} no {of} is recommended: the random pairs are too few to tell what would be false \
-             there. Give more labelled pairs, or --documents {} at most.",
-            curve.most_documents()
+             there. Give more labelled pairs, or --documents {} at most; or compare the texts themselves, without a distance: simstore dedup \
+             --similar {}.",
+            curve.most_documents(),
+            evaluation.alike_from
         ),
         None => format!(
             "For a corpus of {corpus} no {of} is good enough. The best, k = {}, {}. Compare the texts themselves: \

@@ -1,13 +1,17 @@
-//! `simstore inspect`: what is in a store, and how well it is compressed.
+//! `simstore inspect`: the contents of a store, and how well it is compressed.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 use simstore::any::Width;
 use simstore::plan::floor_bits_per_fingerprint;
 use simstore::raw::Table;
 use simstore::{Fingerprint, Snapshot, each_width};
-use simstore_corpus::describe::{TableDescription, count_symbols, describe_store, describe_table};
+use simstore_corpus::describe::{
+    StoreDescription, TableDescription, count_symbols, describe_store, describe_table,
+};
+use simstore_text::SimilarSettings;
 
 use crate::failure::Outcome;
 use crate::inputs::count_of;
@@ -26,6 +30,7 @@ With --json, a line is an object: the store, then one for each table. Of the sto
   table_bytes, id_bytes, name_bytes, note_bytes, tombstone_bytes, mark_bytes  parts of bytes; logs are not
   memory                      bytes that an open store takes beside its files
   distance, bits, codec, profile, keeps_ids  as it was made
+  similar, recall, with_texts  of a store of similar documents, as it was made; else null
   plan, block_size, span      of segments that are written; null: the codec's default
   segments, tables            their numbers
   tombstones                  pairs that were deleted from older segments
@@ -121,8 +126,24 @@ fn inspect<F: Fingerprint>(args: &InspectArgs) -> Outcome {
     output.finish()
 }
 
+/// A store: its figures, and how similar documents are found in it if it is a store of these.
+#[derive(Serialize)]
+struct StoreObject {
+    #[serde(flatten)]
+    description: StoreDescription,
+    similar: Option<f64>,
+    recall: Option<f64>,
+    with_texts: Option<bool>,
+}
+
 fn print_json<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outcome {
-    output.json(&describe_store(store))?;
+    let settings = SimilarSettings::of_store(store)?;
+    output.json(&StoreObject {
+        description: describe_store(store),
+        similar: settings.map(|settings| settings.similar()),
+        recall: settings.map(|settings| settings.recall()),
+        with_texts: settings.map(|settings| settings.has_texts()),
+    })?;
     for (number, segment) in store.segments().iter().enumerate() {
         for (i, table) in segment.tables().iter().enumerate() {
             output.json(&describe_table(segment, table, [number, i]))?;
@@ -155,6 +176,14 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Outc
         described.span.map_or("default".into(), |span| span.to_string()),
         if described.keeps_ids { "ids" } else { "no ids" }
     ))?;
+    if let Some(settings) = SimilarSettings::of_store(store)? {
+        output.line(format_args!(
+            "  similar documents: similarity >= {}, recall {}, {}",
+            settings.similar(),
+            settings.recall(),
+            if settings.has_texts() { "with texts" } else { "without texts" }
+        ))?;
+    }
     output.line(part("tables", described.table_bytes))?;
     output.line(part("ids", described.id_bytes))?;
     output.line(part("names", described.name_bytes))?;

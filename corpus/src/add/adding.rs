@@ -9,10 +9,11 @@ use super::same_id::{SameId, Stored};
 use super::similar::Similar;
 use super::sources::Sources;
 use super::trail::Trail;
+use crate::document::escape::escaped;
 use crate::document::naming::{NO_ID_LEFT, Naming};
 use crate::inputs::item::Malformed;
-use crate::output::column;
 use crate::{Counts, DocumentId, Item};
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Insertion, Match, Result, Store, Transaction};
 use simstore_text::{Kept, SimilarDocument, StoredTexts};
 
@@ -266,7 +267,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
             if self.options.same_id == SameId::Refuse && !others.is_empty() && !is_stored {
                 let refused = item.bad(format!(
                     "the id `{}` is stored with another fingerprint",
-                    column(&called.to_string().chars().take(100).collect::<String>())
+                    escaped(&excerpt(&called.to_string()))
                 ));
                 self.refuse(refused)?;
                 continue;

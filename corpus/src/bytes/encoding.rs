@@ -1,13 +1,13 @@
 //! Bytes to text: UTF-8, or what a file or the caller says it is.
 
 use simstore_text::did_you_mean;
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{DecoderResult, Encoding as Charset, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
 
+use simstore::error::excerpt;
 use simstore::{Error, Result};
 
 /// Bytes that are enough to detect an encoding.
@@ -72,8 +72,9 @@ impl FromStr for Encoding {
         Charset::for_label_no_replacement(label.as_bytes()).map(|charset| Encoding(Some(charset))).ok_or_else(
             || {
                 Error::BadArgument(format!(
-                    "`{label}` is no encoding{}: expected auto, utf-8, gb18030, big5, utf-16le or another label of \
+                    "`{}` is no encoding{}: expected auto, utf-8, gb18030, big5, utf-16le or another label of \
                      the WHATWG Encoding Standard",
+                    excerpt(label),
                     did_you_mean(label, ["auto", "utf-8", "gb18030", "big5", "utf-16le", "utf-16be", "shift_jis", "euc-kr", "windows-1252"])
                 ))
             },
@@ -216,14 +217,6 @@ pub(crate) fn unmarked_utf16(head: &[u8]) -> Option<Encoding> {
 /// UTF-8 of the others.
 pub(crate) fn decode_line(bytes: Vec<u8>, encoding: Encoding) -> Decoded {
     decode(bytes, 0, encoding.0.unwrap_or(UTF_8))
-}
-
-/// The same, of bytes that stay where they are if they are UTF-8.
-pub(crate) fn read_line(bytes: &[u8], encoding: Encoding) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if encoding.0.is_none_or(|charset| charset == UTF_8) => text.into(),
-        _ => decode_line(bytes.to_vec(), encoding).0.into(),
-    }
 }
 
 /// A part of a line in an encoding of lines; `None` if it has no such characters.

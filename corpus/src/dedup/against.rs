@@ -17,7 +17,7 @@ use super::documents::Corpus;
 use super::into_similar::IntoSimilar;
 use super::written::Clustered;
 use crate::describe::torn_ends;
-use crate::document::id::path_of_text;
+use crate::document::escape::path_of_text;
 use crate::document::naming::Naming;
 use crate::output::{SetAside, place_of};
 use crate::spill::Budget;
@@ -244,7 +244,7 @@ impl<F: Fingerprint> Against<F> {
         made: Option<&'a Store<F>>,
         corpus: &Corpus<F>,
         mut clustered: Clustered<'_>,
-        mut similar: Option<IntoSimilar<'_>>,
+        mut similar: Option<IntoSimilar<'_, F>>,
     ) -> Result<Option<Load<'a, F>>> {
         let Some(store) = self.to_add_to(made) else { return Ok(None) };
         let mut naming = Naming::of_store(&store.snapshot());

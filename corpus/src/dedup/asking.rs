@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use simstore::any::Width;
+use simstore::error::excerpt;
 use simstore::store::{is_store, stored_bits};
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SimilarSettings};
@@ -206,7 +207,7 @@ impl Options {
         let other = match similar.profile.as_ref().or(distance.profile.as_ref()) {
             Some(name) => {
                 let profile = Profile::with_resources(name, &self.resources)?.to_string();
-                (Some(&*profile) != stored).then(|| format!("profile `{name}`"))
+                (Some(&*profile) != stored).then(|| format!("profile `{}`", excerpt(name)))
             }
             None => None,
         };

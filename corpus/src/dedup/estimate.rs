@@ -165,15 +165,18 @@ impl Sample {
         let progress = reader.progress();
         let mut seen = 0;
         let mut is_whole = true;
-        // Malformed ones count: they are read too.
+        // Malformed documents count: they are read too.
         for record in reader.by_ref() {
             seen += 1;
             step.add(1)?;
-            if let Ok(document) = record.and_then(|record| record.document(options)) {
-                self.text_bytes += document.text.len() as f64;
-                if let DocumentId::Name(name) = &document.id {
-                    self.id_bytes += name.len() as f64 + MEMORY_OF_AN_ID;
+            match record.and_then(|record| record.document(options)) {
+                Ok(document) => {
+                    self.text_bytes += document.text.len() as f64;
+                    if let DocumentId::Name(name) = &document.id {
+                        self.id_bytes += name.len() as f64 + MEMORY_OF_AN_ID;
+                    }
                 }
+                Err(error) => unless_skipped(error, inputs)?,
             }
             // Of a small file all is there already, however much is in it.
             let is_much =
@@ -187,6 +190,14 @@ impl Sample {
         let size = file.bytes.unwrap_or_default();
         self.input_bytes += if is_whole { size } else { progress.bytes().min(size) } as f64;
         Ok(())
+    }
+}
+
+/// Fails as the run would fail: for each error, except for malformed input that the run skips.
+fn unless_skipped(error: Error, inputs: &Inputs) -> Result<()> {
+    match error {
+        Error::BadInput { .. } if inputs.skips_bad() => Ok(()),
+        error => Err(error),
     }
 }
 
@@ -222,7 +233,8 @@ fn peak_memory() -> Option<u64> {
 /// documents of some files. Of files of fingerprints that are compressed, more than is told.
 ///
 /// # Errors
-/// [`Error::Cancelled`] if the watch says so, those of options that make no sense, and those of listing the files.
+/// [`Error::Cancelled`] if the watch says so, those of options that make no sense, those of listing the files, and
+/// [`Error::BadInput`] for a malformed document among those that are looked at, unless that is [skipped](Inputs::skip_bad).
 pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
     options.check()?;
     let inputs = &inputs.within(Budget::new(options.memory).of_reading());
@@ -247,7 +259,7 @@ fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn 
         step.add(0)?;
         let metadata = match path.metadata().map_err(cannot_open(&path)) {
             Ok(metadata) => metadata,
-            Err(error @ Error::BadInput { .. }) => {
+            Err(error @ Error::BadInput { .. }) if inputs.skips_bad() => {
                 watch.notice(&Notice::Malformed(&error));
                 continue;
             }
@@ -265,7 +277,11 @@ fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn 
         let mut seen = Sample::default();
         for record in inputs.of_files(vec![path]).fingerprints::<F>().take(SAMPLED_DOCUMENTS as usize) {
             seen.documents += 1.0;
-            let id = record.ok().filter(|record| record.has_id).map(|record| record.id);
+            let record = match record {
+                Ok(record) => Some(record),
+                Err(error) => unless_skipped(error, inputs).map(|()| None)?,
+            };
+            let id = record.filter(|record| record.has_id).map(|record| record.id);
             let name = id.as_ref().map_or(0.0, |id| id.to_string().len() as f64);
             seen.id_bytes += if id.is_some() { name + MEMORY_OF_AN_ID } else { 0.0 };
             let line = F::BYTES as f64 * 2.0 + 1.0 + if id.is_some() { name + 1.0 } else { 0.0 };
@@ -358,7 +374,9 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     for file in listed.by_ref() {
         match file {
             Ok(file) => files.push(file),
-            Err(error @ Error::BadInput { .. }) => watch.notice(&Notice::Malformed(&error)),
+            Err(error @ Error::BadInput { .. }) if inputs.skips_bad() => {
+                watch.notice(&Notice::Malformed(&error));
+            }
             Err(error) => return Err(error),
         }
     }

@@ -172,7 +172,7 @@ impl Files {
                 );
             }
             if !self.force {
-                return refused("is an input: option `force` puts what is written in its place");
+                return refused("is also an input: option `force` overwrites it");
             }
         }
         Ok(())

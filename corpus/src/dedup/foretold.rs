@@ -90,7 +90,7 @@ pub(super) fn foretell(
     let step = Step::new(watch, "documents to be searched");
     step.add(0)?;
     let temporary = Temporary::new(options.temporary.as_deref(), &Unfinished::default(), watch)?;
-    let room = Room { budget: Budget::new(options.memory), temporary };
+    let room = Room { budget: Budget::new(options.memory), temporary, parts: None };
     let mut sample = Sample {
         profile,
         sketches: room.rows(),

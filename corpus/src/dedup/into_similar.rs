@@ -1,45 +1,35 @@
-//! What is kept, into a store of similar documents: sketches, notes and, if it keeps texts, these.
+//! Adding kept documents to a store of similar documents: sketches, notes and, if the store keeps them, texts.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::iter::Peekable;
 
 use simstore::store::Load;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Kept, StoredTexts};
 
-use super::documents::{Document, changed};
+use super::documents::{Corpus, Document, Reread};
 use super::model::SketchRow;
+use super::room::Room;
 use crate::spill::{Cursor, Rows, RowsIter, Temporary};
-use crate::{DocumentOptions, Inputs, Records};
-
-/// Records, with their positions.
-type Positioned = std::iter::Zip<std::ops::RangeFrom<u64>, Records>;
+use crate::{DocumentOptions, Inputs};
 
 /// The texts of documents, asked for in order.
-pub(super) enum TextsInOrder<'a> {
-    /// The store keeps none.
+pub(super) enum TextsInOrder<'a, F> {
+    /// The store keeps no texts.
     None,
-    Read(Box<Peekable<Positioned>>, &'a DocumentOptions),
+    Read(Box<Reread<'a, F>>, &'a DocumentOptions),
 }
 
-impl<'a> TextsInOrder<'a> {
-    pub(super) fn of(inputs: &'a Inputs) -> Self {
-        TextsInOrder::Read(Box::new((0..).zip(inputs.records()).peekable()), inputs.options())
+impl<'a, F: Fingerprint> TextsInOrder<'a, F> {
+    pub(super) fn of(corpus: &'a Corpus<F>, inputs: &'a Inputs, room: &'a Room) -> Self {
+        TextsInOrder::Read(Box::new(Reread::new(corpus, inputs, room)), inputs.options())
     }
 
-    fn next<F: Fingerprint>(&mut self, document: &Document<'_, F>) -> Result<String> {
+    fn next(&mut self, document: &Document<'_, F>) -> Result<String> {
         match self {
             TextsInOrder::None => Ok(String::new()),
-            TextsInOrder::Read(records, options) => {
-                while records.next_if(|(position, _)| *position < document.position()).is_some() {}
-                let Some((_, record)) = records.next_if(|(position, _)| *position == document.position())
-                else {
-                    return Err(changed(&document.place()));
-                };
-                let record = record?;
-                document.check_unchanged(&record, options)?;
-                Ok(record.document(options)?.text)
+            TextsInOrder::Read(reread, options) => {
+                Ok(reread.record(document.number)?.document(options)?.text)
             }
         }
     }
@@ -84,17 +74,17 @@ impl Drop for Notes<'_> {
 }
 
 /// Takes documents in order, each under the id and the name that it gets.
-pub(super) struct IntoSimilar<'a> {
+pub(super) struct IntoSimilar<'a, F> {
     sketches: Cursor<RowsIter<'a, SketchRow>, SketchRow>,
-    texts: TextsInOrder<'a>,
+    texts: TextsInOrder<'a, F>,
     stored: &'a StoredTexts,
     notes: Notes<'a>,
 }
 
-impl<'a> IntoSimilar<'a> {
+impl<'a, F: Fingerprint> IntoSimilar<'a, F> {
     pub(super) fn new(
         sketches: &'a Rows<SketchRow>,
-        texts: TextsInOrder<'a>,
+        texts: TextsInOrder<'a, F>,
         stored: &'a StoredTexts,
         temporary: &'a Temporary,
     ) -> Result<Self> {
@@ -103,7 +93,7 @@ impl<'a> IntoSimilar<'a> {
         Ok(IntoSimilar { sketches: sketches.cursor()?, texts, stored, notes })
     }
 
-    pub(super) fn push<F: Fingerprint>(
+    pub(super) fn push(
         &mut self,
         load: &mut Load<'_, F>,
         document: &Document<'_, F>,
@@ -128,7 +118,7 @@ impl<'a> IntoSimilar<'a> {
     }
 
     /// Adds what goes in the order of ids.
-    pub(super) fn finish<F: Fingerprint>(self, load: &mut Load<'_, F>) -> Result<()> {
+    pub(super) fn finish(self, load: &mut Load<'_, F>) -> Result<()> {
         self.notes.load(load)
     }
 }

@@ -85,7 +85,8 @@ impl<F: Fingerprint> Prepared<F> {
             inputs.put_aside_in(temporary.parent()).map_err(|error| temporary.explain(error))?;
         }
         let profiles = Profiles::new(&options, kind, question, stored, !settings.is_empty())?;
-        let room = Room { budget, temporary };
+        let parts = options.resume.as_ref().map(|resume| resume.folder.clone());
+        let room = Room { budget, temporary, parts };
         Ok(Prepared {
             kind,
             inputs,

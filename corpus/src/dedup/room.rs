@@ -1,5 +1,6 @@
-//! What a run may use of memory and of the disk.
+//! The memory and the folders that a run may use.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::spill::{Budget, Fixed, RowsWriter, Sorter, Temporary};
@@ -7,11 +8,13 @@ use crate::spill::{Budget, Fixed, RowsWriter, Sorter, Temporary};
 /// Of the memory, one of so many shares is for the rows that are sorted or written at a time.
 const SHARES: u64 = 8;
 
-/// What a run may use of memory and of the disk.
+/// The memory and the folders that a run may use.
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     pub(crate) budget: Budget,
     pub(crate) temporary: Arc<Temporary>,
+    /// The folder of parts, of a run that can be carried on.
+    pub(crate) parts: Option<PathBuf>,
 }
 
 impl Room {

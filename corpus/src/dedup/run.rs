@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result, Store};
 use simstore_text::{Profile, SimilarSettings, StoredTexts, did_you_mean};
 
@@ -171,6 +172,7 @@ impl<F: Fingerprint> Job<F> {
             question: self.question,
             is_dropped: self.is_dropped,
             stores: &self.against,
+            makes_estimates: self.into_similar.as_ref().is_some_and(|similar| !similar.settings.has_texts()),
             room: &self.room,
         }
     }
@@ -197,9 +199,10 @@ impl<F: Fingerprint> Job<F> {
     }
 
     /// Adder of documents to a store of similar documents.
-    fn taker<'a>(&'a self, similar: &'a ToSimilar, stored: &'a StoredTexts) -> Result<IntoSimilar<'a>> {
+    fn taker<'a>(&'a self, similar: &'a ToSimilar, stored: &'a StoredTexts) -> Result<IntoSimilar<'a, F>> {
         let inputs = self.inputs.as_ref().filter(|_| similar.settings.has_texts());
-        let texts = inputs.map_or(TextsInOrder::None, TextsInOrder::of);
+        let texts =
+            inputs.map_or(TextsInOrder::None, |inputs| TextsInOrder::of(&self.corpus, inputs, &self.room));
         let sketches = self.sketches.as_ref();
         let sketches =
             sketches.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
@@ -220,7 +223,7 @@ impl<F: Fingerprint> Job<F> {
             .outputs
             .take()
             .ok_or_else(|| Error::Refused("the files could not be written before".to_owned()))?;
-        let documents = self.inputs.as_ref().map(|inputs| Documents { inputs, watch });
+        let documents = self.inputs.as_ref().map(|inputs| Documents { inputs, room: &self.room, watch });
         let complete = outputs.write(&self.results(), documents.as_ref(), watch)?;
         check_unchanged(self.listing.as_ref(), self.inputs.as_ref())?;
         if let Some(against) = self.added_to() {
@@ -326,9 +329,10 @@ fn check_field<F: Fingerprint>(
     }
     if missing < corpus.len() {
         watch.notice(&Notice::Warning(&format!(
-            "{} without {}`{field}`: such a document is kept only if its whole cluster has none",
+            "{} without {}`{}`: such a document is kept only if its whole cluster has none",
             count_of(missing as u64, "document"),
-            if takes_numbers { "a number in " } else { "" }
+            if takes_numbers { "a number in " } else { "" },
+            excerpt(field)
         )));
         return Ok(());
     }
@@ -344,5 +348,5 @@ fn check_field<F: Fingerprint>(
         _ => String::new(),
     };
     let wanted = if takes_numbers { "number in a " } else { "" };
-    Err(Error::Refused(format!("option `keep`: no document has a {wanted}field `{field}`{there}")))
+    Err(Error::Refused(format!("option `keep`: no document has a {wanted}field `{}`{there}", excerpt(field))))
 }

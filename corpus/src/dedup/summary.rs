@@ -1,4 +1,4 @@
-//! What is told of a run in the end, to people and to machines: the same in all interfaces.
+//! The summary of a run, for people and for machines: the same in all interfaces.
 
 use std::fmt;
 
@@ -20,10 +20,10 @@ pub struct Summary {
     pub totals: Totals,
     /// Seconds that the run took, to three decimals.
     pub seconds: f64,
-    /// What was asked.
+    /// The question of the run.
     #[serde(flatten)]
     pub question: Question,
-    /// The store that is added to, if there are several.
+    /// The store that is added to, if several were named.
     #[serde(skip)]
     first_of_stores: Option<String>,
     #[serde(skip)]
@@ -41,7 +41,7 @@ impl Summary {
         Summary { totals, seconds, question, first_of_stores, keeps_some: options.keep != Keep::None }
     }
 
-    /// Whether a large cluster holds documents that are far from what was asked for.
+    /// Whether a large cluster holds documents that are much less near than asked for.
     fn has_chains(&self) -> bool {
         let is_far = |cluster: &Largest| match (self.question, cluster.least_similar) {
             (Question::Similarity(least), Some(similarity)) => f64::from(similarity) < least - 1e-6,
@@ -65,7 +65,7 @@ impl fmt::Display for Summary {
             Question::Distance(distance) => {
                 ("distinct fingerprint", format!("within {}", count_of(distance.into(), "bit")))
             }
-            Question::Similarity(least) => ("distinct text", format!("similarity {least} and more")),
+            Question::Similarity(least) => ("distinct text", format!("similarity >= {least}")),
         };
         write!(
             f,
@@ -76,9 +76,9 @@ impl fmt::Display for Summary {
         )?;
         write!(
             f,
-            "\n{} of {}, {} ({:.1}%), {} left",
-            count_of(totals.clusters as u64, "cluster"),
+            "\n{} in {}, {} ({:.1}%), {} left",
             count_of(totals.clustered as u64, "document"),
+            count_of(totals.clusters as u64, "cluster"),
             count_of(totals.duplicates as u64, "duplicate"),
             100.0 * totals.duplicates as f64 / totals.documents.max(1) as f64,
             grouped(totals.kept as u64)
@@ -89,7 +89,7 @@ impl fmt::Display for Summary {
             match (least_similar, farthest) {
                 (Some(similarity), _) => {
                     let one = if self.keeps_some { "the kept document" } else { "the first document" };
-                    write!(f, "every duplicate is at least {} similar to {one}", share(*similarity))?;
+                    write!(f, "lowest similarity to {one} {}", share(*similarity))?;
                 }
                 (None, Some(bits)) => {
                     write!(f, "its fingerprints differ in at most {}", count_of((*bits).into(), "bit"))?;
@@ -107,7 +107,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// What not every run has.
+    /// Lines that not every run has.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let totals = &self.totals;
         if totals.other_names > 0 {
@@ -146,10 +146,10 @@ impl Summary {
         if let Some(Boilerplate { looked_at, mostly }) = boilerplate {
             write!(
                 f,
-                "\nwarning: of {} looked at, {} share with the kept document mostly boilerplate, which stands in nine of \
-                 ten documents, such as navigation or a template; option `verify_profile` main-text leaves out the navigation of web pages",
-                count_of(looked_at as u64, "duplicate"),
-                grouped(mostly as u64)
+                "\nwarning: {} of {} checked match the kept document mainly in boilerplate, text that nine of ten documents share; option \
+                 `verify_profile` main-text leaves out the navigation of web pages",
+                grouped(mostly as u64),
+                count_of(looked_at as u64, "duplicate")
             )?;
         }
         if let Some(Spilled { written, most }) = totals.spilled {

@@ -1,9 +1,10 @@
-//! Tables of what was found: lists, pairs and clusters.
+//! Tables of results: lists, pairs and clusters.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-use simstore::{Fingerprint, Result, Snapshot};
+use simstore::error::excerpt;
+use simstore::{Error, Fingerprint, Result, Snapshot};
 
 use super::against::Against;
 use super::documents::{Corpus, Told};
@@ -18,45 +19,47 @@ use crate::rows::{Cell, Column, Kind, Rows};
 use crate::watch::{Step, each};
 use crate::{DocumentId, Watch};
 
-/// What was found.
+/// The results of a run.
 pub(super) struct Results<'a, F: Fingerprint> {
     pub(super) corpus: &'a Corpus<F>,
     pub(super) outcome: &'a Outcome<F>,
     pub(super) question: Question,
-    /// Whether what stands for a cluster is not kept either.
+    /// Whether the representatives of clusters are removed, too.
     pub(super) is_dropped: bool,
     /// The stores that were compared with.
     pub(super) stores: &'a [Against<F>],
+    /// Whether documents are added to a store of similar documents that keeps no texts.
+    pub(super) makes_estimates: bool,
     pub(super) room: &'a Room,
 }
 
 impl<'a, F: Fingerprint> Results<'a, F> {
-    /// What is in the stores.
+    /// Snapshots of the stores.
     fn stored(&self) -> impl Iterator<Item = &'a Snapshot<F>> + use<'a, F> {
         self.stores.iter().filter_map(Against::snapshot)
     }
 
-    /// Whether there is a store that was compared with.
-    pub(super) fn has_stored(&self) -> bool {
-        self.stored().next().is_some()
+    /// Whether stores were named, also if the first one is missing and is made by this run: its tables have the columns of later runs.
+    pub(super) fn has_stores(&self) -> bool {
+        !self.stores.is_empty()
     }
 
-    /// The path of the store that has something, where there are several.
+    /// The path of a store, if several were named.
     pub(super) fn store(&self, store: usize) -> Option<&'a Path> {
         if self.stores.len() > 1 { Some(self.stores.get(store)?.path()) } else { None }
     }
 
-    /// Columns for whether something was stored, and in which store.
+    /// Columns for whether the other document was stored, and for its store.
     fn stored_columns(&self) -> Vec<Column> {
         let mut columns = Vec::new();
-        columns.extend(self.has_stored().then_some(("stored", Kind::Flag)));
+        columns.extend(self.has_stores().then_some(("stored", Kind::Flag)));
         columns.extend((self.stores.len() > 1).then_some(("store", Kind::Text)));
         columns
     }
 
-    /// Their cells, of something in a store if there is one.
+    /// Cells for these columns; `store` is the store of a stored document.
     fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
-        let flag = self.has_stored().then_some(Cell::Flag(store.is_some()));
+        let flag = self.has_stores().then_some(Cell::Flag(store.is_some()));
         flag.into_iter().chain((self.stores.len() > 1).then_some(Cell::Text(path)))
     }
 
@@ -64,19 +67,19 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         Kind::Ids { are_numbers: self.corpus.are_numbers() }
     }
 
-    /// Ids of documents and of what is stored.
+    /// Ids of input documents and of stored documents.
     fn mixed_ids(&self) -> Kind {
         Kind::Ids { are_numbers: self.mixed_are_numbers() }
     }
 
-    /// Whether all documents, and what is stored, are called by numbers.
+    /// Whether the ids of all input documents and stored documents are numbers.
     pub(super) fn mixed_are_numbers(&self) -> bool {
         self.corpus.are_numbers() && self.stored().all(|store| store.keeps_ids() && store.stats().names == 0)
     }
 
     /// How many of the documents that are kept have a fingerprint.
     pub(super) fn to_add(&self) -> u64 {
-        // What is removed is near something, and so has one.
+        // A removed document is near another one, so it has a fingerprint.
         (self.corpus.len() - self.corpus.empty() - self.outcome.clusters.removed(self.is_dropped)) as u64
     }
 
@@ -85,7 +88,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         (self.corpus.same_id() > 0).then(|| told.place(document))
     }
 
-    /// Visits rows, with what is known of two documents of each: so many rows at a time as there is memory for.
+    /// Visits rows with the ids and places of two documents each, as many rows at a time as fit the memory.
     pub(super) fn with_told<T>(
         &self,
         watch: &dyn Watch,
@@ -117,7 +120,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         }
     }
 
-    /// Columns for places, if there are any.
+    /// Columns for places, if ids repeat.
     fn place_columns(&self, names: &[&'static str]) -> Vec<Column> {
         if self.corpus.same_id() == 0 {
             return Vec::new();
@@ -129,12 +132,12 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [vec![("id", self.ids())], self.place_columns(&["place"])].concat()
     }
 
-    /// What becomes of documents, asked for in order.
+    /// Clusters of documents, asked for in order.
     pub(super) fn clustered(&self) -> Result<Clustered<'a>> {
         Clustered::new(&self.outcome.clusters, self.is_dropped)
     }
 
-    /// Writes a list of what is kept, or of what is not.
+    /// Writes a list of kept or of removed documents.
     pub(super) fn write_list(&self, rows: &mut Rows, keeps: bool, watch: &dyn Watch) -> Result<()> {
         let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id() > 0);
         self.corpus.scan(watch, "rows written", |document| {
@@ -148,14 +151,22 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// Writes ids as they are, each with a zero byte behind it: of what is kept, or of what is not.
+    /// Writes the ids of the documents that are kept, or of those that are not: unescaped, each with a zero byte behind it.
     pub(super) fn write_ids(&self, mut output: Output, keeps: bool, watch: &dyn Watch) -> Result<Complete> {
         let (mut clustered, with_places) = (self.clustered()?, self.corpus.same_id() > 0);
         self.corpus.scan(watch, "ids written", |document| {
             if clustered.of(document.number)?.is_kept != keeps {
                 return Ok(());
             }
-            output.push(&document.id_bytes())?;
+            let id = document.id_bytes();
+            if id.contains(&0) {
+                return Err(Error::Refused(format!(
+                    "{}: the id `{}` holds a zero byte, which ends an id in this list: write the list without option `null`",
+                    document.place(),
+                    excerpt(&document.id().column())
+                )));
+            }
+            output.push(&id)?;
             if with_places {
                 output.push(format!("\t{}", document.place()).as_bytes())?;
             }
@@ -164,9 +175,9 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         output.complete()
     }
 
-    /// Whether rows have a column for standard errors.
-    fn has_errors(&self) -> bool {
-        self.outcome.stored.is_estimated
+    /// Whether rows have a column for standard errors: a store of similar documents was named that keeps no texts.
+    pub(super) fn has_errors(&self) -> bool {
+        self.outcome.stored.is_estimated || self.makes_estimates
     }
 
     /// Whether texts are compared, of near fingerprints.
@@ -204,7 +215,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [columns, self.stored_columns(), self.place_columns(&["a_place", "b_place"])].concat()
     }
 
-    /// Visits the pairs of near documents, then those of documents with something stored.
+    /// Visits the pairs of near documents, then the pairs with stored documents.
     pub(super) fn visit_pairs(
         &self,
         watch: &dyn Watch,
@@ -259,7 +270,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// What something stored is called: by its name, its id or, without ids, its fingerprint.
+    /// The id of a stored document: its name, its number or, in a store without ids, its fingerprint.
     fn stored_id(&self, &Stored { store, id, fingerprint }: &Stored<F>) -> Result<DocumentId> {
         let Some(id) = id else { return Ok(DocumentId::Name(fingerprint.to_hex())) };
         let snapshot = self.stores.get(store as usize).and_then(Against::snapshot);
@@ -269,7 +280,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// What a document, or something stored, is called.
+    /// The id of an input document or of a stored document.
     pub(super) fn named(&self, told: &Told<'_, F>, by: By) -> Result<Named> {
         Ok(match by.get() {
             Ok(document) => Named {
@@ -286,7 +297,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// How near a member of a cluster is to what stands for it.
+    /// How near a member of a cluster is to its representative.
     pub(super) fn how_near(&self, told: &Told<'_, F>, member: &Member) -> Result<How> {
         let document = member.document as usize;
         let centre = match (self.question, member.by.get()) {
@@ -298,7 +309,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         Ok(How { error: how.error.filter(|_| member.is_stored()), ..how })
     }
 
-    /// The path of a store as text; nothing of what is not stored.
+    /// The path of a store as text; empty for an input document.
     fn path_of(&self, store: Option<usize>) -> Cow<'a, str> {
         store.and_then(|store| self.store(store)).map_or(Cow::Borrowed(""), Path::to_string_lossy)
     }
@@ -309,8 +320,8 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         [columns, self.stored_columns(), self.place_columns(&["place", "duplicate_of_place"])].concat()
     }
 
-    /// Visits what is not kept, in order of input, with what it is a duplicate of: something stored that is near it, or the kept
-    /// document that is nearest to it, or what stands for its cluster.
+    /// Visits removed documents in order of input, each with the document that it duplicates: a near stored document, the
+    /// nearest kept document, or the representative of its cluster.
     pub(super) fn visit_removed(
         &self,
         watch: &dyn Watch,
@@ -376,7 +387,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
         })
     }
 
-    /// Writes what is not kept, in order of input, with what it is a duplicate of.
+    /// Writes removed documents in order of input, each with the document that it duplicates.
     pub(super) fn write_reasons(&self, rows: &mut Rows, watch: &dyn Watch) -> Result<()> {
         self.visit_removed(watch, "rows written", |told, Reason { document, of, how }| {
             let (place, path) = (self.place(told, document), self.path_of(of.store));

@@ -103,9 +103,9 @@ impl Totals {
         let clusters = &outcome.clusters;
         let is_by_distance = matches!(job.question, Question::Distance(_));
         let duplicates = clusters.removed(results.is_dropped);
-        let estimated = match is_by_distance || !results.has_stored() {
-            true => None,
-            false => Some(estimated(&outcome.stored.of_documents)?),
+        let estimated = match !is_by_distance && results.has_stores() {
+            false => None,
+            true => Some(estimated(&outcome.stored.of_documents)?),
         };
         Ok(Totals {
             documents: counts.read,
@@ -113,7 +113,7 @@ impl Totals {
             clusters: clusters.count,
             clustered: clusters.by_cluster.len(),
             duplicates,
-            stored: results.has_stored().then_some(clusters.of_stored),
+            stored: results.has_stores().then_some(clusters.of_stored),
             estimated: estimated.map(|(documents, _)| documents),
             standard_error: estimated.map(|(_, standard_error)| standard_error),
             added: job.add.then(|| results.to_add()),

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use simstore::{Error, Fingerprint, Result};
 
-use super::documents::{Corpus, changed};
+use super::documents::{Corpus, Reread};
 use super::model::Member;
+use super::room::Room;
 use super::stages::Clusters;
 use super::written_format::check_format;
 use crate::output::folder::OutputFolder;
@@ -15,13 +16,13 @@ use crate::spill::{Cursor, RowsIter};
 use crate::watch::Step;
 use crate::{Annotation, DocumentFormat, DocumentWriter, Inputs, Record, Watch};
 
-/// What becomes of documents that are asked for in order.
+/// Clusters of documents, asked for in ascending order.
 pub(super) struct Clustered<'a> {
     members: Cursor<RowsIter<'a, Member>, Member>,
     is_dropped: bool,
 }
 
-/// What becomes of a document.
+/// The cluster of a document, and whether the document is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InCluster {
     /// The number of its cluster, from 1; 0 for a document that is in none.
@@ -35,7 +36,7 @@ impl<'a> Clustered<'a> {
         Ok(Clustered { members: clusters.by_document.cursor()?, is_dropped })
     }
 
-    /// What becomes of a document, which does not come before those that were asked for.
+    /// The cluster of a document. Documents are asked for in ascending order.
     pub(super) fn of(&mut self, document: usize) -> Result<InCluster> {
         let document = document as u64;
         while self.members.take_if(|member| member.document < document)?.is_some() {}
@@ -59,7 +60,7 @@ impl<'a> Clustered<'a> {
                 return Ok(());
             }
             let hex = document.fingerprint().unwrap_or_default().to_hex();
-            output.line(format_args!("{hex}\t{}", document.id().text()))
+            output.line(format_args!("{hex}\t{}", document.id().column()))
         })?;
         output.complete()
     }
@@ -75,7 +76,7 @@ impl<'a> Clustered<'a> {
             let InCluster { cluster, .. } = self.of(document.number)?;
             let hex = document.fingerprint().unwrap_or_default().to_hex();
             let cluster = if cluster == 0 { String::new() } else { cluster.to_string() };
-            output.line(format_args!("{hex}\t{}\t{cluster}", document.id().text()))
+            output.line(format_args!("{hex}\t{}\t{cluster}", document.id().column()))
         })?;
         output.complete()
     }
@@ -84,6 +85,7 @@ impl<'a> Clustered<'a> {
 /// The documents of the inputs, to be read again.
 pub(super) struct Documents<'a> {
     pub(super) inputs: &'a Inputs,
+    pub(super) room: &'a Room,
     pub(super) watch: &'a dyn Watch,
 }
 
@@ -129,7 +131,7 @@ impl Documents<'_> {
             |document| Ok(clustered.of(document)?.is_kept.then_some(())),
             |record, ()| {
                 let path = record.path();
-                // What is in an archive is known only now.
+                // The formats of members of archives are known only now.
                 if record.format() != DocumentFormat::Text || !path.is_file() {
                     return Err(Error::Refused(format!(
                         "{}: a folder is written of text files alone, which this is not: name a file for what is left",
@@ -154,7 +156,7 @@ impl Documents<'_> {
         let mut writer = DocumentWriter::new(output).with_path(path).with_null(null);
         let mut is_first = true;
         self.read_again(corpus, wanted, |record, annotation| {
-            // What is in an archive is known only now.
+            // The formats of members of archives are known only now.
             if std::mem::take(&mut is_first) {
                 check_format(path, Some(Some(record.format())))?;
             }
@@ -180,29 +182,23 @@ impl Documents<'_> {
         mut wanted: impl FnMut(usize) -> Result<Option<T>>,
         mut write: impl FnMut(&Record, T) -> Result<()>,
     ) -> Result<()> {
-        let (records, options) = (self.inputs.records(), self.inputs.options());
+        let mut reread = Reread::new(corpus, self.inputs, self.room);
         let step = Step::new(self.watch, "documents written")
-            .reading(records.progress(), || self.inputs.total_bytes());
+            .reading(reread.progress(), || self.inputs.total_bytes());
         step.add(0)?;
-        let mut records = (0..).zip(records);
-        corpus.visit(|document| {
-            let Some(how) = wanted(document.number)? else { return Ok(()) };
-            let position = document.position();
-            let Some((_, record)) = records.find(|(at, _)| *at == position) else {
-                return Err(changed(&document.place()));
-            };
-            let record = record?;
-            document.check_unchanged(&record, options)?;
-            write(&record, how)?;
-            step.add(1)
-        })
+        for number in 0..corpus.len() {
+            let Some(how) = wanted(number)? else { continue };
+            write(&reread.record(number)?, how)?;
+            step.add(1)?;
+        }
+        reread.finish()
     }
 }
 
-/// Where the files of inputs stand in a folder that is written: under the names that they have in the folder that was read, or
-/// matched; where there are several inputs, of a folder also its own name. Other files by their names.
+/// The paths of copies in an output folder: relative to the folder that was read, or to the fixed part of a pattern; with
+/// several inputs, each folder keeps its own name, too. Other files by their names.
 struct Places {
-    /// What is left out of a path that begins so.
+    /// Prefixes that are left out of paths.
     left_out: Vec<PathBuf>,
 }
 

@@ -35,11 +35,11 @@ pub(super) fn check_format(path: &Path, format: Option<Option<DocumentFormat>>) 
         (NamedFormat::Documents(DocumentFormat::Tsv), Some(Some(DocumentFormat::Text))) => return Ok(()),
         (NamedFormat::Documents(named), Some(Some(format))) if named == format => return Ok(()),
         (_, None) => "lines HEX<TAB>ID, as in .hex and .tsv files".to_owned(),
-        (_, Some(Some(DocumentFormat::Text))) => "paths of texts, as in .txt files".to_owned(),
-        (_, Some(Some(format))) => format!("{format}, as the inputs are"),
+        (_, Some(Some(DocumentFormat::Text))) => "a list of paths, as in .txt files".to_owned(),
+        (_, Some(Some(format))) => format!("in the format of the inputs ({format})"),
     };
     Err(Error::BadArgument(format!(
-        "{}: what is written there is {said}: give it a name that says so, or one without an extension",
+        "{}: the output is always {said}: use a name with that extension, or without one",
         path.display()
     )))
 }

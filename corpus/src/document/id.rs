@@ -1,15 +1,17 @@
-//! What documents are called.
+//! Ids and names of documents.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
+
+use crate::document::escape::{escaped_name, path_text};
 
 /// The longest name of a document, in bytes.
 pub const MAX_NAME_BYTES: usize = 65_536;
 
-/// What a document is called in its corpus.
+/// The id of a document in its corpus.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DocumentId {
     /// A number.
@@ -37,11 +39,11 @@ impl DocumentId {
         DocumentId::Name(place(path, line))
     }
 
-    /// An id in a text column: a decimal `u64` without sign or leading zeros is a number.
-    pub(crate) fn from_column(column: &str) -> Result<DocumentId, String> {
-        match column.parse::<u64>() {
-            Ok(number) if number.to_string() == column => Ok(DocumentId::Number(number)),
-            _ => DocumentId::name(column.to_owned()),
+    /// An id given as text: a decimal `u64` without sign or leading zeros is a number.
+    pub(crate) fn from_text(text: &str) -> Result<DocumentId, String> {
+        match text.parse::<u64>() {
+            Ok(number) if number.to_string() == text => Ok(DocumentId::Number(number)),
+            _ => DocumentId::name(text.to_owned()),
         }
     }
 }
@@ -49,58 +51,6 @@ impl DocumentId {
 /// Where a document stands, for people and as its id.
 pub(crate) fn place(path: &Path, line: u64) -> String {
     format!("{}:{line}", path_text(path))
-}
-
-/// A path as text that no other path has, and [`path_of_text`] takes back: Unicode as it is, and each other byte as `\xHH`; then,
-/// or where it holds such a sequence itself, a backslash is two.
-pub(crate) fn path_text(path: &Path) -> Cow<'_, str> {
-    match path.to_str() {
-        Some(text) if !is_escaped(text) => text.into(),
-        _ => {
-            let mut text = String::new();
-            for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
-                text += &chunk.valid().replace('\\', "\\\\");
-                chunk.invalid().iter().for_each(|byte| text += &format!("\\x{byte:02X}"));
-            }
-            text.into()
-        }
-    }
-}
-
-/// The path of such a text.
-pub(crate) fn path_of_text(text: &str) -> PathBuf {
-    #[cfg(unix)]
-    if is_escaped(text) {
-        use std::os::unix::ffi::OsStringExt;
-        return std::ffi::OsString::from_vec(unescaped(text.as_bytes())).into();
-    }
-    PathBuf::from(text)
-}
-
-/// Whether there is a `\xHH`.
-fn is_escaped(text: &str) -> bool {
-    let is_escape = |at: &[u8]| at.starts_with(b"\\x") && at[2..].iter().all(u8::is_ascii_hexdigit);
-    text.as_bytes().windows(4).any(is_escape)
-}
-
-#[cfg(unix)]
-fn unescaped(mut text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while let Some((&first, rest)) = text.split_first() {
-        let (byte, length) = match rest {
-            [b'x', high, low, ..] if first == b'\\' => {
-                let digits = [*high, *low];
-                let byte =
-                    std::str::from_utf8(&digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok());
-                byte.map_or((first, 1), |byte| (byte, 4))
-            }
-            [b'\\', ..] if first == b'\\' => (first, 2),
-            _ => (first, 1),
-        };
-        bytes.push(byte);
-        text = &text[length..];
-    }
-    bytes
 }
 
 /// A [`DocumentId`], borrowed; numbers come before names.
@@ -119,6 +69,14 @@ impl<'a> IdRef<'a> {
         match self {
             IdRef::Number(number) => number.to_string().into(),
             IdRef::Name(name) => name.into(),
+        }
+    }
+
+    /// The id for a column of a line: see [`escaped_name`].
+    pub fn column(self) -> Cow<'a, str> {
+        match self {
+            IdRef::Number(_) => self.text(),
+            IdRef::Name(name) => escaped_name(name),
         }
     }
 }
@@ -157,43 +115,12 @@ mod tests {
     #[test]
     fn plain_decimals_are_numbers() {
         for number in ["0", "7", "18446744073709551615"] {
-            let id = DocumentId::from_column(number).unwrap();
+            let id = DocumentId::from_text(number).unwrap();
             assert!(matches!(id, DocumentId::Number(_)), "{number}");
             assert_eq!(id.to_string(), number);
         }
         for name in ["007", "+7", "-7", "7 ", "18446744073709551616", "a", "一"] {
-            assert_eq!(DocumentId::from_column(name), Ok(DocumentId::Name(name.to_owned())));
-        }
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn paths_have_texts_of_their_own() {
-        use std::ffi::OsStr;
-        use std::os::unix::ffi::OsStrExt;
-
-        let path = |bytes: &'static [u8]| Path::new(OsStr::from_bytes(bytes));
-        for (bytes, text) in [
-            (&b"a/b.txt"[..], "a/b.txt"),
-            ("caf\u{e9}".as_bytes(), "caf\u{e9}"),
-            (b"caf\xe9", "caf\\xE9"),
-            (b"caf\\xe9", "caf\\\\xe9"),
-            (b"caf\\xE9", "caf\\\\xE9"),
-            (b"a\\b", "a\\b"),
-            (b"a\\b\xff", "a\\\\b\\xFF"),
-            (b"\\\\x41", "\\\\\\\\x41"),
-        ] {
-            assert_eq!(path_text(path(bytes)), text);
-            assert_eq!(path_of_text(text), path(bytes), "{text}");
-        }
-        // All of five signs, in every order.
-        let signs = [b'\\', b'x', b'4', b'g', 0xff];
-        let mut texts = std::collections::BTreeSet::new();
-        for number in 0..5_usize.pow(6) {
-            let bytes: Vec<u8> = (0..6).map(|at| signs[number / 5_usize.pow(at) % 5]).collect();
-            let path = Path::new(OsStr::from_bytes(&bytes));
-            assert_eq!(path_of_text(&path_text(path)), path);
-            assert!(texts.insert(path_text(path).into_owned()));
+            assert_eq!(DocumentId::from_text(name), Ok(DocumentId::Name(name.to_owned())));
         }
     }
 

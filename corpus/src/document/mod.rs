@@ -1,4 +1,4 @@
-//! What a document is: its id, its text, and how it is to be read.
+//! Documents: their ids, texts, and options for reading them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,19 +6,20 @@ use std::sync::Arc;
 use crate::bytes::encoding::Encoding;
 use crate::document::id::DocumentId;
 
+pub mod escape;
 pub(crate) mod id;
 pub(crate) mod naming;
 pub(crate) mod options;
 
-/// What documents are called that are given: messages name them so, as they name files.
+/// The name of given documents in messages, in place of a file.
 pub(crate) const GIVEN: &str = "documents";
 
 /// A document of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// What it is called.
+    /// Its id.
     pub id: DocumentId,
-    /// Its text, as it stands in the file, decoded.
+    /// Its text, decoded and otherwise unchanged.
     pub text: String,
     /// The file it came from; `-` for standard input.
     pub path: Arc<Path>,
@@ -31,7 +32,7 @@ pub struct Document {
     pub extra: Option<String>,
     /// Whether the id is made of where it stands, as it has none itself.
     pub is_placed: bool,
-    /// The encoding of a text that is not UTF-8 and does not say what it is: a guess by its bytes.
+    /// The detected encoding of a text that is not UTF-8 and declares no encoding.
     pub guessed: Option<Encoding>,
 }
 

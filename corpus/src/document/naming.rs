@@ -1,6 +1,7 @@
-//! From what documents are called to the ids and names of a store.
+//! Ids and names in a store, from the ids of documents.
 
 use crate::DocumentId;
+use simstore::error::excerpt;
 use simstore::{Fingerprint, Snapshot};
 
 /// Why a document cannot be numbered.
@@ -30,7 +31,7 @@ pub enum Naming {
 }
 
 impl Naming {
-    /// The rule of a store that takes more, and the id of the next document that has a name, if there is one left.
+    /// The rule of a store that takes more, and the number of the next document with a name, if any is left.
     pub fn of_store<F: Fingerprint>(store: &Snapshot<F>) -> (Naming, Option<u64>) {
         let naming = if store.stats().names > 0 {
             Naming::Names
@@ -55,7 +56,7 @@ impl Naming {
             (Naming::Numbers, DocumentId::Number(number)) => Ok((number, None)),
             (Naming::Numbers, DocumentId::Name(name)) => Err(format!(
                 "the id `{}` is a name, but the first id was a number; option `names` takes every id as a name",
-                name.chars().take(100).collect::<String>().escape_debug()
+                excerpt(&name).escape_debug()
             )),
             (_, id) => Ok((next.ok_or(NO_ID_LEFT)?, Some(id.to_string()))),
         }

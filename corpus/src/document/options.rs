@@ -6,9 +6,10 @@ use std::str::FromStr;
 
 use crate::bytes::encoding::Encoding;
 use crate::bytes::limit::{self, Longest};
+use simstore::error::excerpt;
 use simstore::{Error, Result};
 
-/// What a file of documents looks like, below its compression.
+/// The format of a file of documents, below its compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DocumentFormat {
     /// One JSON object a line.
@@ -66,7 +67,10 @@ impl FromStr for DocumentFormat {
         DocumentFormat::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             let names = DocumentFormat::ALL.map(DocumentFormat::name).join(", ");
             let meant = did_you_mean(name, DocumentFormat::ALL.map(DocumentFormat::name));
-            Error::BadArgument(format!("`{name}` is no format of documents{meant}: expected one of {names}"))
+            Error::BadArgument(format!(
+                "`{}` is no format of documents{meant}: expected one of {names}",
+                excerpt(name)
+            ))
         })
     }
 }
@@ -88,16 +92,16 @@ pub struct DocumentOptions {
     /// is named here. `None`: the field `id`, and documents without it are called `file:line`; of a WARC
     /// record, `WARC-Target-URI`.
     pub id_field: Option<String>,
-    /// The fields that hold the text; several are joined by newlines. A document where all are missing or null has an
-    /// empty text; a file where no document has one is an error, if any is named. Default: `text`. WARC records and text files have one text
-    /// and need no field.
+    /// The fields that hold the text; several are joined by newlines. If they are null, the text is empty. A document without
+    /// any of them is malformed, if one is named, and so is a table without these columns. Default: `text`. WARC records and
+    /// text files have one text and need no field.
     pub text_fields: Vec<String>,
     /// A further field, whose value is handed out with each document.
     pub extra_field: Option<String>,
-    /// The format of all files, and of all members of archives, whatever they are called. `None`: by name and by content.
+    /// The format of all files and of all members of archives. `None`: by name and by content.
     pub format: Option<DocumentFormat>,
-    /// What stands between the fields of CSV and TSV, an ASCII character. `None`: a comma or a tab; or, if the first row
-    /// has the text and id columns only so, a semicolon, a tab, a bar or a comma.
+    /// The field separator of CSV and TSV, an ASCII character. `None`: a comma or a tab; or, if the first row has the text and
+    /// id columns only so, a semicolon, a tab, a bar or a comma.
     pub delimiter: Option<u8>,
     /// How bytes become text.
     pub encoding: Encoding,

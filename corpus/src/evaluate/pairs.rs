@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
+use simstore::error::excerpt;
 use simstore::{Error, Result};
 
+use crate::formats::fields::with_short_quote;
 use crate::{DocumentFormat, DocumentOptions, Encoding, Record, Records, records};
 
 /// Two texts of which it is known whether they are near-duplicates.
@@ -131,7 +133,7 @@ impl PairOptions {
             let message = error.to_string();
             // The parser sees one line only.
             let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
-            format!("no pair in a JSON object: {message} at column {}", error.column())
+            format!("no pair in a JSON object: {} at column {}", with_short_quote(message), error.column())
         })?;
         self.of_fields(fields)
     }
@@ -145,7 +147,12 @@ impl PairOptions {
             Some(Value::String(path)) => Some(path),
             Some(Value::Number(number)) => Some(number.to_string()),
             None | Some(Value::Null) => None,
-            Some(_) => return Err(format!("the field `{}` is neither text nor a number", self.path_field)),
+            Some(_) => {
+                return Err(format!(
+                    "the field `{}` is neither text nor a number",
+                    excerpt(&self.path_field)
+                ));
+            }
         };
         Ok(Line { texts, is_positive: self.label(&fields)?, path })
     }
@@ -154,7 +161,10 @@ impl PairOptions {
         let field = self.label_field.as_deref().unwrap_or("label");
         let Some(value) = fields.get(field) else {
             if self.label_field.is_some() || self.positive_from.is_some() {
-                return Err(format!("no label field `{field}`; option `label_field` names another"));
+                return Err(format!(
+                    "no label field `{}`; option `label_field` names another",
+                    excerpt(field)
+                ));
             }
             return Ok(None);
         };
@@ -174,8 +184,8 @@ impl PairOptions {
                 Some(_) => "expected a number",
                 None => "expected true, false, 1 or 0; for other numbers give option `positive_from`",
             };
-            let value: String = value.to_string().chars().take(50).collect();
-            format!("the label field `{field}` is {value}: {expected}")
+            let value = value.to_string();
+            format!("the label field `{}` is {}: {expected}", excerpt(field), excerpt(&value))
         })
     }
 }
@@ -189,8 +199,11 @@ fn text(
     let names = named.as_ref().map_or(&by_default[..], std::slice::from_ref);
     match names.iter().find_map(|&name| Some((name, fields.remove(name)?))) {
         Some((_, Value::String(text))) => Ok(text),
-        Some((name, _)) => Err(format!("the text field `{name}` is not a string")),
-        None => Err(format!("no text field `{}`; option `{option}` names another", names.join("`, `"))),
+        Some((name, _)) => Err(format!("the text field `{}` is not a string", excerpt(name))),
+        None => {
+            let names: Vec<_> = names.iter().map(|name| excerpt(name)).collect();
+            Err(format!("no text field `{}`; option `{option}` names another", names.join("`, `")))
+        }
     }
 }
 

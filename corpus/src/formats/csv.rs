@@ -15,6 +15,7 @@ use crate::formats::fields::{Fields, MAX_COLUMNS, Parsed, is_taken, listed};
 use crate::numbers::grouped;
 use crate::{DocumentId, DocumentOptions, ReadNote};
 use simstore::Result;
+use simstore::error::excerpt;
 
 /// The longest header of a table.
 const MAX_HEADER_BYTES: usize = 16 << 20;
@@ -78,7 +79,7 @@ impl Header {
             name.to_owned()
         };
         encoding::encode_line(&quoted, self.encoding)
-            .ok_or_else(|| format!("the name `{name}` cannot be written in {}", self.encoding))
+            .ok_or_else(|| format!("the name `{}` cannot be written in {}", excerpt(name), self.encoding))
     }
 
     /// The reason why documents cannot be read from such a table, if there is one.
@@ -87,16 +88,16 @@ impl Header {
             format!("{}; the columns are {}", did_you_mean(name, &self.columns), listed(&self.columns))
         };
         if let Some(name) = options.id_field.as_ref().filter(|name| self.column(name).is_none()) {
-            return Err(format!("no id column `{name}`{}", there(name)));
+            return Err(format!("no id column `{}`{}", excerpt(name), there(name)));
         }
         if options.text_fields.iter().all(|name| self.column(name).is_none()) {
             let names = &options.text_fields;
-            return Err(format!("no text column `{}`{}", names.join("`, `"), there(&names[0])));
+            return Err(format!("no text column {}{}", listed(names), there(&names[0])));
         }
         let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
         for name in wanted.chain(options.extra_field.as_deref()) {
             if self.places.get(name).is_some_and(|&(_, count)| count > 1) {
-                return Err(format!("the column `{name}` comes twice"));
+                return Err(format!("the column `{}` comes twice", excerpt(name)));
             }
         }
         Ok(())
@@ -127,7 +128,7 @@ impl Header {
             replaced += more;
             Some(text)
         };
-        let id = value(options.id_name()).map(|id| DocumentId::from_column(&id)).transpose()?;
+        let id = value(options.id_name()).map(|id| DocumentId::from_text(&id)).transpose()?;
         let texts = options.text_fields.iter().map(|name| value(name)).collect();
         let extra = options.extra_field.as_deref().and_then(&mut value);
         Fields { id, texts, extra }.document(options, "column", replaced, position)

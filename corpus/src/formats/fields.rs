@@ -1,14 +1,13 @@
-//! What makes a document of fields: an id, texts, and an extra value.
+//! Documents from fields: an id, texts, and an extra value.
 
 use crate::{DocumentId, DocumentOptions, Encoding};
+use simstore::error::excerpt;
 
 /// The most columns of a table; of an object with more fields, the first are named in messages.
 pub(crate) const MAX_COLUMNS: usize = 100_000;
 /// Names that a message shows, and characters of each.
 const SHOWN_NAMES: usize = 30;
 const SHOWN_CHARACTERS: usize = 100;
-/// Characters of an input that a message quotes.
-const QUOTED_CHARACTERS: usize = 200;
 
 /// The fields of an object or a row that are asked for.
 #[derive(Debug, Default)]
@@ -19,7 +18,7 @@ pub(crate) struct Fields {
     pub(crate) extra: Option<String>,
 }
 
-/// What is known of a document beside where it stands.
+/// A parsed document, without its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Parsed {
     pub(crate) id: DocumentId,
@@ -34,9 +33,9 @@ pub(crate) struct Parsed {
 }
 
 impl Fields {
-    /// A document, or the reason why there is none. Where no text is there, the text is empty: files that have none of
-    /// the fields are refused as a whole. `position` names a document that has no id; `field` is what a field is called
-    /// where it comes from.
+    /// A document, or the reason why there is none. Where no text is there, the text is empty: files that have none of the
+    /// fields are refused as a whole. `position` names a document that has no id; `field` is the word for a field in this
+    /// format.
     pub(crate) fn document(
         self,
         options: &DocumentOptions,
@@ -47,7 +46,7 @@ impl Fields {
         let is_placed = self.id.is_none();
         let id = match (self.id, &options.id_field) {
             (Some(id), _) => id,
-            (None, Some(name)) => return Err(format!("no id {field} `{name}`")),
+            (None, Some(name)) => return Err(format!("no id {field} `{}`", excerpt(name))),
             (None, None) => DocumentId::name(position())?,
         };
         let mut texts = self.texts.into_iter().flatten();
@@ -67,7 +66,7 @@ impl DocumentOptions {
     }
 }
 
-/// What is left of a field's name below an object or struct of another name: `b.c` of `a.b.c` in `a`.
+/// The rest of a field's name below an object or struct: `b.c` for `a.b.c` in `a`.
 pub(crate) fn below<'n>(name: &'n str, object: &str) -> Option<&'n str> {
     name.strip_prefix(object)?.strip_prefix('.')
 }
@@ -86,20 +85,20 @@ pub(crate) fn listed(names: &[String]) -> String {
     format!("`{}`{more}", shown.join("`, `"))
 }
 
-/// A message whose quoted part, if it has one, is cut to [`QUOTED_CHARACTERS`].
+/// A message whose quoted part, if it has one, is an [`excerpt`].
 pub(crate) fn with_short_quote(message: &str) -> String {
     let quoted = message.find('"').zip(message.rfind('"'));
     let Some((start, end)) = quoted.map(|(start, end)| (start + 1, end)).filter(|(start, end)| start < end)
     else {
         return message.to_owned();
     };
-    match message[start..end].char_indices().nth(QUOTED_CHARACTERS) {
-        Some((cut, _)) => format!("{}...{}", &message[..start + cut], &message[end..]),
-        None => message.to_owned(),
-    }
+    format!("{}{}{}", &message[..start], excerpt(&message[start..end]), &message[end..])
 }
 
 /// The reason why an annotation cannot have this name.
 pub(crate) fn is_taken(field: &str, name: &str) -> String {
-    format!("there is a {field} `{name}` already; give the annotation another name (option `cluster_field`)")
+    format!(
+        "there is a {field} `{}` already; give the annotation another name (option `cluster_field`)",
+        excerpt(name)
+    )
 }

@@ -13,6 +13,7 @@ use self::wanted::{Found, ObjectWith, Takes, Wanted};
 use crate::bytes::encoding::{self, Encoding};
 use crate::formats::fields::{Fields, Parsed, listed};
 use crate::{DocumentId, DocumentOptions};
+use simstore::error::excerpt;
 
 /// Parses a line of JSON; a reason if it is malformed. `position` names a document that has no id.
 pub(crate) fn parse(
@@ -22,26 +23,29 @@ pub(crate) fn parse(
     position: impl FnOnce() -> String,
 ) -> Result<Parsed, String> {
     let (line, replaced) = encoding::decode_line(line, encoding);
-    let fields = fields(&line, options)?;
+    let (fields, has_text) = fields(&line, options)?;
     if let (None, Some(name)) = (&fields.id, &options.id_field) {
-        let names = names_below(&line);
-        let meant = did_you_mean(name, &names);
-        return Err(format!("no id field `{name}`{meant}; the document has {}", listed(&names)));
+        return Err(missing("id", std::slice::from_ref(name), &line));
+    }
+    if !has_text {
+        return Err(missing("text", &options.text_fields, &line));
     }
     fields.document(options, "field", replaced, position)
 }
 
-/// Whether a line of JSON has one of the text fields, `null` or not; a reason if it is malformed.
-pub(crate) fn has_text(line: &[u8], encoding: Encoding, options: &DocumentOptions) -> Result<bool, String> {
-    let line = encoding::read_line(line, encoding);
-    let names = options.text_fields.iter();
-    let wanted: Vec<_> = names.map(|name| Wanted { name, takes: Takes::Presence }).collect();
-    let found = parsed(&line, ObjectWith(&wanted))?;
-    Ok(found.iter().any(Option::is_some))
+/// The reason why a document without a field is malformed.
+fn missing(kind: &str, fields: &[String], line: &str) -> String {
+    let names = names_below(line);
+    let meant = did_you_mean(&fields[0], &names);
+    let there = if names.is_empty() { "no fields".to_owned() } else { listed(&names) };
+    format!(
+        "no {kind} field {}{meant}; the document has {there}: option `{kind}_field` names another",
+        listed(fields)
+    )
 }
 
-/// What is asked for of an object.
-fn fields(line: &str, options: &DocumentOptions) -> Result<Fields, String> {
+/// The fields of an object that are asked for, and whether one of the text fields is there, `null` or not.
+fn fields(line: &str, options: &DocumentOptions) -> Result<(Fields, bool), String> {
     let id_name = options.id_name();
     let scalars = options.text_fields.iter().map(|name| &**name).chain([id_name]);
     let mut wanted: Vec<_> = scalars.map(|name| Wanted { name, takes: Takes::Scalar }).collect();
@@ -49,10 +53,11 @@ fn fields(line: &str, options: &DocumentOptions) -> Result<Fields, String> {
     let found = parsed(line, ObjectWith(&wanted))?;
     let mut found = found.into_iter();
     let texts = found.by_ref().take(options.text_fields.len()).zip(&options.text_fields);
-    let text = |(found, name)| match found {
+    let mut has_text = options.text_fields.is_empty();
+    let text = |(found, name): (Option<Found>, &String)| match found.inspect(|_| has_text = true) {
         Some(Found::Text(text)) => Ok(Some(text)),
         Some(Found::Null) | None => Ok(None),
-        Some(_) => Err(format!("the text field `{name}` is not a string")),
+        Some(_) => Err(format!("the text field `{}` is not a string", excerpt(name))),
     };
     let texts = texts.map(text).collect::<Vec<Result<_, _>>>();
     let id = match found.next().flatten() {
@@ -61,17 +66,17 @@ fn fields(line: &str, options: &DocumentOptions) -> Result<Fields, String> {
         Some(Found::Number(number)) => Some(Ok(DocumentId::Number(number))),
         Some(_) => Some(Err("is neither a string nor an integer from 0 to 2^64 - 1".to_owned())),
     };
-    let id = id.transpose().map_err(|what| format!("the id field `{id_name}` {what}"))?;
+    let id = id.transpose().map_err(|what| format!("the id field `{}` {what}", excerpt(id_name)))?;
     let extra = match found.next().flatten() {
         Some(Found::Text(text)) => Some(text),
         Some(Found::Number(number)) => Some(number.to_string()),
         Some(Found::Other(json)) => json,
         Some(Found::Null) | None => None,
     };
-    Ok(Fields { id, texts: texts.into_iter().collect::<Result<_, _>>()?, extra })
+    Ok((Fields { id, texts: texts.into_iter().collect::<Result<_, _>>()?, extra }, has_text))
 }
 
-/// Why the first line of a file tells that it holds JSON, but not one object a line; and what to do.
+/// The reason why the first line of a file begins an object over several lines, with advice.
 pub(crate) fn is_no_line(first: &[u8]) -> Option<&'static str> {
     let is_open = first.trim_ascii() == b"{";
     is_open.then_some(
@@ -136,7 +141,8 @@ mod tests {
         }
         assert_eq!(
             parse(r#"{"text": "", "o": {"a": 1, "b": {}}}"#, Some("id"), &["text"]),
-            Err("no id field `id`; the document has `o.a`, `o.b`, `text`".to_owned())
+            Err("no id field `id`; the document has `o.a`, `o.b`, `text`: option `id_field` names another"
+                .to_owned())
         );
     }
 
@@ -146,8 +152,12 @@ mod tests {
         assert_eq!(text(r#"{"text": "b\u4e2d", "title": "a"}"#).unwrap(), "a\nb中");
         assert_eq!(text(r#"{"text": "b", "title": null}"#).unwrap(), "b");
         assert_eq!(text(r#"{"title": "a"}"#).unwrap(), "a");
-        assert_eq!(text("{}"), Ok(String::new()));
         assert_eq!(text(r#"{"text": null}"#), Ok(String::new()));
+        assert_eq!(
+            text(r#"{"txet": 1, "a": "b"}"#),
+            Err("no text field `title`, `text`; the document has `a`, `txet`: option `text_field` names another".to_owned())
+        );
+        assert!(text("{}").unwrap_err().contains("the document has no fields"));
         assert!(text(r#"{"text": 1}"#).unwrap_err().contains("`text` is not a string"));
         assert_eq!(parse(r#"{"url": "u"}"#, Some("url"), &["url"]), Ok((name("u"), "u".to_owned())));
     }
@@ -166,10 +176,9 @@ mod tests {
         assert_eq!(text(r#"{"a": null, "meta": {"id": "x"}}"#), found("x", ""));
         let error = text(r#"{"a": {"b": {"c": 1}}, "meta": {"id": "x"}}"#).unwrap_err();
         assert!(error.contains("the text field `a.b.c` is not a string"), "{error}");
-        let has = |line: &str| {
-            let options =
-                DocumentOptions { text_fields: vec!["a.b".to_owned()], ..DocumentOptions::default() };
-            has_text(line.as_bytes(), Encoding::AUTO, &options).unwrap()
+        let has = |line: &str| match parse(line, None, &["a.b"]) {
+            Ok(_) => true,
+            Err(reason) => !reason.contains("no text field `a.b`"),
         };
         assert!(has(r#"{"a": {"b": null}}"#) && has(r#"{"a": null}"#) && has(r#"{"a.b": ""}"#));
         assert!(!has(r#"{"a": {"c": "x"}}"#) && !has(r#"{"b": "x"}"#) && !has(r#"{"a": "x"}"#));

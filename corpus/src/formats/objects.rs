@@ -1,19 +1,14 @@
 //! The objects of a file of JSON: one on each line, or the elements of one array.
 
-use simstore_text::did_you_mean;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::bytes::encoding::Encoding;
 use crate::bytes::input::Input;
 use crate::bytes::section::{self, Section};
-use crate::formats::fields::listed;
 use crate::formats::json;
 use crate::{DocumentOptions, ReadProgress};
 use simstore::Result;
-
-/// Objects in which a text field is looked for before a file is given up.
-const SEARCHED_OBJECTS: u64 = 1000;
 
 /// The objects of a file, one after the other.
 #[derive(Debug)]
@@ -21,29 +16,19 @@ pub(crate) struct Objects {
     input: Input,
     form: Form,
     options: DocumentOptions,
-    /// Objects at the start of the file that have none of the text fields; `None` when one has been seen.
-    without_text: Option<WithoutText>,
 }
 
-/// How objects stand in a file.
+/// The form of a file of objects.
 #[derive(Debug)]
 enum Form {
     Lines {
         is_first: bool,
     },
-    /// In an array, of which so many elements have been read.
+    /// An array, and the number of elements that have been read.
     Array {
         elements: u64,
     },
     Ended,
-}
-
-#[derive(Debug, Default)]
-struct WithoutText {
-    objects: u64,
-    /// Where the first stands, and what fields it has.
-    line: u64,
-    names: Vec<String>,
 }
 
 /// Where the scanner is in an element.
@@ -52,7 +37,7 @@ struct Scan {
     depth: u64,
     in_string: bool,
     is_escaped: bool,
-    /// A newline has been left out, and what is blank after it goes too.
+    /// A newline has been left out; the blanks after it are left out too.
     is_indented: bool,
 }
 
@@ -60,7 +45,7 @@ impl Objects {
     /// Looks whether the input begins an array.
     ///
     /// # Errors
-    /// [`BadInput`](simstore::Error::BadInput) for what cannot be read.
+    /// [`BadInput`](simstore::Error::BadInput) for an unreadable file.
     pub(crate) fn open(input: Input, options: &DocumentOptions) -> Result<Objects> {
         let mut input = input.into_lines(options.encoding)?;
         let mut form = Form::Lines { is_first: true };
@@ -69,35 +54,26 @@ impl Objects {
             input = input.into_utf8();
             form = Form::Array { elements: 0 };
         }
-        // Without a name of one, nothing is missed.
-        let without_text = (!options.text_fields.is_empty()).then(WithoutText::default);
-        Ok(Objects { input, form, options: options.clone(), without_text })
+        Ok(Objects { input, form, options: options.clone() })
     }
 
     /// The objects of a section of a file of lines.
     ///
     /// # Errors
-    /// [`BadInput`](simstore::Error::BadInput) for what cannot be read.
+    /// [`BadInput`](simstore::Error::BadInput) for an unreadable file.
     pub(crate) fn of_section(
         section: &Section,
         options: &DocumentOptions,
         progress: &Arc<ReadProgress>,
     ) -> Result<Objects> {
         let is_first = section.from == 0;
-        // A file is divided only if one has been seen in the first section.
-        let without_text = (is_first && !options.text_fields.is_empty()).then(WithoutText::default);
         let input = Input::of_section(section, progress)?;
-        Ok(Objects { input, form: Form::Lines { is_first }, options: options.clone(), without_text })
+        Ok(Objects { input, form: Form::Lines { is_first }, options: options.clone() })
     }
 
     /// How sections of the file are read; `None` if it can be read only as a whole.
     pub(crate) fn in_sections(&self) -> Option<section::Lines> {
         self.input.in_sections().filter(|_| matches!(self.form, Form::Lines { .. }))
-    }
-
-    /// Whether objects may have no text from here on: one that has a text field has been read.
-    pub(crate) fn has_text(&self) -> bool {
-        self.without_text.is_none()
     }
 
     pub(crate) fn path(&self) -> &Arc<Path> {
@@ -111,13 +87,9 @@ impl Objects {
     /// Reads the next object as it stands, on one line; with it its line, or its number in an array, from 1.
     ///
     /// # Errors
-    /// [`BadInput`](simstore::Error::BadInput) for an object that is too long, for what cannot be read, for an array that
-    /// is none; and, at the end of it, for a file without any of the text fields.
+    /// [`BadInput`](simstore::Error::BadInput) for an object that is too long, for a file that cannot be read, and for an array that
+    /// is not well formed.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
-        if self.without_text.as_ref().is_some_and(|without| without.objects == SEARCHED_OBJECTS) {
-            self.input.end();
-            self.form = Form::Ended;
-        }
         let mut object = Vec::new();
         let is_there = match &mut self.form {
             Form::Lines { is_first } => {
@@ -132,47 +104,7 @@ impl Objects {
             Form::Array { .. } => self.read_element(&mut object)?,
             Form::Ended => false,
         };
-        if is_there {
-            self.look_for_text(&object);
-            return Ok(Some((self.input.line(), object)));
-        }
-        match self.without_text.take().filter(|without| without.objects > 0) {
-            Some(without) => Err(self.without_text(&without)),
-            None => Ok(None),
-        }
-    }
-
-    fn look_for_text(&mut self, object: &[u8]) {
-        let (encoding, line) = (self.input.encoding(), self.input.line());
-        let Some(without) = &mut self.without_text else { return };
-        match json::has_text(object, encoding, &self.options) {
-            Ok(true) => self.without_text = None,
-            Ok(false) => {
-                if without.objects == 0 {
-                    without.line = line;
-                    without.names = json::names_below(&String::from_utf8_lossy(object));
-                }
-                without.objects += 1;
-            }
-            // It is told where it is parsed.
-            Err(_) => {}
-        }
-    }
-
-    fn without_text(&mut self, without: &WithoutText) -> simstore::Error {
-        self.input.set_line(without.line);
-        let fields = self.options.text_fields.join("`, `");
-        let of = if without.objects == SEARCHED_OBJECTS { "first " } else { "" };
-        let rest = if of.is_empty() { "" } else { "; the rest of the file is left out" };
-        let there = match &*without.names {
-            [] => "no fields".to_owned(),
-            names => listed(names),
-        };
-        self.input.bad(format!(
-            "no text field `{fields}`{} in the {of}{} of the file; this one has {there}: option `text_field` names one{rest}",
-            did_you_mean(&self.options.text_fields[0], &without.names),
-            if without.objects == 1 { "one document".to_owned() } else { format!("{} documents", without.objects) },
-        ))
+        Ok(is_there.then(|| (self.input.line(), object)))
     }
 
     /// Reads an element of the array, without the newlines between its tokens and the blanks after them.
@@ -250,7 +182,7 @@ impl Objects {
         Ok(false)
     }
 
-    /// The error of an array in which the next element cannot be found.
+    /// The error of an array without a findable next element.
     fn broken(&mut self, reason: &str) -> simstore::Error {
         self.input.end();
         self.input.bad(reason.to_owned())
@@ -281,7 +213,7 @@ impl Scan {
             match byte {
                 b'"' => self.in_string = true,
                 b'{' | b'[' => self.depth += 1,
-                // Of a number or a word: what follows is no part of it.
+                // The end of a number or a word.
                 b',' | b'}' | b']' if self.depth == 0 => {
                     piece(&bytes[start..at]);
                     return (at, true);

@@ -14,6 +14,7 @@ use crate::formats::fields::{Parsed, listed};
 use crate::formats::http::{self, Response};
 use crate::formats::{archive, binary};
 use crate::{DocumentId, DocumentOptions, ReadNote};
+use simstore::error::excerpt;
 use simstore::{Error, Result};
 
 /// The longest header block of a record, and what is looked at of a block to tell whether it is a document.
@@ -82,7 +83,7 @@ pub(crate) fn parse(bytes: &[u8], header_bytes: usize, options: &DocumentOptions
     let id = headers.get(id_field).ok_or_else(|| {
         let names = headers.0.names();
         let meant = did_you_mean(id_field, &names);
-        format!("no id header `{id_field}`{meant}; the record has {}", listed(&names))
+        format!("no id header `{}`{meant}; the record has {}", excerpt(id_field), listed(&names))
     })?;
     // Some writers put it between brackets.
     let id = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')).unwrap_or(&id);

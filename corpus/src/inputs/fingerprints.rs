@@ -10,6 +10,7 @@ use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::input::Input;
 use crate::bytes::limit::Longest;
 use crate::bytes::pipes::Pipes;
+use crate::document::escape::unescaped;
 use crate::document::id::MAX_NAME_BYTES;
 use crate::formats::binary;
 use crate::formats::detect::{self, Format};
@@ -22,13 +23,13 @@ use simstore::{Error, Fingerprint, Result};
 /// much too long a longer one is.
 const MAX_LINE_BYTES: usize = 16 * MAX_NAME_BYTES;
 
-/// Fingerprints, the position of the first, and what stands for their file.
+/// Fingerprints, the position of the first, and the path of their file.
 type GivenBlock<'a, F> = (&'a [F], u64, &'a Arc<Path>);
 
 /// Fingerprints in memory that are handed out together.
 const GIVEN_BLOCK: usize = 1 << 16;
 
-/// A fingerprint of an input and what its document is called.
+/// A fingerprint of an input and the id of its document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FingerprintRecord<F> {
     /// The id that stands beside the fingerprint; without one, its position in all inputs.
@@ -44,7 +45,7 @@ pub struct FingerprintRecord<F> {
 }
 
 impl<F: Fingerprint> FingerprintRecord<F> {
-    /// A checksum of what stands there: xxh3 of the fingerprint and the id.
+    /// A checksum: xxh3 of the fingerprint and the id.
     pub fn checksum(&self) -> u64 {
         let mut bytes = vec![0; F::BYTES];
         self.fingerprint.write_le(&mut bytes);
@@ -59,7 +60,7 @@ impl<F: Fingerprint> FingerprintRecord<F> {
 ///
 /// Files named `.u64` or `.u128` hold raw little-endian values. All others hold lines `HEX` or
 /// `HEX<TAB>ID`: 16 or 32 hexadecimal digits; an ID that is a decimal `u64` is a number, else a
-/// name. Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
+/// name, [escaped](crate::escape). Fingerprints without an ID are numbered from 0 through all inputs; malformed ones have
 /// a number too.
 ///
 /// # Errors
@@ -127,7 +128,7 @@ impl<F: Fingerprint> Fingerprints<F> {
         Ok(Some((&given.fingerprints[position..end], position as u64, &given.path)))
     }
 
-    /// The next of those in memory.
+    /// The next fingerprint in memory.
     fn next_given(&mut self) -> Result<Option<FingerprintRecord<F>>> {
         let Some(given) = &self.given else { return Ok(None) };
         let (given, at) = (given.get::<F>()?, self.position as usize);
@@ -173,7 +174,7 @@ impl<F: Fingerprint> Fingerprints<F> {
         let read = input.visit_buffered(F::BYTES, |bytes| {
             fingerprints.extend(bytes.chunks_exact(F::BYTES).map(F::read_le));
         });
-        // What is malformed takes a position too.
+        // A malformed record takes a position too.
         self.position += read.as_ref().map_or(1, |&count| count);
         read
     }
@@ -249,7 +250,7 @@ fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>, pipes: &Pipes) 
     {
         return Err(input.bad_file(&reason));
     }
-    // Hexadecimal digits leave no doubt. What else is no UTF-8 is told of each line.
+    // Hexadecimal digits leave no doubt. Other lines that are not UTF-8 are reported one by one.
     let encoding = encoding::unmarked_utf16(head).unwrap_or(Encoding::UTF_8);
     input.into_lines(encoding)
 }
@@ -261,7 +262,7 @@ fn parse_line<F: Fingerprint>(line: &[u8]) -> Result<(F, Option<DocumentId>), St
     let (hex, id) = match line.split_once('\t') {
         Some((hex, "")) => (hex, Err("no id after the tab".to_owned())),
         Some((_, id)) if id.contains('\t') => return Err("more than two columns".to_owned()),
-        Some((hex, id)) => (hex, DocumentId::from_column(id).map(Some)),
+        Some((hex, id)) => (hex, unescaped(id).and_then(|id| DocumentId::from_text(&id)).map(Some)),
         None => (line, Ok(None)),
     };
     let fingerprint = F::parse_hex(hex.trim()).map_err(|error| error.to_string())?;

@@ -24,8 +24,12 @@ use crate::reading::given::GivenDocuments;
 use crate::reading::records::Records;
 use crate::reading::sections;
 use crate::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile, ReadProgress};
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
+
+/// No system opens a longer path.
+const MAX_PATH_BYTES: usize = 1 << 16;
 
 /// What inputs hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +81,15 @@ impl Inputs {
     /// Files, folders and patterns, and how documents are read; `-` is standard input. Nothing is opened yet.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if a pipe or standard input is named twice.
+    /// [`Error::BadArgument`] if a pipe or standard input is named twice, or a path is longer than any file's.
     pub fn new(paths: &[PathBuf], options: DocumentOptions) -> Result<Inputs> {
+        if let Some(path) = paths.iter().find(|path| path.as_os_str().len() > MAX_PATH_BYTES) {
+            let (start, bytes) = (path.to_string_lossy(), path.as_os_str().len());
+            return Err(Error::BadArgument(format!(
+                "`{}` is no path: it has {bytes} bytes, and a path at most {MAX_PATH_BYTES}",
+                excerpt(&start)
+            )));
+        }
         for (at, path) in paths.iter().enumerate() {
             if is_pipe(path) && paths[..at].contains(path) {
                 let name =

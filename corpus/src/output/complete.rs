@@ -6,7 +6,7 @@ use simstore::{Error, Result};
 
 use super::temporary::{TemporaryFile, hidden, rename};
 use super::temporary_folder::TemporaryFolder;
-use crate::document::id::path_text;
+use crate::document::escape::path_text;
 
 /// An output of which nothing is missing but its name. Dropped, it is gone.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
 //! Files that appear only when they are complete.
 //!
-//! An [`Output`] is written under a hidden name, synced, and given its name in the end: [`Output::finish`]. Several that are
-//! to appear together are first made [complete](Output::complete). What is dropped before leaves nothing.
+//! An [`Output`] is written under a hidden name, synced, and given its name in the end: [`Output::finish`]. Several outputs
+//! that appear together are first made [complete](Output::complete). An output that is dropped leaves nothing.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -33,7 +32,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// An output, buffered, and compressed as its name says; [`Output::finish`] must be called at the end.
 #[derive(Debug)]
 pub struct Output {
-    /// What errors call it; `-` for standard output.
+    /// Its path in errors; `-` for standard output.
     path: PathBuf,
     writer: BufWriter<Compressor<Target>>,
 }
@@ -78,7 +77,7 @@ impl Output {
         Output::create_with(path, Compression::of_name(path), unfinished)
     }
 
-    /// A file of the bytes that are written, whatever its name says.
+    /// A file that is not compressed, also if its name says so.
     ///
     /// # Errors
     /// As [`Output::create`].
@@ -191,16 +190,6 @@ impl Write for Output {
     }
 }
 
-/// Text for a column of a line: what would break the line or the terminal is escaped, and so is the backslash.
-pub fn column(text: &str) -> Cow<'_, str> {
-    let is_escaped = |c: char| c.is_control() || c == '\\';
-    if !text.contains(is_escaped) {
-        return text.into();
-    }
-    let escape = |c: char| if is_escaped(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escape).collect::<String>().into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,11 +236,5 @@ mod tests {
         assert_eq!(names(folder.path()), ["b"]);
         // What would take the list waits for ever: it is left to the end of the process.
         std::mem::forget(our_file);
-    }
-
-    #[test]
-    fn what_would_break_a_line_is_escaped() {
-        assert_eq!(column("a b 一"), "a b 一");
-        assert_eq!(column("a\tb\\\n"), "a\\tb\\\\\\n");
     }
 }

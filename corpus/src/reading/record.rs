@@ -1,4 +1,4 @@
-//! A document as it stands in a file.
+//! A record: a document as it is in its file.
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::bytes::encoding::{self, Encoding};
-use crate::document::id::{path_text, place};
+use crate::document::escape::path_text;
+use crate::document::id::place;
 use crate::formats::csv::Header;
 use crate::formats::fields::Parsed;
 use crate::formats::json;
@@ -16,7 +17,7 @@ use crate::formats::warc;
 use crate::{Document, DocumentFormat, DocumentId, DocumentOptions};
 use simstore::{Error, Result};
 
-/// A document as it stands in its file: a line of JSON, a row of a table, a record of a web archive or a text file. Or one that was
+/// A document as it is in its file: a line of JSON, a row of a table, a record of a web archive or a text file. Or one that was
 /// [given](crate::Inputs::of_documents).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -25,7 +26,7 @@ pub struct Record {
     content: Content,
 }
 
-/// What a record consists of.
+/// The contents of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Content {
     Jsonl {
@@ -63,8 +64,8 @@ impl Record {
         &self.content
     }
 
-    /// The file it stands in; `-` for standard input. Of a member of an archive, the path of the archive and of the member
-    /// in it: `pages.zip/a/b.txt`.
+    /// Its file; `-` for standard input. Of a member of an archive, the path of the archive and of the member in it:
+    /// `pages.zip/a/b.txt`.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! Which large files are read in sections, and in which.
+//! Sections of large files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::formats::objects::Objects;
 use crate::formats::parquet;
 use crate::{Compression, DocumentFormat, DocumentOptions, InputFile};
 
-/// The sections of a file, about `bytes` each on disk; fewer than two if it is to be read as a whole: if it is no larger, or in a
-/// format in which no record can be found from the middle. The same file has the same sections on every machine.
+/// The sections of a file, about `bytes` each on disk; fewer than two if the file is read as a whole: if it is no larger, or
+/// records of its format cannot be found from the middle. The same file has the same sections on every machine.
 ///
-/// Of JSON, these are files of lines whose encoding has ASCII as it is, of which an object with a text field is seen in the first
-/// section, and that are not compressed, or in members that can be found. What cannot be read is told when it is read.
+/// JSON is divided if it is in lines, in an encoding that contains ASCII, and not compressed or in members that can be found. Files that
+/// cannot be read are reported when they are read.
 pub(crate) fn sections(
     file: &InputFile,
     options: &DocumentOptions,
@@ -53,7 +53,7 @@ fn of_lines(
     let starts = std::iter::once(0).chain(borders.iter().copied());
     let ends = borders.iter().copied().chain([size]);
     let path: Arc<Path> = path.into();
-    let sections: Vec<Section> = starts
+    let sections = starts
         .zip(ends)
         .map(|(from, to)| Section {
             path: Arc::clone(&path),
@@ -67,9 +67,5 @@ fn of_lines(
             reached: Arc::default(),
         })
         .collect();
-    let mut first = Objects::of_section(&sections.first()?.unread(), options, &progress).ok()?;
-    while !first.has_text() {
-        first.read().ok()??;
-    }
     Some(sections)
 }

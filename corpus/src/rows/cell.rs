@@ -1,13 +1,13 @@
-//! What rows consist of.
+//! Cells and columns of rows.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
 use crate::IdRef;
-use crate::output::column;
+use crate::document::escape::escaped;
 
-/// What a column holds.
+/// The kind of values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Ids of documents: numbers if all of them are, else text.
@@ -25,7 +25,7 @@ pub enum Kind {
     Flag,
 }
 
-/// A name and what it holds.
+/// The name of a column and its kind.
 pub type Column = (&'static str, Kind);
 
 /// A value of a row.
@@ -45,12 +45,21 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// The value as text; in lines of columns, what would break them is escaped.
-    pub(super) fn text(&self, escaped: bool) -> Cow<'_, str> {
+    /// The value as a column of a line: escaped.
+    pub(super) fn column(&self) -> Cow<'_, str> {
         match self {
-            Cell::Id(IdRef::Name(text)) | Cell::Text(text) if escaped => column(text),
-            Cell::Id(IdRef::Name(text)) | Cell::Text(text) => (*text).into(),
-            Cell::Id(IdRef::Number(number)) | Cell::Count(number) => number.to_string().into(),
+            Cell::Id(id) => id.column(),
+            Cell::Text(text) => escaped(text),
+            Cell::Count(_) | Cell::Share(_) | Cell::Flag(_) => self.text(),
+        }
+    }
+
+    /// The value as text.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        match self {
+            Cell::Id(id) => id.text(),
+            Cell::Text(text) => (*text).into(),
+            Cell::Count(number) => number.to_string().into(),
             Cell::Share(share) => share.to_string().into(),
             Cell::Flag(flag) => flag.to_string().into(),
         }

@@ -103,13 +103,13 @@ impl Rows {
                     if i > 0 {
                         output.push(b"\t")?;
                     }
-                    output.push(cell.text(true).as_bytes())?;
+                    output.push(cell.column().as_bytes())?;
                 }
                 output.push(b"\n")
             }
             Writer::Json(output) => output.json(&Object(&self.columns, cells)),
             Writer::Csv(writer, path) => writer
-                .write_record(cells.iter().map(|cell| cell.text(false).into_owned()))
+                .write_record(cells.iter().map(|cell| cell.text().into_owned()))
                 .map_err(csv_failure(path)),
             #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => writer.push(cells),

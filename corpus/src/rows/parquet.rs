@@ -85,7 +85,7 @@ impl Writer {
     pub(super) fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
         for (builder, cell) in self.builders.iter_mut().zip(cells) {
             match (builder, cell) {
-                (Builder::Texts(builder), cell) => builder.append_value(cell.text(false)),
+                (Builder::Texts(builder), cell) => builder.append_value(cell.text()),
                 (Builder::Numbers(builder), Cell::Id(IdRef::Number(number)) | Cell::Count(number)) => {
                     builder.append_value(*number);
                 }

@@ -61,7 +61,7 @@ impl Temporary {
             && !is_folder(parent)?
         {
             return Err(Error::BadArgument(format!(
-                "{}: there is no such folder; option `temporary` names one that is there",
+                "{}: the folder does not exist: option `temporary` takes an existing one",
                 parent.display()
             )));
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -25,8 +25,8 @@ const GROUP_BYTES: usize = 64 << 20;
 /// Writes rows, of one schema, in groups.
 pub(crate) struct RowWriter<W: Write + Send> {
     writer: ArrowWriter<W>,
-    /// The schema of the first row, without the annotation.
-    schema: SchemaRef,
+    /// The types of the first row, without the annotation.
+    types: SchemaRef,
     /// The schema that is written.
     written: SchemaRef,
     /// Rows of this batch are to be written, and their annotations.
@@ -37,7 +37,7 @@ pub(crate) struct RowWriter<W: Write + Send> {
 
 impl<W: Write + Send> fmt::Debug for RowWriter<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RowWriter").field("schema", &self.schema).finish_non_exhaustive()
+        f.debug_struct("RowWriter").field("types", &self.types).finish_non_exhaustive()
     }
 }
 
@@ -48,6 +48,10 @@ impl<W: Write + Send> RowWriter<W> {
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
         fields.extend(field.map(|name| Arc::new(Field::new(name, DataType::UInt64, true))));
         let written = Arc::new(Schema::new(fields));
+        let annotation = written.fields().get(schema.fields().len()).cloned();
+        let types: Vec<_> = row.types.fields().iter().cloned().chain(annotation).collect();
+        // Strings are bytes in the batches, and strings again in the file, as they were.
+        let types = ArrowSchemaConverter::new().convert(&Schema::new(types)).map_err(failed(path))?;
         let metadata = schema.metadata().iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
         let mut metadata: Vec<KeyValue> = metadata.collect();
         metadata.sort_by(|a, b| a.key.cmp(&b.key));
@@ -55,16 +59,26 @@ impl<W: Write + Send> RowWriter<W> {
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_key_value_metadata(Some(metadata))
             .build();
-        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties)
+            .with_skip_arrow_metadata(true)
+            .with_parquet_schema(types);
         let writer =
             ArrowWriter::try_new_with_options(write, Arc::clone(&written), options).map_err(failed(path))?;
         let batch = Arc::clone(&row.batch);
-        Ok(RowWriter { writer, schema, written, batch, rows: Vec::new(), clusters: Vec::new() })
+        Ok(RowWriter {
+            writer,
+            types: Arc::clone(&row.types),
+            written,
+            batch,
+            rows: Vec::new(),
+            clusters: Vec::new(),
+        })
     }
 
     /// Whether a row has the columns of the first one.
     pub(crate) fn fits(&self, row: &Row) -> bool {
-        row.batch.schema_ref().fields() == self.schema.fields()
+        row.types.fields() == self.types.fields()
     }
 
     pub(crate) fn write(

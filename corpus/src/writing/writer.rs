@@ -1,4 +1,4 @@
-//! Writing documents as they stood in their files.
+//! Writing documents byte for byte as they were read.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::bytes::encoding::{self, Encoding};
+use crate::document::escape::{escaped, path_text};
 use crate::formats::csv::Header;
 use crate::formats::fields::is_taken;
 use crate::formats::json;
@@ -18,21 +19,20 @@ use crate::writing::parquet::RowWriter;
 use crate::{DocumentFormat, Record};
 use simstore::{Error, Result};
 
-/// Writes documents in the format of their inputs, byte for byte as they stand there.
+/// Writes documents in the format of their inputs, byte for byte.
 ///
 /// | format | written |
 /// |---|---|
 /// | JSON lines | the line, and a newline |
 /// | CSV, TSV | the header of the first file, then the rows |
-/// | WARC | the records; what stands between them, as requests, is left out |
-/// | text files | the path, and a newline |
+/// | WARC | the records of documents; other records, such as requests, are left out |
+/// | text files | the path, [escaped](crate::escape), and a newline |
 /// | Parquet | the rows, with the columns of the first file, compressed with zstd |
 ///
 /// An [`Annotation`] is one more field before the closing brace, one more column, or follows the path after a tab;
 /// a web archive has no place for it.
 ///
-/// What was decompressed is written without compression, unless the output is a
-/// [`Compressor`](crate::Compressor), and lines of a file in UTF-16 in UTF-8.
+/// The output is not compressed, unless it is a [`Compressor`](crate::Compressor). Lines of a file in UTF-16 become UTF-8.
 ///
 /// ```
 /// use simstore_corpus::{Annotation, DocumentOptions, DocumentWriter, records};
@@ -53,7 +53,7 @@ pub struct DocumentWriter<W: Write + Send> {
     path: PathBuf,
     /// Whether paths of text files end in a zero byte.
     null: bool,
-    /// What the first record has decided.
+    /// The form of the output, which the first record decides.
     first: Option<First>,
 }
 
@@ -73,7 +73,7 @@ enum Output<W: Write + Send> {
 struct First {
     path: PathBuf,
     format: DocumentFormat,
-    /// The name of the annotation, if there is one.
+    /// The name of the annotation, if any.
     field: Option<String>,
     header: Option<Arc<Header>>,
 }
@@ -132,10 +132,14 @@ impl<W: Write + Send> DocumentWriter<W> {
             }
             Content::Warc { bytes, .. } => Ok(Cow::Borrowed(&**bytes)),
             Content::Text(_) => {
-                let path = record.path().as_os_str().as_encoded_bytes();
+                let path = if self.null {
+                    Cow::Borrowed(record.path().as_os_str().as_encoded_bytes())
+                } else {
+                    escaped(&path_text(record.path())).into_owned().into_bytes().into()
+                };
                 Ok(match annotation {
-                    Some(annotation) => [path, b"\t", number(annotation).as_bytes()].concat().into(),
-                    None => path.into(),
+                    Some(annotation) => [&path, &b"\t"[..], number(annotation).as_bytes()].concat().into(),
+                    None => path,
                 })
             }
             Content::Given(_) => Err("was given, and stands in no file".to_owned()),
@@ -223,7 +227,7 @@ impl First {
         }
     }
 
-    /// The reason why a record does not fit the first one, if there is one.
+    /// The reason why a record does not fit the first one, if any.
     fn check(&self, record: &Record, field: Option<&str>) -> Result<(), String> {
         if record.format() != self.format {
             return Err(format!(

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use self::weighted::visit_keywords;
 use crate::did_you_mean;
 use crate::simhash::Simhash;
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result};
 
 mod heap;
@@ -157,7 +158,7 @@ impl FromStr for Preset {
             let known = Self::ALL.map(|preset| format!("`{preset}`")).join(", ");
             Error::BadArgument(format!(
                 "unknown preset `{}`{}: expected one of {known}",
-                name.escape_debug(),
+                excerpt(name).escape_debug(),
                 did_you_mean(name, Self::ALL.map(Preset::name))
             ))
         })

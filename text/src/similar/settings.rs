@@ -1,5 +1,6 @@
 //! How a store finds similar documents, and what it keeps of each.
 
+use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result, Snapshot};
 
 use crate::{SKETCHES, SketchSearch};
@@ -89,7 +90,8 @@ impl SimilarSettings {
         let settings =
             settings.filter(|settings| F::BITS == u64::BITS && store.distance() >= settings.distance());
         settings.map(Some).ok_or_else(|| {
-            let (path, found) = (store.path().display(), String::from_utf8_lossy(&mark));
+            let (path, mark) = (store.path().display(), String::from_utf8_lossy(&mark));
+            let found = excerpt(&mark);
             Error::Refused(if found.contains(" sample ") {
                 format!(
                     "{path}: was made by an earlier version, whose sketches were of another kind: make the store anew from its \

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use simstore::{Error, Fingerprint, Result, Snapshot, Store};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
+use zstd::zstd_safe::{CDict, DDict};
 
 use super::estimate;
 
@@ -36,8 +37,12 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    fn new(bytes: &[u8]) -> Self {
-        Dictionary { encoder: EncoderDictionary::copy(bytes, LEVEL), decoder: DecoderDictionary::copy(bytes) }
+    /// `None` if Zstandard makes no dictionary of these bytes; the constructors of `zstd` would panic.
+    fn new(bytes: &[u8]) -> Option<Self> {
+        CDict::try_create(bytes, LEVEL)?;
+        DDict::try_create(bytes)?;
+        let (encoder, decoder) = (EncoderDictionary::copy(bytes, LEVEL), DecoderDictionary::copy(bytes));
+        Some(Dictionary { encoder, decoder })
     }
 }
 
@@ -47,8 +52,16 @@ impl Packing {
         if self.dictionary.get().is_none()
             && let Some(bytes) = dictionary_of(store)?
         {
-            // Another thread may have taken the same one.
-            let _ = self.dictionary.set(Dictionary::new(&bytes));
+            let dictionary = Dictionary::new(&bytes).ok_or_else(|| {
+                Error::Refused(format!(
+                    "{}: the marks `{MARK}0` to `{MARK}{}` hold no dictionary of Zstandard, expected the one by which the store's texts \
+                     are compressed: restore the store, or make it again from its documents",
+                    store.path().display(),
+                    PARTS - 1
+                ))
+            })?;
+            // Another thread may have set the same one.
+            let _ = self.dictionary.set(dictionary);
         }
         Ok(self.dictionary.get().is_some())
     }
@@ -170,6 +183,25 @@ mod tests {
             }
             // Whatever comes of it, it ends.
             let _ = packing.unpack(&bytes, &store).unwrap();
+        }
+    }
+
+    /// A mark may hold anything: what begins as a dictionary and is none is refused, and other bytes are the content of one.
+    #[test]
+    fn a_mark_that_is_no_dictionary_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let magic = [0x37, 0xa4, 0x30, 0xec];
+        for (number, more) in
+            [vec![], vec![0; 4], vec![0xff; 100], (0..=255).collect()].into_iter().enumerate()
+        {
+            let store =
+                Store::<u64>::open(&folder.path().join(number.to_string()), StoreOptions::default()).unwrap();
+            let mut transaction = store.transaction();
+            transaction.mark(&format!("{MARK}0"), &[&magic[..], &more].concat()).unwrap();
+            transaction.commit(simstore::Durability::Os).unwrap();
+            let learnt = Packing::default().learn(&store.snapshot());
+            let refused = matches!(&learnt, Err(Error::Refused(reason)) if reason.contains("hold no dictionary of Zstandard"));
+            assert!(refused, "{number}: {learnt:?}");
         }
     }
 

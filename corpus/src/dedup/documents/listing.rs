@@ -1,4 +1,4 @@
-//! The files of the inputs as they are when a run begins: what is read a second time must still be what it was.
+//! The files of the inputs as they are when a run begins: files that are read twice must not change.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ pub(crate) struct Listing {
 struct Listed {
     path: PathBuf,
     format: DocumentFormat,
-    /// `None` for what is read only once, and so put aside.
+    /// `None` for pipes, which are read once and put aside.
     state: Option<State>,
 }
 
@@ -50,7 +50,7 @@ impl Listing {
                     path: file.path,
                     format: file.format,
                 }),
-                // What cannot be opened is told when it is read.
+                // A file that cannot be opened is reported when it is read.
                 Err(Error::BadInput { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -62,7 +62,7 @@ impl Listing {
         self.files.iter().map(|file| &*file.path)
     }
 
-    /// The format of all files, if they have one; what is in archives is not known before they are read.
+    /// The format of all files, if they have the same. The formats of members of archives are not known before they are read.
     pub(crate) fn format(&self) -> Option<DocumentFormat> {
         let first = self.files.first()?.format;
         let is_known = first != DocumentFormat::Archive;
@@ -95,7 +95,7 @@ impl Listing {
 }
 
 /// The error of a run whose inputs changed under it.
-pub(crate) fn changed(place: &str) -> Error {
+fn changed(place: &str) -> Error {
     Error::Refused(format!(
         "{place}: changed, came or went while the inputs were read: nothing was written; run this again when they do not \
          change"

@@ -1,4 +1,4 @@
-//! What the documents of a corpus are called, and where they stand.
+//! Ids and places of the documents of a corpus.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bitvec::vec::BitVec;
 use simstore::Result;
 
-use crate::document::id::{path_of_text, path_text, place};
+use crate::document::escape::{path_of_text, path_text};
+use crate::document::id::place;
 use crate::spill::{SpillReader, SpillWriter};
 use crate::{DocumentId, IdRef};
 
@@ -34,7 +35,7 @@ enum Ids {
     Texts(Strings, BitVec<u64>),
 }
 
-/// Numbers of which most are one more than the one before: those that are not, each with its place.
+/// Numbers that mostly count up by one: only the others are held, each with its place.
 #[derive(Debug, Default)]
 struct Runs(Vec<(u64, u64)>);
 
@@ -170,7 +171,8 @@ impl Names {
         self.positions.get(document)
     }
 
-    fn file(&self, document: usize) -> &Arc<Path> {
+    /// The file of a document.
+    pub(crate) fn file(&self, document: usize) -> &Arc<Path> {
         // The first document has a file.
         &self.files[self.files.partition_point(|&(first, _)| first <= document) - 1].1
     }
@@ -180,8 +182,8 @@ impl Names {
         place(self.file(document), self.lines.get(document))
     }
 
-    /// What a document is called, as bytes: where that is the name of its file, these are those of the name, also if they are no
-    /// Unicode.
+    /// The id of a document as bytes. If the id is the path of its file, these are the bytes of the path, also if they are not
+    /// UTF-8.
     pub(crate) fn id_bytes(&self, document: usize) -> Cow<'_, [u8]> {
         let path = self.file(document);
         match self.id(document) {
@@ -240,7 +242,7 @@ impl Names {
         self.files.iter().try_for_each(|(_, path)| file.push_text(&path_text(path)))
     }
 
-    /// Reads those of so many documents.
+    /// Reads the names of `count` documents.
     pub(crate) fn read(file: &mut SpillReader, count: usize) -> Result<Names> {
         let ids = match file.records::<u64>()?[..] {
             [POSITIONS] => Ids::Positions,

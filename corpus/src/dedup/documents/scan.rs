@@ -1,7 +1,8 @@
-//! What goes over all documents: in order, in memory or from disk.
+//! Visits of all documents in order, in memory or from disk.
 
 use std::borrow::Cow;
 use std::ops::Deref;
+use std::path::Path;
 
 use simstore::{Error, Fingerprint, Result};
 use xxhash_rust::xxh3::Xxh3;
@@ -55,7 +56,7 @@ impl<F: Fingerprint> Corpus<F> {
         Ok(())
     }
 
-    /// What is made of some of the documents, in order.
+    /// Maps and filters the documents, in order.
     pub(crate) fn filter_map<T>(
         &self,
         mut make: impl FnMut(Document<'_, F>) -> Result<Option<T>>,
@@ -115,12 +116,12 @@ pub(crate) struct Document<'a, F> {
 }
 
 impl<'a, F: Fingerprint> Document<'a, F> {
-    /// What it is called.
+    /// The id.
     pub(crate) fn id(&self) -> IdRef<'a> {
         self.stretch.id(self.at)
     }
 
-    /// What it is called, as bytes: those of a file's name as they are.
+    /// The id as bytes; for a text file, the bytes of its path.
     pub(crate) fn id_bytes(&self) -> Cow<'a, [u8]> {
         self.stretch.names.id_bytes(self.at)
     }
@@ -140,9 +141,14 @@ impl<'a, F: Fingerprint> Document<'a, F> {
         self.stretch.fingerprint(self.at)
     }
 
-    /// Fails unless a record that was read again is what it was made of.
-    pub(crate) fn check_unchanged(&self, record: &Record, options: &DocumentOptions) -> Result<()> {
-        self.stretch.check_unchanged(self.at, record, options)
+    /// The file of the document.
+    pub(crate) fn file(&self) -> &'a Path {
+        self.stretch.names.file(self.at)
+    }
+
+    /// Whether a record that was read again has the checksum of the first reading.
+    pub(crate) fn is_unchanged(&self, record: &Record, options: &DocumentOptions) -> bool {
+        self.stretch.is_unchanged(self.at, record, options)
     }
 }
 
@@ -179,8 +185,7 @@ pub(crate) struct InOrder<'a, F> {
 impl<F: Fingerprint> InOrder<'_, F> {
     /// A document, which does not come before those that were asked for.
     ///
-    /// # Errors
-    /// Those of reading; [`Error::Bug`] if there is no such document.
+    /// # Errors The errors of reading; [`Error::Bug`] if there is no such document.
     pub(crate) fn get(&mut self, number: usize) -> Result<Document<'_, F>> {
         while self.piece.as_ref().is_none_or(|piece| piece.first + piece.len() <= number) {
             self.piece =

@@ -4,14 +4,13 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use simstore::{Fingerprint, Result};
+use simstore::Fingerprint;
 
-use super::listing::changed;
 use super::names::Names;
 use super::preference::Values;
 use crate::{DocumentId, DocumentOptions, IdRef, Item, Record};
 
-/// Documents, numbered from 0 by their places here: their fingerprints, what they are called, and what decides which is kept.
+/// Documents, numbered from 0 by their places here: their fingerprints, ids, and the values that `--keep` compares.
 #[derive(Debug)]
 pub(crate) struct Stretch<F> {
     /// Zero for a document without text.
@@ -19,9 +18,9 @@ pub(crate) struct Stretch<F> {
     /// The documents without text, ascending.
     pub(crate) empty: Vec<usize>,
     pub(crate) names: Names,
-    /// What decides which document of a cluster is kept.
+    /// The values that decide which document of a cluster is kept.
     pub(crate) values: Values,
-    /// Half of the checksum of each document as it stood in its file, if that is to be known.
+    /// The low half of the checksum of each document, if checksums are needed.
     pub(crate) checksums: Option<Vec<u32>>,
 }
 
@@ -36,7 +35,7 @@ impl<F: Fingerprint> Stretch<F> {
         }
     }
 
-    /// Of no documents yet, of which the same is kept.
+    /// An empty stretch that keeps the same columns.
     pub(crate) fn like(&self) -> Self {
         Stretch::new(self.values.like(), self.checksums.is_some())
     }
@@ -59,7 +58,7 @@ impl<F: Fingerprint> Stretch<F> {
         self.fingerprints.extend_from_slice(fingerprints);
     }
 
-    /// Adds a document of others, of which the same is kept.
+    /// Adds a document of another stretch with the same columns.
     pub(crate) fn push_of(&mut self, other: &Stretch<F>, at: usize) {
         self.names.push_of(&other.names, at);
         self.values.push_of(&other.values, at);
@@ -103,21 +102,13 @@ impl<F: Fingerprint> Stretch<F> {
         self.names.place(at)
     }
 
-    /// Fails unless a record that was read again is what a document was made of.
-    pub(crate) fn check_unchanged(
-        &self,
-        at: usize,
-        record: &Record,
-        options: &DocumentOptions,
-    ) -> Result<()> {
-        match &self.checksums {
-            Some(all) if all[at] != record.checksum(options) as u32 => Err(changed(&self.place(at))),
-            _ => Ok(()),
-        }
+    /// Whether a record that was read again has the checksum of a document.
+    pub(crate) fn is_unchanged(&self, at: usize, record: &Record, options: &DocumentOptions) -> bool {
+        self.checksums.as_ref().is_none_or(|all| all[at] == record.checksum(options) as u32)
     }
 }
 
-/// Documents in memory, those of another one or of its own.
+/// Documents in memory, borrowed or owned.
 #[derive(Debug)]
 pub(crate) enum Held<'a, F> {
     Lent(&'a Stretch<F>),

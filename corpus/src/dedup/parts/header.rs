@@ -1,4 +1,4 @@
-//! What a part consists of: a file of the fingerprints of some files, or of a section of one.
+//! The lines of a part: a file of the fingerprints of some files, or of a section of one.
 //!
 //! The format is specified in `format-spec/part.md`.
 
@@ -11,12 +11,14 @@ use simstore::Result;
 use super::super::sealed::path_of;
 use crate::bytes::section::Section;
 
+/// The end of the name of a part.
+pub(super) const ENDING: &str = "part.zst";
 pub(super) const VERSION: u32 = 2;
 pub(super) const VERSION_OF_SECTIONS: u32 = 4;
 pub(super) const VERSION_WITH_SKETCHES: u32 = 7;
 pub(super) const VERSION_OF_SECTIONS_WITH_SKETCHES: u32 = 8;
 
-/// What a part holds: which files, and how they were read.
+/// The header of a part: its files, and how they were read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     /// Version of the format.
@@ -56,7 +58,7 @@ pub(super) struct Modified {
     pub(super) modified: Vec<Option<u64>>,
 }
 
-/// A document of a part; `null` stands for a malformed one.
+/// A document of a part; a malformed one is `null`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct DocumentLine<'a> {
     /// The place of its file in the header.
@@ -75,7 +77,7 @@ pub(super) struct DocumentLine<'a> {
     pub(super) sum: Option<String>,
     pub(super) text_bytes: u64,
     pub(super) replaced: u64,
-    /// The checksum of the document as it stood in its file, hexadecimal.
+    /// The checksum of the document's bytes in its file, hexadecimal.
     pub(super) check: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) extra: Option<String>,
@@ -101,7 +103,7 @@ pub(super) struct End {
     pub(super) rest: Option<bool>,
 }
 
-/// What is known of a section when it has been read.
+/// The end of a section that has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SectionEnd {
     pub(super) lines: u64,
@@ -115,8 +117,8 @@ impl SectionEnd {
 }
 
 impl Header {
-    /// A part is found by what it holds: of other files, or read in another way, it has another name.
+    /// The path of the part. Parts of other files, or with other options, have other names.
     pub(super) fn path(&self, folder: &Path) -> Result<PathBuf> {
-        path_of(folder, self, "part.zst")
+        path_of(folder, self, ENDING)
     }
 }

@@ -1,6 +1,7 @@
 //! Work that is kept: the fingerprints of finished files, so that a run can be carried on and shared between machines.
 
 mod header;
+mod outdated;
 mod placed;
 mod reader;
 mod shard;
@@ -15,6 +16,7 @@ use simstore::{Error, Fingerprint, Result};
 use simstore_text::{Profile, SKETCHES, Sketcher};
 
 use self::header::{Header, SectionEnd};
+pub(super) use self::outdated::remove_parts_of;
 use self::placed::Placed;
 use self::reader::{First, Part};
 pub use self::shard::{Shard, Tally};
@@ -40,7 +42,7 @@ pub(super) struct Parts<'a> {
     pub(super) watch: &'a dyn Watch,
 }
 
-/// What has been read of the file that is divided.
+/// How far the divided file has been read.
 #[derive(Default)]
 struct Course {
     /// Lines, if all before has been read.
@@ -117,8 +119,8 @@ impl Parts<'_> {
     }
 
     fn header<F: Fingerprint>(&self, unit: &Unit) -> Result<Header> {
-        // Whatever changes how documents are read makes another part: no option is left out.
-        // A part without what was too long for the memory is not kept.
+        // Each option of reading is part of the header, so that other options make another part. A part without what was too
+        // long for the memory is not kept.
         let DocumentOptions {
             id_field,
             text_fields,
@@ -152,7 +154,7 @@ impl Parts<'_> {
         })
     }
 
-    /// The part, if it is there, undamaged, and its files hold what they held.
+    /// The part, if it exists, is undamaged, and its files have not changed.
     fn usable<F: Fingerprint>(&self, path: &Path, header: &Header, unit: &Unit) -> Result<Option<Part>> {
         if !path.try_exists().map_err(Error::io(path, "look for"))? {
             return Ok(None);
@@ -168,7 +170,7 @@ impl Parts<'_> {
                 return Ok(None);
             }
         };
-        // A copy has another time, and so has what was written to in its middle.
+        // A copy has another time, and so has a file that was changed in its middle.
         if part.modified == unit.modified()? {
             return Ok(Some(part));
         }
@@ -181,7 +183,7 @@ impl Parts<'_> {
         Ok(None)
     }
 
-    /// Whether the documents of files are those of a part.
+    /// Whether the files still hold the documents of a part.
     fn is_same<F: Fingerprint>(&self, part: Part, unit: &Unit) -> Result<bool> {
         let step = Step::new(self.watch, "documents compared with their parts");
         let ((inputs, section), options) = (unit.inputs(self.inputs), self.inputs.options());
@@ -209,7 +211,7 @@ impl Parts<'_> {
         Ok(is_same && records.next().is_none() && end == section.as_ref().map(SectionEnd::of))
     }
 
-    /// Makes a part. Of a section, `lines` are those of the file before it, if that is known.
+    /// Makes a part. `lines` is the number of lines before a section, if known.
     fn make<F: Fingerprint>(
         &self,
         path: &Path,

@@ -8,10 +8,10 @@ use simstore_text::{SKETCHES, Sketched};
 
 use super::super::sealed::SealedLines;
 use super::header::{DocumentLine, End, Header, LineId, Modified, SectionEnd};
-use crate::document::id::path_of_text;
+use crate::document::escape::path_of_text;
 use crate::{DocumentId, Item};
 
-/// What is before a part: documents of all inputs, and lines of the file of a section.
+/// The offsets of a part: documents in all inputs, and lines in the file of a section.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct First {
     pub(super) position: u64,
@@ -27,7 +27,7 @@ pub(super) struct Part {
     documents: Documents,
 }
 
-/// How the documents of a part stand in it.
+/// How the documents of a part are written.
 struct Documents {
     files: Vec<Arc<Path>>,
     with_sketches: bool,

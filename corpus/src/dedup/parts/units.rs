@@ -1,4 +1,4 @@
-//! What makes a part: a large file, a section of one, or small files together.
+//! The units that become parts: a large file, a section of one, or several small files.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::header::PartFile;
 use crate::bytes::section::Section;
-use crate::document::id::path_text;
+use crate::document::escape::path_text;
 use crate::{InputFile, Inputs};
 
 /// Smaller files are taken together, up to this many: a folder of pages makes few parts.
@@ -18,17 +18,17 @@ const LARGE_FILE_BYTES: u64 = 1 << 20;
 const PART_FILES: usize = 4096;
 /// Larger ones are divided into sections of about this size, if nothing else is asked for.
 const SECTION_BYTES: u64 = 256 << 20;
-/// Bytes at the start and at the end of a file by which it is known again.
+/// Bytes at the start and at the end of a file that identify it.
 const CHECKED_BYTES: u64 = 1 << 16;
 
-/// What makes a part.
+/// The files of one part.
 pub(super) struct Unit {
     pub(super) files: Vec<InputFile>,
-    /// What is read of the one file, if not all.
+    /// The section of the file, if not all of it is read.
     pub(super) section: Option<Section>,
 }
 
-/// All units, in order. What cannot be listed stands by itself.
+/// All units, in order. A file that cannot be listed is an error of its own.
 pub(super) fn units(
     inputs: &Inputs,
     files: impl Iterator<Item = Result<InputFile>>,
@@ -85,7 +85,7 @@ impl Unit {
         self.files.iter().map(modified).collect()
     }
 
-    /// By what the files are known again.
+    /// The identity of the files in the header.
     pub(super) fn part_files(&self) -> Result<Vec<PartFile>> {
         let file = |file: &InputFile| {
             Ok(PartFile {
@@ -97,7 +97,7 @@ impl Unit {
         self.files.iter().map(file).collect()
     }
 
-    /// What the documents are read of, once; of a section, `section` tells then how far it has been read.
+    /// The inputs to read, once. The section says afterwards how far it has been read.
     pub(super) fn inputs(&self, inputs: &Inputs) -> (Inputs, Option<Section>) {
         let section = self.section.as_ref().map(Section::unread);
         match &section {

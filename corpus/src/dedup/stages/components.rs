@@ -146,7 +146,7 @@ mod tests {
             let chain = (1..chain).map(|set| (set, set - 1));
             let edges: Vec<(u32, u32)> = edges.into_iter().filter(|(a, b)| a != b).chain(chain).collect();
             let find = |memory: u64| {
-                let room = Room { budget: Budget::new(Some(memory)), temporary: temporary.clone() };
+                let room = Room { budget: Budget::new(Some(memory)), temporary: temporary.clone(), parts: None };
                 let firsts = components(edges.iter().copied().map(Ok), 60, &room, &step).unwrap();
                 firsts.iter().unwrap().collect::<Result<Vec<_>>>().unwrap()
             };

@@ -1,4 +1,4 @@
-//! The features of documents that are to be compared by their texts: read once more, and put aside on disk.
+//! Features of documents whose texts are compared: taken in a second reading, and put aside on disk.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -8,13 +8,13 @@ use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result};
 use simstore_text::Profile;
 
-use super::super::documents::{Corpus, changed};
+use super::super::documents::{Corpus, Reread};
 use super::super::room::Room;
 use crate::spill::{Temporary, read_at};
 use crate::watch::Step;
 use crate::{DocumentOptions, Inputs, Record, Watch};
 
-/// Documents whose features are taken at once, on all cores; and bytes of what they stand in.
+/// Documents, and bytes of records, whose features are taken at once on all cores.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 8 << 20;
 /// Features that are read with their number.
@@ -26,7 +26,7 @@ pub(crate) struct Features {
     file: File,
     temporary: Arc<Temporary>,
     places: Places,
-    /// Where those of the last document end.
+    /// The end of the features of the last document.
     end: u64,
 }
 
@@ -66,7 +66,7 @@ impl FeaturesWriter {
         })
     }
 
-    /// Adds the features of a document behind those before.
+    /// Appends the features of a document.
     pub(crate) fn push(&mut self, document: u32, features: &[u64]) -> Result<()> {
         let mut bytes = Vec::with_capacity(8 * (features.len() + 1));
         bytes.extend((features.len() as u64).to_le_bytes());
@@ -114,8 +114,7 @@ fn unnamed(temporary: &Temporary) -> Result<File> {
 impl Features {
     /// The features of a document.
     ///
-    /// # Errors
-    /// [`Error::Bug`] for one that was not wanted, and those of reading.
+    /// # Errors [`Error::Bug`] for one that was not wanted, and the errors of reading.
     pub(crate) fn get(&self, document: u32) -> Result<Vec<u64>> {
         let missing = || Error::Bug(format!("document {document} is to be compared, and was not read again"));
         let failed = || Error::io(self.temporary.parent(), "read what was put aside in");
@@ -162,7 +161,7 @@ pub(crate) struct ReadAgain<'a, F> {
 }
 
 impl<F: Fingerprint> ReadAgain<'_, F> {
-    /// The features of some documents: they ascend, each with the number by which it is asked for.
+    /// The features of `wanted`: pairs of document, in ascending order, and key.
     pub(crate) fn features(&self, wanted: impl Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
         let mut all = FeaturesWriter::new(self.room)?;
         let mut wanted = wanted.peekable();
@@ -170,21 +169,14 @@ impl<F: Fingerprint> ReadAgain<'_, F> {
             return all.finish();
         }
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        let (records, options) = (self.inputs.records(), self.inputs.options());
+        let options = self.inputs.options();
+        let mut reread = Reread::new(self.corpus, self.inputs, self.room);
         let step = Step::new(self.watch, "texts to compare")
-            .reading(records.progress(), || self.inputs.total_bytes());
+            .reading(reread.progress(), || self.inputs.total_bytes());
         step.add(0)?;
-        let mut records = (0..).zip(records);
-        let mut documents = self.corpus.in_order();
         for one in wanted {
             let (document, number) = one?;
-            let document = documents.get(document as usize)?;
-            let position = document.position();
-            let Some((_, record)) = records.find(|(at, _)| *at == position) else {
-                return Err(changed(&document.place()));
-            };
-            let record = record?;
-            document.check_unchanged(&record, options)?;
+            let record = reread.record(document as usize)?;
             bytes += record.size();
             batch.push((number, record));
             step.add(1)?;

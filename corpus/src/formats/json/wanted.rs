@@ -4,18 +4,17 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use simstore::error::excerpt;
 
 use super::written::Written;
 use crate::formats::fields::below;
 
-/// What is taken of a field.
+/// The values that are taken of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// Whether it is there.
-    Presence,
     /// A string or a whole number.
     Scalar,
-    /// Any value: what is no string as JSON.
+    /// Any value; other values than strings as JSON.
     Value,
 }
 
@@ -27,7 +26,7 @@ pub(super) struct Wanted<'n> {
     pub(super) takes: Takes,
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Null,
@@ -37,7 +36,7 @@ pub(super) enum Found {
     Other(Option<String>),
 }
 
-/// An object: of each field that is asked for, what was found.
+/// An object: the value of each field that is asked for.
 pub(super) struct ObjectWith<'w>(pub(super) &'w [Wanted<'w>]);
 
 impl<'de> DeserializeSeed<'de> for ObjectWith<'_> {
@@ -67,7 +66,7 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
                 continue;
             };
             if seen.contains(&key) {
-                return Err(A::Error::custom(format_args!("the field `{key}` comes twice")));
+                return Err(A::Error::custom(format_args!("the field `{}` comes twice", excerpt(&key))));
             }
             let (mut own, mut inner, mut inner_at) = (Vec::new(), Vec::new(), Vec::new());
             for (at, &Wanted { name, takes }) in wanted.iter().enumerate() {
@@ -94,7 +93,7 @@ impl<'de> Visitor<'de> for ObjectWith<'_> {
     }
 }
 
-/// A key, if it leads to what is asked for.
+/// A key, if it leads to a field that is asked for.
 struct KeyOf<'w>(&'w [Wanted<'w>]);
 
 impl<'de> DeserializeSeed<'de> for KeyOf<'_> {
@@ -118,7 +117,7 @@ impl Visitor<'_> for KeyOf<'_> {
     }
 }
 
-/// A value: what is taken of it itself, as often as it is asked for, and what of fields of it, if it is an object.
+/// A value: itself, once for each time that it is asked for, and fields of it if it is an object.
 struct ValueWith<'w> {
     own: Vec<Takes>,
     inner: &'w [Wanted<'w>],
@@ -131,14 +130,7 @@ impl ValueWith<'_> {
 
     /// The same value for all.
     fn all(&self, own: Found, inner: Option<Found>) -> (Vec<Found>, Vec<Option<Found>>) {
-        let mut all = vec![own; self.own.len()];
-        let presence = |(found, takes): (&mut Found, &Takes)| {
-            if *takes == Takes::Presence && *found != Found::Null {
-                *found = Found::Other(None);
-            }
-        };
-        all.iter_mut().zip(&self.own).for_each(presence);
-        (all, vec![inner; self.inner.len()])
+        (vec![own; self.own.len()], vec![inner; self.inner.len()])
     }
 }
 
@@ -156,11 +148,8 @@ impl<'de> DeserializeSeed<'de> for ValueWith<'_> {
         let mut again = serde_json::Deserializer::from_str(&json);
         let (mut of_own, of_inner) = again.deserialize_any(scalar).map_err(D::Error::custom)?;
         for (found, takes) in of_own.iter_mut().zip(own) {
-            match (&*found, takes) {
-                (Found::Null, _) => {}
-                (_, Takes::Presence) => *found = Found::Other(None),
-                (Found::Other(_), Takes::Value) => *found = Found::Other(Some(json.clone())),
-                _ => {}
+            if let (Found::Other(_), Takes::Value) = (&*found, takes) {
+                *found = Found::Other(Some(json.clone()));
             }
         }
         Ok((of_own, of_inner))

@@ -1,0 +1,106 @@
+//! Messages quote at most the beginning of a long name or value.
+
+use crate::{Folder, Run};
+
+/// Long enough for no message, short enough for an argument.
+const LONG: usize = 100_000;
+/// Bytes of the longest message.
+const MOST: usize = 2_000;
+
+#[track_caller]
+fn check(what: &str, run: &Run) {
+    assert!(matches!(run.code, Some(1 | 2)), "{what}: {:?}, {:.300}", run.code, run.stderr);
+    assert!(run.stderr.len() < MOST, "{what}: {} bytes: {:.300}", run.stderr.len(), run.stderr);
+    assert!(run.stderr.contains("..."), "{what}: {}", run.stderr);
+}
+
+/// A table of values that the command line takes, each too long and wrong.
+#[test]
+fn values_of_the_command_line() {
+    let folder = Folder::new();
+    let long = "x".repeat(LONG);
+    folder.write(
+        "a.jsonl",
+        "{\"id\": \"a\", \"text\": \"some words\"}\n{\"id\": \"b\", \"text\": \"some words\"}\n",
+    );
+    folder.write("a.csv", "id,text\n1,some words\n");
+    folder.write("pairs.jsonl", "{\"text_a\": \"a\", \"text_b\": \"b\"}\n");
+    folder.run(&["build", "-q", "s", "a.jsonl"]).ok();
+    for args in [
+        &["dedup", "a.jsonl", "--id-field", "LONG"][..],
+        &["dedup", "a.jsonl", "--text-field", "LONG"],
+        &["dedup", "a.csv", "--id-field", "LONG"],
+        &["dedup", "a.csv", "--text-field", "LONG"],
+        &["dedup", "a.jsonl", "--keep", "LONG"],
+        &["dedup", "a.jsonl", "--keep", "newest:LONG"],
+        &["dedup", "a.jsonl", "--profile", "LONG"],
+        &["dedup", "a.jsonl", "--profile", "words-3,LONG"],
+        &["dedup", "a.jsonl", "--profile", "words-3,weights=LONG"],
+        &["dedup", "a.jsonl", "--profile", "words-3,hash=LONG"],
+        &["dedup", "a.jsonl", "--preset", "LONG"],
+        &["dedup", "a.jsonl", "--format", "LONG"],
+        &["dedup", "a.jsonl", "--encoding", "LONG"],
+        &["dedup", "a.jsonl", "--delimiter", "LONG"],
+        &["dedup", "a.jsonl", "--memory", "LONG"],
+        &["dedup", "a.jsonl", "--similar", "LONG"],
+        &["dedup", "a.jsonl", "--distance", "LONG"],
+        &["dedup", "a.jsonl", "--LONG"],
+        &["dedup", "LONG"],
+        &["LONG"],
+        &["build", "new", "a.jsonl", "--codec", "LONG"],
+        &["build", "new", "a.jsonl", "--plan", "LONG"],
+        &["query", "s", "LONG"],
+        &["delete", "s", "LONG"],
+        &["evaluate", "pairs.jsonl", "--label-field", "LONG", "--positive-from", "1"],
+        &["evaluate", "pairs.jsonl", "--text-a", "LONG"],
+        &["plan", "--count", "LONG", "--distance", "3"],
+        &["compare", "a.jsonl", "--id", "LONG", "--id", "b"],
+    ] {
+        let with_long: Vec<String> = args.iter().map(|arg| arg.replace("LONG", &long)).collect();
+        let borrowed: Vec<&str> = with_long.iter().map(String::as_str).collect();
+        check(&args.join(" "), &folder.run(&borrowed));
+    }
+}
+
+/// A table of inputs that hold something too long and wrong.
+#[test]
+fn contents_of_files() {
+    let folder = Folder::new();
+    let long = "x".repeat(20 * LONG);
+    folder.write(
+        "some.jsonl",
+        "{\"id\": 1, \"text\": \"some words\"}\n{\"id\": 2, \"text\": \"other words\"}\n",
+    );
+    folder.run(&["build", "-q", "numbers", "some.jsonl"]).ok();
+    for (what, name, content) in [
+        ("a string in place of an object", "a.jsonl", format!("\"{long}\"\n")),
+        ("an element of an array", "a.json", format!("[\"{long}\"]")),
+        ("a fingerprint", "a.hex", format!("{:.60000}\n", long)),
+        ("a table of one column", "a.csv", format!("{:.60000}\n1\n", long)),
+        (
+            "an id in place of a number",
+            "numbers.jsonl",
+            format!("{{\"id\": \"{:.60000}\", \"text\": \"a\"}}\n", long),
+        ),
+    ] {
+        folder.write(name, content);
+        let args: &[&str] = match name {
+            "a.hex" => &["dedup", name, "-d", "3"],
+            "numbers.jsonl" => &["add", "numbers", name],
+            _ => &["dedup", name, "--text-field", "text"],
+        };
+        check(what, &folder.run(args));
+    }
+    for (what, args, list) in [
+        ("a path", &["dedup", "--files-from", "list"][..], format!("{long}\n")),
+        ("a pair", &["evaluate", "list"], format!("\"{long}\"\n")),
+        (
+            "a label",
+            &["evaluate", "list"],
+            format!("{{\"text_a\": \"a\", \"text_b\": \"b\", \"label\": \"{long}\"}}\n"),
+        ),
+    ] {
+        folder.write("list", list);
+        check(what, &folder.run(args));
+    }
+}
