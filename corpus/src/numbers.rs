@@ -57,11 +57,11 @@ pub fn count_of(count: u64, what: &str) -> String {
 }
 
 /// A similarity with three decimals, rounded down: only what is 1 is shown as such.
-pub fn share(similarity: f32) -> String {
+pub fn share(similarity: f64) -> String {
     if similarity >= 1.0 {
         "1".to_owned()
     } else {
-        format!("{:.3}", (similarity * 1000.0 + 1e-3).floor() / 1000.0)
+        format!("{:.3}", (similarity * 1000.0 + 1e-9).floor() / 1000.0)
     }
 }
 
@@ -109,6 +109,8 @@ mod tests {
         assert_eq!(bytes(3 << 29), "1.5 GiB");
         assert_eq!(count_of(1, "line"), "1 line");
         assert_eq!(count_of(1000, "line"), "1,000 lines");
-        assert_eq!((share(1.0), share(0.9999), share(0.8)), ("1".into(), "0.999".into(), "0.800".into()));
+        assert_eq!((share(1.0), share(0.9999)), ("1".into(), "0.999".into()));
+        // A decimal that a double cannot hold is not rounded down to the one below it.
+        assert!((0..1000).all(|count| share(f64::from(count) / 1000.0) == format!("0.{count:03}")));
     }
 }

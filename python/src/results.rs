@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
-    BooleanBuilder, Float32Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
+    BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
 };
 use simstore::Result;
 use simstore_corpus::dedup::{Cluster, Found, NearPair, Question};
@@ -107,7 +107,7 @@ impl Ids {
 /// How near two are, which store has the one, and where they stand: columns that not every run has.
 struct Circumstances {
     distance: Option<UInt32Builder>,
-    similarity: Option<Float32Builder>,
+    similarity: Option<Float64Builder>,
     stored: Option<BooleanBuilder>,
     store: Option<LargeStringBuilder>,
     places: Option<[LargeStringBuilder; 2]>,
@@ -128,7 +128,7 @@ impl Circumstances {
     fn new(kind: Kind) -> Circumstances {
         Circumstances {
             distance: kind.has_distance.then(UInt32Builder::new),
-            similarity: kind.has_similarity.then(Float32Builder::new),
+            similarity: kind.has_similarity.then(Float64Builder::new),
             stored: (kind.stores > 0).then(BooleanBuilder::new),
             store: (kind.stores > 1).then(LargeStringBuilder::new),
             places: kind.has_places.then(|| [LargeStringBuilder::new(), LargeStringBuilder::new()]),
@@ -137,7 +137,7 @@ impl Circumstances {
 
     fn push(
         &mut self,
-        (distance, similarity): (Option<u32>, Option<f32>),
+        (distance, similarity): (Option<u32>, Option<f64>),
         is_stored: bool,
         store: Option<&std::path::Path>,
         places: [Option<&str>; 2],

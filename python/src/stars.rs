@@ -43,7 +43,7 @@ impl Stars {
         }
         let near = |at: usize| match (others.get(at), similarities.is_valid(at)) {
             (None, _) => Ok(None),
-            (Some(_), true) => Ok(Some((others.digest(at)?, similarities.value(at) as f32))),
+            (Some(_), true) => Ok(Some((others.digest(at)?, similarities.value(at)))),
             (Some(_), false) => Err(unlike("the similarity of each pair")),
         };
         let row = |at| Ok((roots.digest(at)?, sets.digest(at)?, near(at)?));
@@ -64,9 +64,9 @@ impl Stars {
     }
 }
 
-fn table(led: &[(u128, u128, f32)]) -> PyResult<Table> {
+fn table(led: &[(u128, u128, f64)]) -> PyResult<Table> {
     let mut similarities = Float64Builder::with_capacity(led.len());
-    led.iter().for_each(|led| similarities.append_value(led.2.into()));
+    led.iter().for_each(|led| similarities.append_value(led.2));
     Table::of_columns(vec![
         ("digest", digests(led.iter().map(|led| Some(led.0)))),
         ("leader", digests(led.iter().map(|led| Some(led.1)))),

@@ -62,8 +62,7 @@ impl StoresOfSimilar {
             stores.append_option(found.as_ref().map(|&(store, _)| store as i32));
             ids.append_option(document.map(|document| document.id));
             names.append_option(document.and_then(|document| document.name.as_deref()));
-            similarities
-                .append_option(document.map(|document| f64::from(document.estimate.similarity as f32)));
+            similarities.append_option(document.map(|document| document.estimate.similarity));
         }
         Table::of_columns(vec![
             ("store", Arc::new(stores.finish())),

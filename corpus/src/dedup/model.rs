@@ -17,19 +17,19 @@ pub(crate) type Near = (u32, u32, Nearness);
 /// A set that another one stands for, that one, and how near they are.
 pub(crate) type Led = (u32, u32, Nearness);
 
-/// How near two are, as it is compared: the similarity of texts from 0 to 1, whose bits are in the order of their values; or the
-/// distance of fingerprints in bits.
-pub(crate) type Nearness = u32;
+/// Nearness of two documents, as an integer that can be sorted: the bits of the similarity of their texts, a double from 0 to 1; or
+/// the distance of their fingerprints in bits.
+pub(crate) type Nearness = u64;
 
-/// A similarity as nearness.
+/// Converts a similarity to a nearness. No digit is lost: the similarity that is shown is the one that was compared.
 pub(crate) fn of_similarity(similarity: f64) -> Nearness {
-    // What is 0 or more has bits in its order.
-    (similarity as f32).to_bits()
+    // The bits of doubles that are not negative are in the order of the doubles.
+    similarity.to_bits()
 }
 
-/// The similarity of a nearness.
-pub(crate) fn similarity(nearness: Nearness) -> f32 {
-    f32::from_bits(nearness)
+/// Converts a nearness to a similarity.
+pub(crate) fn similarity(nearness: Nearness) -> f64 {
+    f64::from_bits(nearness)
 }
 
 /// What is known of a document, or of a set, by its sketches.
@@ -150,7 +150,7 @@ impl Member {
 }
 
 impl Fixed for Member {
-    const BYTES: usize = 28;
+    const BYTES: usize = 36;
 
     fn write(self, bytes: &mut [u8]) {
         (self.cluster, (self.document, self.by.0), self.measure).write(bytes);

@@ -83,8 +83,8 @@ impl SimilarSearch {
     }
 
     /// How similar two sets are, each ascending, if that is as much as is asked for.
-    pub fn similarity(&self, a: &[u64], b: &[u64]) -> Option<f32> {
-        jaccard_from(a, b, self.least).map(|similarity| similarity as f32)
+    pub fn similarity(&self, a: &[u64], b: &[u64]) -> Option<f64> {
+        jaccard_from(a, b, self.least)
     }
 }
 
@@ -128,11 +128,11 @@ pub struct ComponentStars {
     /// Where each of them is.
     places: HashMap<u128, u32>,
     /// The less preferred set, the other, and their similarity.
-    pairs: Vec<(u32, u32, f32)>,
+    pairs: Vec<(u32, u32, f64)>,
 }
 
 /// A set, the one that stands for it, and their similarity.
-type LedSet = (u128, u128, f32);
+type LedSet = (u128, u128, f64);
 
 impl ComponentStars {
     /// Takes so many pairs of a component, at most.
@@ -145,7 +145,7 @@ impl ComponentStars {
     ///
     /// # Errors
     /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] for a pair that comes before its sets.
-    pub fn push(&mut self, component: u128, set: u128, near: Option<(u128, f32)>) -> Result<Vec<LedSet>> {
+    pub fn push(&mut self, component: u128, set: u128, near: Option<(u128, f64)>) -> Result<Vec<LedSet>> {
         let mut led = Vec::new();
         if self.component != Some(component) {
             led = self.finish();
@@ -250,7 +250,7 @@ mod tests {
                 found.extend(stars.push(component, one, None).unwrap());
                 for &other in &sets[better + 1..] {
                     if below(2) == 0 {
-                        similar.insert((one, other), below(100) as f32);
+                        similar.insert((one, other), below(100) as f64);
                     }
                 }
             }

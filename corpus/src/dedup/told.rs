@@ -51,9 +51,9 @@ pub(super) struct How {
     /// Of the fingerprints, in bits.
     pub(super) distance: Option<u32>,
     /// Of the texts, from 0 to 1.
-    pub(super) similarity: Option<f32>,
+    pub(super) similarity: Option<f64>,
     /// The standard error of the similarity, where that is estimated.
-    pub(super) error: Option<f32>,
+    pub(super) error: Option<f64>,
 }
 
 impl How {

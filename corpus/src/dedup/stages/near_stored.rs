@@ -95,7 +95,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             while things.take_if(|&(next, _)| next < set)?.is_some() {}
             match things.peek()? {
                 Some((next, (distance, stored))) if next == set => {
-                    standing.push((stored, (document, (distance, 0))))
+                    standing.push((stored, (document, (distance.into(), 0))))
                 }
                 _ => Ok(()),
             }
@@ -110,7 +110,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
                 if last.replace(stored) == Some(stored) || place > 0 && !self.pairs {
                     continue;
                 }
-                let measure: Measure = (distance, 0);
+                let measure: Measure = (distance.into(), 0);
                 documents.iter().try_for_each(|&document| near.push(((document, place), stored, measure)))?;
                 place += 1;
             }

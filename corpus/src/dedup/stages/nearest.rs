@@ -31,7 +31,7 @@ pub(crate) enum Tie {
 
 impl Tie {
     /// The order of nearness, and the nearness of an order.
-    fn order(self, nearness: Nearness) -> u32 {
+    fn order(self, nearness: Nearness) -> Nearness {
         if self == Tie::NearThenBest { nearness } else { !nearness }
     }
 
@@ -44,7 +44,7 @@ impl Tie {
 pub(crate) struct NearestSets<'a> {
     sets: &'a Sets,
     tie: Tie,
-    rows: Sorter<((u32, u32), (u32, u32))>,
+    rows: Sorter<((u32, Nearness), (u32, u32))>,
 }
 
 impl<'a> NearestSets<'a> {
