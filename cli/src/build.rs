@@ -60,7 +60,7 @@ pub(crate) struct BuildArgs {
     /// Documents or fingerprints; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Build a store of similar documents, which finds texts of at least this similarity, 0 to 1
+    /// Build a store of similar documents, which finds texts of at least this similarity, 0.43 to 1
     #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits", "codec", "plan", "block_size", "span", "no_ids", "force"])]
     similar: Option<f64>,
     /// Keep the texts too, compressed: they decide what is similar
@@ -94,7 +94,7 @@ pub(crate) struct BuildArgs {
     /// faster and tables larger [default: by codec and number of fingerprints]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
     span: Option<u16>,
-    /// Memory to build in, like 512M or 2G [default: a quarter of the machine's]
+    /// Memory to build in, like 512M or 2G, from 16M [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Replace an existing store, but not by an empty one

@@ -61,7 +61,7 @@ pub(crate) struct SalvageArgs {
     /// The largest distance that the new store can answer [default: as the damaged one]
     #[arg(long, short, value_name = "K")]
     distance: Option<u32>,
-    /// Memory for sorting, like 2G [default: a quarter of the machine's]
+    /// Memory for sorting, like 2G, from 16M [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Print one JSON object a line
