@@ -25,7 +25,7 @@ pub fn bytes(count: u64) -> String {
     if unit == "bytes" { format!("{count} bytes") } else { format!("{value:.1} {unit}") }
 }
 
-/// Two numbers of bytes, of which one is greater: in one unit, with as many decimals as tell them apart.
+/// Two different numbers of bytes, in one unit, with enough decimals to differ.
 pub fn bytes_apart(a: u64, b: u64) -> [String; 2] {
     let (mut divisor, mut unit) = (1.0, "bytes");
     for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
@@ -51,7 +51,7 @@ pub fn enough_bytes(count: u64) -> String {
     format!("{}{unit}", count.div_ceil(divisor))
 }
 
-/// A count and what is counted: `1 line`, `2 lines`.
+/// A count with its noun: `1 line`, `2 lines`.
 pub fn count_of(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }

@@ -178,7 +178,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let minus = |told: Reasons| -> Reasons {
         told.into_iter().map(|(document, (of, how))| (document, (of, -how))).collect()
     };
-    let pairs: Vec<(usize, usize, f64)> = pairs.iter().map(|&(a, b, similarity)| (a, b, -similarity)).collect();
+    let pairs: Vec<(usize, usize, f64)> =
+        pairs.iter().map(|&(a, b, similarity)| (a, b, -similarity)).collect();
     let expected = nearest(texts.len(), &pairs, &[]);
     assert_eq!(minus(told), expected);
     assert!(expected.len() > 30 && kept.len() + expected.len() == texts.len(), "{}", expected.len());

@@ -1,4 +1,4 @@
-//! What was found as tables, whose rows are told apart by the numbers of documents.
+//! Tables of a deduplication's result. Rows are identified by the numbers of documents.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(crate) struct Results {
     pub(crate) marks: Marks,
 }
 
-/// What is told of each row, and of the whole.
+/// Marks of each row, and the largest clusters.
 #[derive(Debug)]
 pub(crate) struct Marks {
     pub(crate) is_kept: Vec<bool>,
@@ -52,15 +52,15 @@ pub(crate) struct Marks {
 #[derive(Debug)]
 pub(crate) struct Large {
     pub(crate) documents: usize,
-    /// What stands for it is called.
+    /// Id of its representative.
     pub(crate) id: String,
     /// Which row that is, if it is none of a store.
     pub(crate) row: Option<u64>,
-    /// Its text, where that is at hand.
+    /// Text of the representative, if it is available.
     pub(crate) text: Option<String>,
 }
 
-/// What [`Large`] is pickled as: its fields.
+/// The fields of [`Large`], to be pickled.
 pub(crate) type LargeParts = (usize, String, Option<u64>, Option<String>);
 
 impl Large {
@@ -113,14 +113,14 @@ struct Circumstances {
     places: Option<[LargeStringBuilder; 2]>,
 }
 
-/// What a run has of these.
+/// Which of these columns a run has.
 #[derive(Clone, Copy)]
 struct Kind {
     has_distance: bool,
     has_similarity: bool,
     stores: usize,
     has_places: bool,
-    /// Whether ids are numbers, and those of what is stored too.
+    /// Whether all ids of documents are numbers, and whether all ids of stored documents are, too.
     are_numbers: (bool, bool),
 }
 
@@ -166,7 +166,7 @@ impl Circumstances {
 }
 
 impl Results {
-    /// Takes all out of what was found; `rows` are those that were handed over.
+    /// Collects all results; `rows` are the rows of the source.
     pub(crate) fn of(
         found: &Found,
         rows: &RowNumbers,

@@ -231,6 +231,15 @@ def test_with_little_memory_the_answer_is_the_same(options, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_text_is_no_path():
+    for text in ("a b c d", "a text", "x" * 5000, "one\ntwo", "", "\0"):
+        with pytest.raises(FileNotFoundError, match="A single string is a path: give a text in a list") as raised:
+            simstore.dedup(text)
+        assert raised.value.errno == 2 and raised.value.filename == text[:200]
+    with pytest.raises(FileNotFoundError):
+        simstore.dedup("there/is/none.jsonl")
+
+
 def test_pairs_are_there_only_if_they_are_asked_for():
     with pytest.raises(AttributeError, match="pairs=True"):
         _ = simstore.dedup([ROW, ROW]).pairs

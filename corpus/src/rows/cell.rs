@@ -1,4 +1,4 @@
-//! What rows consist of.
+//! Columns and cells of rows.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::IdRef;
 use crate::output::column;
 
-/// What a column holds.
+/// Kind of values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Ids of documents: numbers if all of them are, else text.
@@ -25,7 +25,7 @@ pub enum Kind {
     Flag,
 }
 
-/// A name and what it holds.
+/// Name of a column, and its kind.
 pub type Column = (&'static str, Kind);
 
 /// A value of a row.
@@ -45,7 +45,7 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// The value as text; in lines of columns, what would break them is escaped.
+    /// The value as text. `escaped` is for lines of columns: characters that would break them are escaped.
     pub(super) fn text(&self, escaped: bool) -> Cow<'_, str> {
         match self {
             Cell::Id(IdRef::Name(text)) | Cell::Text(text) if escaped => column(text),
