@@ -190,7 +190,7 @@ def test_what_was_handed_over_without_its_duplicates():
         list(simstore.dedup([TEXT]).unique(iterable))
     several = datasets.IterableDatasetDict(train=iterable, test=iterable)
     with pytest.raises(TypeError, match="IterableDataset among other tables"):
-        simstore.dedup(several).unique(several)
+        simstore.dedup([TEXT]).unique(several)
 
     class Frame(pd.DataFrame):
         pass

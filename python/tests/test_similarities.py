@@ -23,10 +23,11 @@ def test_nine_tenths_are_nine_tenths():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_it_is_the_same_everywhere(seed, tmp_path):
-    made = texts(seed, 60, topics=6, words=[6, 12, 24, 60][seed % 4])
+    made = texts(seed, 60, topics=6, words=[8, 12, 24, 60][seed % 4])
     every = sorted({simstore.similarity(a, b) for a in made for b in made})
     # The threshold is a similarity that some pairs have, so that what is rounded down falls below it.
-    least = [similarity for similarity in every if 0.5 <= similarity < 1][seed]
+    likely = [similarity for similarity in every if 0.5 <= similarity < 1]
+    least = likely[seed % len(likely)]
     source = tmp_path / "a.jsonl"
     source.write_text("".join(json.dumps({"id": at, "text": text}) + "\n" for at, text in enumerate(made)))
     checked = set()
