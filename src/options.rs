@@ -32,7 +32,7 @@ pub struct BuildOptions {
     /// shorter and tables larger: `None` is what suits the codec, and 32 for `all-differences`; 64 for the others, and 28 from
     /// about a million fingerprints of a segment on.
     pub span: Option<u16>,
-    /// Memory for sorting, in bytes; beyond it, sorted runs go to temporary files in the store's folder.
+    /// Memory for sorting, in bytes, at least 16 MiB; beyond it, sorted runs go to temporary files in the store's folder.
     /// `None` is a quarter of the machine's memory.
     pub memory: Option<u64>,
     /// Whether ids are stored; a store without them takes no bytes for them.
@@ -191,8 +191,8 @@ pub enum Durability {
     Group(Duration),
 }
 
-/// Less memory than this would go to buffers.
-const LEAST_MEMORY: u64 = 16 << 20;
+/// Least memory for sorting, in bytes: less would all go to the buffers of the files that are merged.
+pub(crate) const LEAST_MEMORY: u64 = 16 << 20;
 /// What is taken where the machine does not say how much memory it has.
 const DEFAULT_MEMORY: u64 = 1 << 30;
 
@@ -203,6 +203,16 @@ impl BuildOptions {
             .unwrap_or_else(|| machine_memory().map_or(DEFAULT_MEMORY, |all| all / 4))
             .max(LEAST_MEMORY)
     }
+}
+
+/// Refuses less memory for sorting than [`LEAST_MEMORY`].
+pub(crate) fn check_memory(memory: Option<u64>) -> Result<()> {
+    let Some(bytes) = memory.filter(|&bytes| bytes < LEAST_MEMORY) else { return Ok(()) };
+    Err(Error::BadArgument(format!(
+        "option `memory` is {bytes} bytes: expected {LEAST_MEMORY} (16 MiB) or more, which the buffers of a sort need. For \
+         {bytes} MiB give {bytes}M, or {}",
+        u128::from(bytes) << 20
+    )))
 }
 
 /// The machine's memory in bytes, where Linux tells it.

@@ -28,7 +28,7 @@ fn fingerprints(disk: &SimulatedDisk, path: &Path) -> Option<Vec<u64>> {
 
 fn build_on(disk: &SimulatedDisk, path: &Path, count: u64, replace: bool) -> Result<(), Error> {
     // So little memory that runs are spilled: they have to go too.
-    let options = BuildOptions { fs: disk.as_fs(), memory: Some(0), replace, ..options() };
+    let options = BuildOptions { fs: disk.as_fs(), memory: Some(16 << 20), replace, ..options() };
     let mut builder = Builder::create(path, options)?;
     fill(&mut builder, count)?;
     builder.finish().map(|_| ())

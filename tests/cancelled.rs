@@ -76,7 +76,7 @@ fn a_build() {
     let path = folder.path().join("store");
     let work = |progress| {
         // More than fits in memory, so that runs are written and merged, too.
-        let options = BuildOptions { progress: Some(progress), memory: Some(1), ..options() };
+        let options = BuildOptions { progress: Some(progress), memory: Some(16 << 20), ..options() };
         build(&path, options).map(drop)
     };
     let calls = cancel_at_each_call(work, || assert!(names(folder.path()).is_empty()));

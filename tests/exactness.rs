@@ -251,7 +251,7 @@ fn block_sizes_and_memory() {
         for codec in Codec::ALL {
             let plan = PlanChoice::Auto;
             let options =
-                BuildOptions { codec, plan, block_size, memory: Some(0), ..BuildOptions::default() };
+                BuildOptions { codec, plan, block_size, memory: Some(16 << 20), ..BuildOptions::default() };
             check(&entries, options, 60);
         }
     });

@@ -133,7 +133,7 @@ impl Job {
             Job::Replace | Job::GiveUp => {
                 let options = BuildOptions {
                     fs: disk.as_fs(),
-                    memory: Some(0),
+                    memory: Some(16 << 20),
                     plan: plan(),
                     replace: true,
                     ..BuildOptions::default()

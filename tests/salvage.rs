@@ -198,7 +198,8 @@ fn fingerprints_without_ids_are_kept_whatever_the_memory_is() {
     {
         fs::remove_file(store.join(name)).unwrap();
     }
-    let options = SalvageOptions { keep_without_ids: true, memory: Some(0), ..SalvageOptions::default() };
+    let options =
+        SalvageOptions { keep_without_ids: true, memory: Some(16 << 20), ..SalvageOptions::default() };
     let salvaged = salvage::<u128>(&store, &new, &options).unwrap();
     let count = fingerprints.len() as u64;
     assert_eq!((salvaged.without_ids, salvaged.fingerprints), (count, count));

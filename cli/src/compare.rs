@@ -76,7 +76,7 @@ pub(crate) struct CompareArgs {
 struct Comparison<'a> {
     a: Compared<'a>,
     b: Compared<'a>,
-    similarity: f32,
+    similarity: f64,
     shared: usize,
     bits: u32,
     distance: Option<u32>,
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &Progress) -> Outcome {
     let found = Comparison {
         a: Compared { id: (&a.id).into(), place: place(&a), shingles: of_a.len() },
         b: Compared { id: (&b.id).into(), place: place(&b), shingles: of_b.len() },
-        similarity: jaccard(&of_a, &of_b) as f32,
+        similarity: jaccard(&of_a, &of_b),
         shared: of_a.iter().filter(|shingle| of_b.binary_search(shingle).is_ok()).count(),
         bits: args.bits.bits(),
         distance,

@@ -40,7 +40,7 @@ pub(crate) struct IdfArgs {
     /// Leave out features of fewer documents than this: most features are rare, and texts need no weight for them
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     min_documents: u64,
-    /// Memory limit, like 8G [default: all that is available]. Counts that need more go to disk
+    /// Memory limit, like 8G, from 64K [default: all that is available]. Counts that need more go to disk
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Folder for temporary files [default: the system's]

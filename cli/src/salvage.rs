@@ -77,7 +77,7 @@ pub(crate) struct SalvageArgs {
     /// The recall at that similarity
     #[arg(long, value_name = "R", requires = "similar", default_value_t = DEFAULT_RECALL)]
     recall: f64,
-    /// Memory for sorting, like 2G [default: a quarter of the machine's]
+    /// Memory for sorting, like 2G, from 16M [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Print one JSON object a line

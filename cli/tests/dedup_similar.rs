@@ -23,7 +23,7 @@ fn what_is_asked_by_default_is_similarity() {
     let shown = |table: &str| {
         let line = |line: &str| {
             let fields: Vec<&str> = line.split('\t').collect();
-            let similarity: f32 = fields[2].parse().unwrap();
+            let similarity: f64 = fields[2].parse().unwrap();
             format!("{}\t{}\t{}\n", fields[0], fields[1], (similarity * 1e4).round() / 1e4)
         };
         table.lines().map(line).filter(|line| line.starts_with('0')).collect::<String>()
@@ -116,6 +116,24 @@ fn tables_clusters_and_the_summary_tell_the_similarity() {
     folder.run(&both).ok();
     assert!(folder.read("b.csv").starts_with("id,cluster,representative,distance,similarity\n0,1,0,0,1\n"));
     assert!(folder.read("b.tsv").starts_with("a\tb\tdistance\tsimilarity\n0\t1\t0\t1\n"));
+}
+
+/// A double in each output, and not one of 32 bits: 0.9 is not 0.8999999761581421.
+#[test]
+fn a_similarity_is_written_as_it_was_compared() {
+    let folder = Folder::new();
+    let text = "a1 a2 a3 a4 a5 a6 a7 a8 a9 b1 b2 b3";
+    let texts = [text, &text[..text.len() - 3]];
+    folder.write("a.jsonl", texts.map(|text| json!({"text": text}).to_string()).join("\n"));
+    let run = |args: &[&str]| folder.run(&[&["dedup", "a.jsonl", "-q", "-s", "0.9"], args].concat()).ok();
+    let ids = "a.jsonl:1\ta.jsonl:2";
+    assert_eq!(run(&["--pairs", "-"]), format!("{ids}\t0.9\n"));
+    assert_eq!(run(&["--remove-list", "-", "--reasons"]), "a.jsonl:2\ta.jsonl:1\t0.9\n");
+    assert!(run(&["--json"]).contains(r#""similarity":0.9}"#), "{}", run(&["--json"]));
+    run(&["--clusters", "clusters.csv"]);
+    assert!(folder.read("clusters.csv").ends_with(",0.9\n"), "{}", folder.read("clusters.csv"));
+    let compared = folder.run(&["compare", "a.jsonl", "--json"]).ok();
+    assert!(compared.contains(r#""similarity":0.9,"#), "{compared}");
 }
 
 #[test]

@@ -277,17 +277,45 @@ fn a_dry_run_reads_and_writes_nothing_much() {
     assert_eq!(object["documents"], 77);
     assert_eq!(object["formats"]["jsonl"]["files"], 1);
     assert_eq!((&object["spills"], &object["disk_of_temporary"]), (&json!(false), &json!(0)));
-    let little = ["dedup", &sample("en.jsonl"), "-d", "3", "--dry-run", "--memory", "1K"];
+    folder.write("many.u64", vec![7; 32 << 10]);
+    let little = ["dedup", "many.u64", "--dry-run", "--memory", "64K"];
     let said = folder.run(&little).ok();
     assert!(said.contains("too little: documents are put on disk, with about"), "{said}");
-    folder.write("a.u64", vec![7; 8 << 10]);
+    folder.write("a.u64", vec![7; 16 << 10]);
     folder.write("a.tsv", "00000000000000ff\tname\n".repeat(100));
     let object =
-        &folder.run(&["dedup", "a.u64", "a.tsv", "--dry-run", "--json", "--memory", "20K"]).json()[0];
+        &folder.run(&["dedup", "a.u64", "a.tsv", "--dry-run", "--json", "--memory", "64K"]).json()[0];
     let of = |field: &str| object[field].as_u64().unwrap();
-    assert_eq!((of("documents"), of("memory_of_documents")), (1024 + 100, 1124 * 28 + 100 * 16));
-    assert_eq!((&object["spills"], of("disk_of_temporary")), (&json!(true), 1124 * 24 + 100 * 16));
-    assert_eq!(folder.names(), ["a.tsv", "a.u64", "corpus"]);
+    assert_eq!((of("documents"), of("memory_of_documents")), (2048 + 100, 2148 * 28 + 100 * 16));
+    assert_eq!((&object["spills"], of("disk_of_temporary")), (&json!(true), 2148 * 24 + 100 * 16));
+    assert_eq!(folder.names(), ["a.tsv", "a.u64", "corpus", "many.u64"]);
+}
+
+/// A number that small is probably one of MiB. It is refused by every option for memory, before anything is made.
+#[test]
+fn a_memory_limit_below_the_least_is_refused() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", "{\"text\": \"some words\"}\n");
+    folder.write("a.hex", "0000000000000007\n");
+    folder.run(&["build", "store", "a.hex"]).ok();
+    let names = folder.names();
+    let of_rows = "--memory is 512 bytes: expected 65536 (64 KiB) or more, the size of a buffer for reading. For 512 MiB give \
+                   512M, or 536870912";
+    let of_sorting = "--memory is 512 bytes: expected 16777216 (16 MiB) or more, which the buffers of a sort need. For 512 MiB give \
+                      512M, or 536870912";
+    let cases: [(&[&str], &str); 6] = [
+        (&["dedup", "a.jsonl", "-o", "kept"], of_rows),
+        (&["dedup", "a.hex", "-o", "kept"], of_rows),
+        (&["dedup", "a.jsonl", "--dry-run"], of_rows),
+        (&["idf", "a.jsonl"], of_rows),
+        (&["build", "new", "a.hex"], of_sorting),
+        (&["salvage", "store", "new"], of_sorting),
+    ];
+    for (args, said) in cases {
+        folder.run(&[args, &["--memory", "512"]].concat()).fails(2, said);
+        assert_eq!(folder.names(), names, "{args:?}");
+    }
+    folder.run(&["dedup", "a.jsonl", "-o", "kept", "--memory", "64K"]).ok();
 }
 
 /// The most memory that a run takes, in bytes.

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::inputs::item::Malformed;
 use crate::numbers::{bytes, count_of};
 use crate::output::Unfinished;
-use crate::spill::{Budget, SpillFile, SpillReader, SpillWriter, Temporary};
+use crate::spill::{Budget, SpillFile, SpillReader, SpillWriter, Temporary, check_memory};
 use crate::watch::Step;
 use crate::{Counts, InputKind, Inputs, Notice, Watch};
 use simstore::threads::ensure_pool;
@@ -28,8 +28,8 @@ const BUFFER: usize = 1 << 16;
 /// What counting may take.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The most memory to take, in bytes; by default what the machine, or the group of processes, has. Counts beyond it go to disk,
-    /// sorted by their features. A quarter of it, up to 128 MiB, is left to the program and to what it reads at a time.
+    /// Memory limit in bytes, at least 64 KiB; by default the memory that the machine, or the group of processes, has. Counts beyond it
+    /// go to disk, sorted by their features. A quarter of it, up to 128 MiB, is left to the program and for reading.
     pub memory: Option<u64>,
     /// The folder for these files; that of the system by default.
     pub temporary: Option<PathBuf>,
@@ -89,6 +89,7 @@ pub fn document_frequencies(
     if inputs.kind()? == InputKind::Fingerprints {
         return Err(Error::BadArgument("the inputs hold fingerprints already, not documents".to_owned()));
     }
+    check_memory(options.memory)?;
     ensure_pool()?;
     let temporary = Temporary::new(options.temporary.as_deref(), &options.unfinished, watch)?;
     let budget = Budget::new(options.memory);

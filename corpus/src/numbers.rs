@@ -25,7 +25,7 @@ pub fn bytes(count: u64) -> String {
     if unit == "bytes" { format!("{count} bytes") } else { format!("{value:.1} {unit}") }
 }
 
-/// Two numbers of bytes, of which one is greater: in one unit, with as many decimals as tell them apart.
+/// Two different numbers of bytes, in one unit, with enough decimals to differ.
 pub fn bytes_apart(a: u64, b: u64) -> [String; 2] {
     let (mut divisor, mut unit) = (1.0, "bytes");
     for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
@@ -51,17 +51,17 @@ pub fn enough_bytes(count: u64) -> String {
     format!("{}{unit}", count.div_ceil(divisor))
 }
 
-/// A count and what is counted: `1 line`, `2 lines`.
+/// A count with its noun: `1 line`, `2 lines`.
 pub fn count_of(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// A similarity with three decimals, rounded down: only what is 1 is shown as such.
-pub fn share(similarity: f32) -> String {
+pub fn share(similarity: f64) -> String {
     if similarity >= 1.0 {
         "1".to_owned()
     } else {
-        format!("{:.3}", (similarity * 1000.0 + 1e-3).floor() / 1000.0)
+        format!("{:.3}", (similarity * 1000.0 + 1e-9).floor() / 1000.0)
     }
 }
 
@@ -109,6 +109,8 @@ mod tests {
         assert_eq!(bytes(3 << 29), "1.5 GiB");
         assert_eq!(count_of(1, "line"), "1 line");
         assert_eq!(count_of(1000, "line"), "1,000 lines");
-        assert_eq!((share(1.0), share(0.9999), share(0.8)), ("1".into(), "0.999".into(), "0.800".into()));
+        assert_eq!((share(1.0), share(0.9999)), ("1".into(), "0.999".into()));
+        // A decimal that a double cannot hold is not rounded down to the one below it.
+        assert!((0..1000).all(|count| share(f64::from(count) / 1000.0) == format!("0.{count:03}")));
     }
 }

@@ -168,8 +168,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     }
     let shingles = Profile::shingles();
     let sets: Vec<Vec<u64>> = texts.iter().map(|text| shingles.feature_set(text)).collect();
-    let similarity = |a: usize, b: usize| jaccard(&sets[a], &sets[b]) as f32;
-    let near = |a, b| Some(f64::from(similarity(a, b))).filter(|_| jaccard(&sets[a], &sets[b]) >= 0.7);
+    let similarity = |a: usize, b: usize| jaccard(&sets[a], &sets[b]);
+    let near = |a, b| Some(similarity(a, b)).filter(|_| jaccard(&sets[a], &sets[b]) >= 0.7);
     let pairs = pairs_of(texts.len(), near);
     let given = || given::numbered(&texts);
     let similar = Options { compare: Compare::similar(0.7), ..Options::default() };
@@ -178,10 +178,8 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let minus = |told: Reasons| -> Reasons {
         told.into_iter().map(|(document, (of, how))| (document, (of, -how))).collect()
     };
-    let shown = |(a, b, similarity): &(usize, usize, f64)| {
-        (*a, *b, -(*similarity as f32).to_string().parse::<f64>().unwrap())
-    };
-    let pairs: Vec<(usize, usize, f64)> = pairs.iter().map(shown).collect();
+    let pairs: Vec<(usize, usize, f64)> =
+        pairs.iter().map(|&(a, b, similarity)| (a, b, -similarity)).collect();
     let expected = nearest(texts.len(), &pairs, &[]);
     assert_eq!(minus(told), expected);
     assert!(expected.len() > 30 && kept.len() + expected.len() == texts.len(), "{}", expected.len());

@@ -11,7 +11,7 @@ use crate::support::given;
 use crate::{Folder, Random};
 
 /// Pairs of documents, the earlier one first, and their similarity.
-type Pairs = Vec<(usize, usize, f32)>;
+type Pairs = Vec<(usize, usize, f64)>;
 
 fn found(texts: &[String], options: &Options) -> Found {
     match dedup::find(&given::numbered(texts), options, Files::default(), &()).unwrap() {
@@ -43,7 +43,7 @@ fn plain(sets: &[Vec<u64>], least: f64) -> Pairs {
         for (b, y) in sets.iter().enumerate().skip(a + 1) {
             let similarity = jaccard(x, y);
             if similarity >= least && !x.is_empty() {
-                pairs.push((a, b, similarity as f32));
+                pairs.push((a, b, similarity));
             }
         }
     }
@@ -51,7 +51,7 @@ fn plain(sets: &[Vec<u64>], least: f64) -> Pairs {
 }
 
 /// The members of clusters, with what stands for them and how similar they are.
-fn members(found: &Found) -> Vec<(usize, usize, f32)> {
+fn members(found: &Found) -> Vec<(usize, usize, f64)> {
     let mut all = Vec::new();
     for cluster in found.clusters() {
         let cluster = cluster.unwrap();
@@ -114,7 +114,7 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
             "{a} and {b} are reported, and {} similar",
             jaccard(&sets[a], &sets[b])
         );
-        assert_eq!(similarity, jaccard(&sets[a], &sets[b]) as f32);
+        assert_eq!(similarity, jaccard(&sets[a], &sets[b]));
     }
     // Of equal ones none is missed.
     let got: BTreeSet<(usize, usize)> = got.iter().map(|&(a, b, _)| (a, b)).collect();
@@ -131,7 +131,7 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
             assert_eq!(distinct.len(), members.len(), "each is in one cluster");
             for &(document, kept, similarity) in &members {
                 let real = jaccard(&sets[document], &sets[kept]);
-                assert_eq!(similarity, real as f32);
+                assert_eq!(similarity, real);
                 // What is taken out resembles what is kept for it.
                 assert!(cluster_by == ClusterBy::Components || real >= least, "{document} {kept}: {real}");
             }

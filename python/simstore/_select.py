@@ -1,9 +1,9 @@
-"""Some rows of what a library holds."""
+"""Some rows of a frame, a table, a dataset or a list."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ def select(rows: Any, wanted: NDArray[np.bool_]) -> Any:
     if isinstance(rows, list | tuple) and any(map(_is_table, rows)):
         parts = _parts(list(rows), wanted)
         return type(rows)(select(table, part) for table, part in zip(rows, parts, strict=True))
-    try:
-        count = len(rows)
-    except TypeError as error:
-        raise TypeError(
-            f"expected a frame, a table, a list or an array, with a row for each document, found {type(rows).__name__}"
-        ) from error
-    _check(count, wanted)
+    if "datasets" in libraries and not hasattr(rows, "__len__"):
+        return _of_iterable_dataset(rows, wanted)
+    if hasattr(rows, "to_batches") and hasattr(rows, "scanner"):
+        return _of_dataset(rows, wanted)
+    if not hasattr(rows, "__len__") or "duckdb" in libraries or "_duckdb" in libraries:
+        return _of_stream(rows, wanted)
+    _check(len(rows), wanted)
     if "pyarrow" in libraries:
         import pyarrow as pa
 
@@ -39,12 +39,62 @@ def select(rows: Any, wanted: NDArray[np.bool_]) -> Any:
     return tuple(kept) if isinstance(rows, tuple) else list(kept)
 
 
+def _of_dataset(rows: Any, wanted: NDArray[np.bool_]) -> Any:
+    """The rows of a dataset of pyarrow, as one in memory."""
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(_filtered(rows.to_batches(), rows.schema, wanted))
+
+
+def _of_stream(rows: Any, wanted: NDArray[np.bool_]) -> Any:
+    """The rows of a stream of Arrow as a table of pyarrow, the items of an iterable as a list."""
+    if hasattr(rows, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_stream(rows)
+        return _filtered(reader, reader.schema, wanted)
+    try:
+        all_rows = list(rows)
+    except TypeError as error:
+        raise TypeError(
+            f"expected a frame, a table, a dataset, a list or an array, with a row for each document, found {type(rows).__name__}"
+        ) from error
+    _check(len(all_rows), wanted)
+    return list(itertools.compress(all_rows, wanted))
+
+
+def _filtered(batches: Iterable[Any], schema: Any, wanted: NDArray[np.bool_]) -> Any:
+    """The rows of record batches, as a table."""
+    import pyarrow as pa
+
+    start, kept = 0, []
+    for batch in batches:
+        end = start + batch.num_rows
+        # Further rows are counted, and refused below.
+        if end <= len(wanted):
+            kept.append(batch.filter(pa.array(wanted[start:end])))
+        start = end
+    _check(start, wanted)
+    return pa.Table.from_batches(kept, schema=schema)
+
+
+def _of_iterable_dataset(rows: Any, wanted: NDArray[np.bool_]) -> Any:
+    """The rows of an iterable dataset of Hugging Face, which are read when the result is."""
+
+    def is_wanted(_row: Any, at: int) -> bool:
+        if at >= len(wanted):
+            _check(at + 1, wanted)
+        return bool(wanted[at])
+
+    return rows.filter(is_wanted, with_indices=True)
+
+
 def _of_polars(rows: Any, wanted: NDArray[np.bool_]) -> Any:
     import polars as pl
 
     # A query is counted: a mask of one row would be stretched to any number of them.
     is_lazy = isinstance(rows, pl.LazyFrame)
-    _check(int(rows.select(pl.len()).collect().item()) if is_lazy else len(rows), wanted)
+    _check(_count(rows), wanted)
     mask = pl.Series(wanted)
     return rows.filter(pl.lit(mask) if is_lazy else mask)
 
@@ -59,14 +109,29 @@ def _of_mapping(rows: Mapping[str, Any], wanted: NDArray[np.bool_]) -> Any:
 
 
 def _is_table(rows: Any) -> bool:
-    return hasattr(rows, "column_names") or hasattr(rows, "columns") or hasattr(rows, "num_columns")
+    return hasattr(rows, "column_names") or hasattr(rows, "columns") or hasattr(rows, "num_columns") or hasattr(rows, "count_rows")
 
 
 def _parts(tables: list[Any], wanted: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
     """Which rows of each table are wanted."""
-    ends = np.cumsum([len(table) for table in tables])
+    ends = np.cumsum([_count(table) for table in tables])
     _check(int(ends[-1]) if tables else 0, wanted)
     return np.split(wanted, ends[:-1])
+
+
+def _count(table: Any) -> int:
+    """The number of rows of one table among others."""
+    if hasattr(table, "count_rows"):
+        return int(table.count_rows())
+    if hasattr(table, "collect"):
+        import polars as pl
+
+        return int(table.select(pl.len()).collect().item())
+    try:
+        return len(table)
+    except TypeError as error:
+        name = type(table).__name__
+        raise TypeError(f"{name} among other tables: where its rows end is not known, so select the rows of each by itself") from error
 
 
 def _check(rows: int, wanted: NDArray[np.bool_]) -> None:

@@ -13,6 +13,7 @@ use simstore::{BuildOptions, Error, Result};
 use crate::entries::{Entries, Id, IdRef};
 use crate::fingerprints::one;
 use crate::gate::{self, Call};
+use crate::numbers;
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
 use crate::snapshot::Snapshot;
 use crate::text_profile::TextProfile;
@@ -41,8 +42,9 @@ const ROWS: usize = 1 << 14;
 ///     Which tables are kept, as ``simstore plan`` lists them; "auto" by default.
 /// profile : Profile or str, optional
 ///     How texts became fingerprints: kept with the store.
-/// memory : int, optional
-///     Memory for sorting, in bytes, beyond which temporary files in the store's folder are used: a quarter of the machine's.
+/// memory : int or str, optional
+///     Memory for sorting, in bytes, or as "8G": 16 MiB or more; a quarter of the machine's by default. What is more goes to temporary
+///     files in the store's folder.
 /// ids : bool
 ///     Whether ids are kept.
 /// replace : bool
@@ -169,12 +171,12 @@ impl Builder {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        distance: u32,
-        bits: Option<u32>,
+        #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
+        #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
         codec: Option<&str>,
         plan: Option<&str>,
         profile: Option<&Bound<'_, PyAny>>,
-        memory: Option<u64>,
+        #[pyo3(from_py_with = numbers::optional::memory)] memory: Option<u64>,
         ids: bool,
         replace: bool,
     ) -> PyResult<Builder> {

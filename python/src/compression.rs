@@ -11,6 +11,7 @@ use simstore_corpus::ratio::{CompressionRatios, MethodSize, RatioOptions, compre
 
 use crate::fingerprints::Fingerprints;
 use crate::gate;
+use crate::numbers;
 use crate::table::Table;
 
 /// How small a set of fingerprints becomes, by each codec of a store and by other methods.
@@ -163,7 +164,7 @@ pub(crate) fn compression(
     py: Python<'_>,
     array: &Bound<'_, PyAny>,
     zstd_level: i32,
-    block_size: Option<u32>,
+    #[pyo3(from_py_with = numbers::optional::block_size)] block_size: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Compression> {
     let values = Fingerprints::read_all(array, None)?;

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::PyBool;
 use serde_json::json;
 use simstore::each_width;
 use simstore_corpus::dedup::{
     self as job, Add, Answer, ClusterBy, Compare, CompareOptions, Distance, Files, Options, Question, Resume,
     Shard,
 };
-use simstore_corpus::numbers::{count_of, parse_bytes};
+use simstore_corpus::numbers::count_of;
 use simstore_corpus::{DocumentOptions, Inputs, Notice};
 use simstore_text::Resources;
 
@@ -22,6 +22,7 @@ use crate::deduplication::Deduplication;
 use crate::documents::{FieldNames, Handed, Malformed};
 use crate::gate::{self, Call};
 use crate::html::escaped;
+use crate::numbers::{self, bytes_of};
 use crate::profile::Profile;
 use crate::results::{Results, RowNumbers};
 use crate::source::{Given, text_at};
@@ -40,15 +41,15 @@ use crate::summary::Summary;
 ///
 ///     A single string is a path. A list of strings is a list of paths if all of them exist; otherwise they are texts.
 /// similar : float, optional
-///     Find texts that are at least this similar, above 0, up to 1: the share of all shingles of two texts that both have. 0.8 by
-///     default.
+///     Find texts that are at least this similar, up to 1: the share of all shingles of two texts that both have. 0.8 by default. At
+///     least 0.43 with the default ``recall``; less needs a smaller ``recall``.
 /// recall : float, optional
 ///     Find pairs of exactly that similarity with at least this probability, 0.95 by default; more similar ones more often.
 /// distance : int, optional
 ///     Compare fingerprints instead: find those that differ in at most so many bits. For fingerprints 3 by default, or that of the
 ///     store; for documents 3 with ``profile``, ``bits`` or ``verify_text``, and a warning says so.
 /// bits : {64, 128}, optional
-///     Width of fingerprints: 64, or that of the store or of the profile.
+///     Width of fingerprints: 64, or the width of the store or the profile.
 /// profile : Profile or str, optional
 ///     How texts become fingerprints. With ``similar``, the same as ``verify_profile``.
 /// verify_text : float, optional
@@ -76,7 +77,7 @@ use crate::summary::Summary;
 /// shard : str, optional
 ///     Only make this share of the parts in that folder, as "1/4"; a run without ``shard`` joins all of them.
 /// memory : int or str, optional
-///     Memory limit, in bytes, or as "8G"; documents that need more are compared on disk, in the folder ``temporary``.
+///     Memory limit, in bytes, or as "8G": 64 KiB or more. Documents that need more are compared on disk, in the folder ``temporary``.
 /// temporary : path, optional
 ///     That folder, instead of the system's.
 /// text : str or list of str
@@ -112,7 +113,7 @@ use crate::summary::Summary;
 /// FileNotFoundError
 ///     For a path that is not there.
 /// ValueError
-///     For options that make no sense, columns that are not there, and, as `simstore.errors.BadInputError`, for what is malformed.
+///     For options that make no sense, missing columns, and (as `simstore.errors.BadInputError`) malformed documents.
 ///
 /// Notes
 /// -----
@@ -145,8 +146,8 @@ pub(crate) fn dedup(
     source: &Bound<'_, PyAny>,
     similar: Option<f64>,
     recall: Option<f64>,
-    distance: Option<u32>,
-    bits: Option<u32>,
+    #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
+    #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
     profile: Option<&Bound<'_, PyAny>>,
     verify_text: Option<f64>,
     verify_profile: Option<&Bound<'_, PyAny>>,
@@ -158,7 +159,7 @@ pub(crate) fn dedup(
     with_texts: bool,
     resume: Option<PathBuf>,
     shard: Option<&str>,
-    memory: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = numbers::optional::memory)] memory: Option<u64>,
     temporary: Option<PathBuf>,
     text: Option<&Bound<'_, PyAny>>,
     id: Option<String>,
@@ -196,7 +197,7 @@ pub(crate) fn dedup(
         add: Add::of_options(add, with_texts, again).map_err(|error| crate::errors::exception(py, error))?,
         resume: resume.map(Resume::from),
         pairs: keeps_pairs,
-        memory: memory.map(|memory| bytes_of("memory", memory)).transpose()?,
+        memory,
         temporary,
         ..Options::default()
     };
@@ -384,20 +385,6 @@ pub(crate) fn list<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
         Ok(one) => Ok(vec![one]),
         Err(_) => object.try_iter()?.map(|one| one?.extract()).collect(),
     }
-}
-
-/// A number of bytes, or how people write one.
-fn bytes_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let bytes = match object.cast::<PyString>() {
-        Ok(text) => parse_bytes(&text.to_cow()?),
-        Err(_) => Some(object.extract()?).filter(|&bytes| bytes > 0),
-    };
-    bytes.ok_or_else(|| {
-        let shown = object.repr().map_or_else(|_| String::new(), |shown| shown.to_string());
-        PyValueError::new_err(format!(
-            "{argument} is {shown}: expected a number of bytes, or a text like '8G'"
-        ))
-    })
 }
 
 fn delimiter_of(delimiter: &str) -> PyResult<u8> {

@@ -1,4 +1,4 @@
-//! What was found, as an object of Python.
+//! The result of a deduplication, as an object of Python.
 
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyAttributeError;
@@ -13,7 +13,7 @@ use crate::results::{Large, LargeParts, Marks, Results};
 use crate::summary::{Summary, value_of};
 use crate::table::Table;
 
-/// What `dedup` has found.
+/// The result of `dedup`.
 ///
 /// Documents are told apart by their numbers from 0: of a frame or another thing that was handed over, the rows; of files, the
 /// documents in order, malformed ones not counted. Ids are uint64 if all are numbers, else strings.
@@ -22,12 +22,13 @@ use crate::table::Table;
 /// ----------
 /// clusters : Table
 ///     The documents of the clusters of two and more: cluster (from 1), document, id, representative_document, representative
-///     (the id of what stands for the cluster), is_kept, and similarity (from 0 to 1) or distance (in bits) to it. With a store,
+///     (an id; the document that is kept of the cluster, or its first one if none is kept), is_kept, and similarity (from 0 to 1) or distance (in bits) to it. With a store,
 ///     also stored; where ids repeat, also place and representative_place, FILE:LINE.
 /// kept : Table
-///     What is kept: document, id.
+///     The kept documents: document, id.
 /// removed : Table
-///     What is not: document, id, duplicate_of_document, duplicate_of (an id), similarity or distance to that.
+///     The others: document, id, duplicate_of_document, duplicate_of (the id of the nearest kept document), similarity or distance to
+///     that one.
 /// summary : Summary
 ///     The numbers of the whole.
 ///
@@ -37,7 +38,7 @@ pub(crate) struct Deduplication {
     /// Or why nothing is known.
     results: Result<Results, String>,
     summary: Py<Summary>,
-    /// What is made of the marks when it is first asked for.
+    /// Arrays of the marks, made when they are first asked for.
     is_kept: PyOnceLock<Py<PyArray1<bool>>>,
     labels: PyOnceLock<Py<PyArray1<i64>>>,
 }
@@ -51,7 +52,7 @@ impl Deduplication {
         self.results.as_ref().map_err(|why| PyAttributeError::new_err(why.clone()))
     }
 
-    /// The rows that are kept, or those that are not, of what was handed over.
+    /// The kept rows of a frame, or the others.
     fn select<'py>(
         &self,
         frame: &Bound<'py, PyAny>,
@@ -103,8 +104,8 @@ impl Deduplication {
     }
 
     /// Whether each document is kept: a numpy array of bool, of shape (documents,), which cannot be written to.
-    /// ``frame[result.is_kept]`` in pandas, ``frame.filter(result.is_kept)`` in Polars, and `unique` for whatever was handed over. A row
-    /// that is malformed, and was skipped, is not kept.
+    /// ``frame[result.is_kept]`` in pandas, ``frame.filter(result.is_kept)`` in Polars, and `unique` for any source. A malformed row that was
+    /// skipped is not kept.
     #[getter]
     fn is_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let marks = &self.results()?.marks;
@@ -113,8 +114,8 @@ impl Deduplication {
         Ok(made.bind(py).clone())
     }
 
-    /// The cluster of each document, from 1, or -1 for one that is in no cluster of two or more: a numpy array of int64, of shape
-    /// (documents,), which cannot be written to.
+    /// The number of each document's cluster, from 1 as in the column ``cluster``, or -1 for a document that is in no cluster of two or
+    /// more: a numpy array of int64, of shape (documents,), which cannot be written to.
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let marks = &self.results()?.marks;
@@ -122,15 +123,23 @@ impl Deduplication {
         Ok(made.bind(py).clone())
     }
 
-    /// What is kept of what was handed over: the rows of a frame, table, dataset, list, array or dict of columns.
+    /// The kept rows of a frame, table, dataset, list, array or dict of columns.
     ///
     /// Parameters
     /// ----------
-    /// frame : what `dedup` was called with, or anything with a row for each document
+    /// frame : the source of `dedup`, or anything with a row for each document
+    ///     A generator or a stream that `dedup` has read to its end is empty: make it again.
     ///
     /// Returns
     /// -------
-    /// The same type, with fewer rows; of a set, or another iterable that is no table, a list.
+    /// The same type, with fewer rows. A dataset of pyarrow is read, and its kept rows are in memory; an iterable dataset of Hugging
+    /// Face is read later, when the result is. Of a reader or a relation of DuckDB a pyarrow table; of a set, or another iterable that is
+    /// no table, a list.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If there are more rows, or fewer, than documents.
     ///
     /// Examples
     /// --------
@@ -142,7 +151,7 @@ impl Deduplication {
         self.select(frame, |is_kept| is_kept)
     }
 
-    /// What is not kept of what was handed over, as `unique` gives the rest.
+    /// The rows that are not kept, as `unique` gives the others.
     fn duplicates<'py>(&self, frame: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.select(frame, |is_kept| !is_kept)
     }
@@ -238,7 +247,7 @@ impl Deduplication {
 type Pickled = (Option<Tables>, Option<String>, Py<Summary>);
 type Tables = ([Table; 3], Option<Table>, Py<PyArray1<bool>>, Py<PyArray1<i64>>, Vec<LargeParts>);
 
-/// What a pickled result is made from.
+/// Makes a result from its pickled parts.
 #[pyfunction]
 pub(crate) fn _deduplication(
     py: Python<'_>,

@@ -15,6 +15,7 @@ use simstore_corpus::numbers::{count_of, grouped};
 use crate::dedup::list;
 use crate::gate;
 use crate::html::escaped;
+use crate::numbers;
 use crate::pairs::{Pairs, one_by_one};
 use crate::profile::Profile;
 use crate::table::Table;
@@ -322,8 +323,8 @@ pub(crate) fn evaluate(
     py: Python<'_>,
     pairs: &Bound<'_, PyAny>,
     profiles: Option<&Bound<'_, PyAny>>,
-    bits: u32,
-    documents: u64,
+    #[pyo3(from_py_with = numbers::required::bits)] bits: u32,
+    #[pyo3(from_py_with = numbers::required::documents)] documents: u64,
     alike_from: f64,
     similar: Option<&Bound<'_, PyAny>>,
     text_a: Option<String>,

@@ -13,6 +13,7 @@ use simstore::{Fingerprint, Result, each_width};
 
 use crate::fingerprints::{Fingerprints, one, width_of};
 use crate::gate;
+use crate::numbers;
 use crate::table::Table;
 
 /// All pairs of elements whose fingerprints differ in no more than some bits, equal ones included.
@@ -46,8 +47,8 @@ use crate::table::Table;
 pub(crate) fn self_join(
     py: Python<'_>,
     fingerprints: &Bound<'_, PyAny>,
-    distance: u32,
-    bits: Option<u32>,
+    #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
+    #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
     let present = Fingerprints::read(fingerprints, bits)?.present();
@@ -73,20 +74,20 @@ pub(crate) fn self_join(
 /// Returns
 /// -------
 /// numpy.ndarray of int64, shape (n,)
-///     Labels from 0, in the order of the clusters' first members.
+///     Labels from 1, in the order of the clusters' first members.
 ///
 /// Examples
 /// --------
 /// >>> import simstore
 /// >>> simstore.clusters([0b1111, 1 << 40, 0b0111, None, 0b1111])
-/// array([0, 1, 0, 2, 0])
+/// array([1, 2, 1, 3, 1])
 #[pyfunction]
 #[pyo3(signature = (fingerprints, distance=3, *, bits=None, progress=None))]
 pub(crate) fn clusters<'py>(
     py: Python<'py>,
     fingerprints: &Bound<'py, PyAny>,
-    distance: u32,
-    bits: Option<u32>,
+    #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
+    #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let fingerprints = Fingerprints::read(fingerprints, bits)?;
@@ -99,12 +100,12 @@ pub(crate) fn clusters<'py>(
     Ok(PyArray1::from_vec(py, labels))
 }
 
-/// Labels of all elements, of those of some: the others have one each, in order.
+/// Extends labels of some elements to all: each other element has a label of its own, in order.
 fn with_missing(labels: &[u32], len: usize, position: impl Fn(usize) -> usize) -> Vec<i64> {
     let (mut all, mut next, mut of_label) = (Vec::with_capacity(len), 0_i64, Vec::new());
     let mut take = || {
         next += 1;
-        next - 1
+        next
     };
     for (at, &label) in labels.iter().enumerate() {
         while all.len() < position(at) {
@@ -147,7 +148,7 @@ pub(crate) fn distance<'py>(
     py: Python<'py>,
     a: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
-    bits: Option<u32>,
+    #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (a, b) = match (is_int(a)?, is_int(b)?) {
         (true, true) => {

@@ -28,6 +28,7 @@ mod join;
 mod matches;
 mod near;
 mod no_text;
+mod numbers;
 mod on_purpose;
 mod opened;
 mod packed;

@@ -14,6 +14,7 @@ use crate::array::Array;
 use crate::fingerprints::Fingerprints;
 use crate::gate;
 use crate::near::{NearPairs, send_pairs};
+use crate::numbers;
 use crate::packed::{Rows, array_of_edges, unpacked};
 use crate::table::Table;
 
@@ -58,7 +59,12 @@ type AnyParts = AnyWidth<Inner<u64>, Inner<u128>>;
 impl Parts {
     #[new]
     #[pyo3(signature = (distance=3, *, parts=1, bits=64))]
-    fn with_parts(py: Python<'_>, distance: u32, parts: usize, bits: u32) -> PyResult<Parts> {
+    fn with_parts(
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
+        #[pyo3(from_py_with = numbers::required::parts)] parts: usize,
+        #[pyo3(from_py_with = numbers::required::bits)] bits: u32,
+    ) -> PyResult<Parts> {
         let of = || {
             AnyParts::of_bits(
                 bits,
@@ -76,12 +82,19 @@ impl Parts {
     /// count : int
     ///     How many different fingerprints there are, at most.
     /// distance : int
-    /// memory : int
-    ///     In bytes, for one part.
+    /// memory : int or str
+    ///     For one part, in bytes, or as "8G".
     /// bits : {64, 128}
     #[staticmethod]
     #[pyo3(signature = (count, distance=3, *, memory, bits=64))]
-    fn choose(py: Python<'_>, count: u64, distance: u32, memory: u64, bits: u32) -> PyResult<Parts> {
+    fn choose(
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::required::count)] count: usize,
+        #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
+        #[pyo3(from_py_with = numbers::required::memory)] memory: u64,
+        #[pyo3(from_py_with = numbers::required::bits)] bits: u32,
+    ) -> PyResult<Parts> {
+        let count = count as u64;
         let of = || {
             AnyParts::of_bits(
                 bits,
@@ -131,7 +144,12 @@ impl Parts {
     ///     With columns place (uint32, the bucket, from 0), fingerprints (binary, packed and ascending), and repeated (binary): those
     ///     that were there several times, null for none.
     #[pyo3(signature = (fingerprints, buckets=1))]
-    fn pack(&self, py: Python<'_>, fingerprints: &Bound<'_, PyAny>, buckets: u32) -> PyResult<Table> {
+    fn pack(
+        &self,
+        py: Python<'_>,
+        fingerprints: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = numbers::required::buckets)] buckets: u32,
+    ) -> PyResult<Table> {
         if buckets == 0 {
             return Err(PyValueError::new_err("expected a bucket at least"));
         }

@@ -16,6 +16,7 @@ use simstore_text::{Preset, Resource, Resources, SKETCHES, Sketcher, jaccard};
 use crate::array::Array;
 use crate::fingerprints::{array_of, to_python};
 use crate::gate::{self, Call};
+use crate::numbers;
 use crate::texts::Texts;
 
 /// Texts that are done between two questions whether to go on.
@@ -69,7 +70,7 @@ impl Profile {
     fn new(
         py: Python<'_>,
         name: Option<&str>,
-        bits: Option<u32>,
+        #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
         dictionary: Option<PathBuf>,
         stop_words: Option<PathBuf>,
         idf: Option<PathBuf>,
@@ -287,7 +288,7 @@ pub(crate) fn similarity(
 pub(crate) fn sketches(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    count: usize,
+    #[pyo3(from_py_with = numbers::required::count)] count: usize,
     profile: Option<&Bound<'_, Profile>>,
 ) -> PyResult<Array> {
     if !(1..=SKETCHES).contains(&count) {

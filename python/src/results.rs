@@ -1,10 +1,10 @@
-//! What was found as tables, whose rows are told apart by the numbers of documents.
+//! Tables of a deduplication's result. Rows are identified by the numbers of documents.
 
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
-    BooleanBuilder, Float32Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
+    BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
 };
 use simstore::Result;
 use simstore_corpus::dedup::{Cluster, Found, NearPair, Question};
@@ -40,7 +40,7 @@ pub(crate) struct Results {
     pub(crate) marks: Marks,
 }
 
-/// What is told of each row, and of the whole.
+/// Marks of each row, and the largest clusters.
 #[derive(Debug)]
 pub(crate) struct Marks {
     pub(crate) is_kept: Vec<bool>,
@@ -52,15 +52,15 @@ pub(crate) struct Marks {
 #[derive(Debug)]
 pub(crate) struct Large {
     pub(crate) documents: usize,
-    /// What stands for it is called.
+    /// Id of its representative.
     pub(crate) id: String,
     /// Which row that is, if it is none of a store.
     pub(crate) row: Option<u64>,
-    /// Its text, where that is at hand.
+    /// Text of the representative, if it is available.
     pub(crate) text: Option<String>,
 }
 
-/// What [`Large`] is pickled as: its fields.
+/// The fields of [`Large`], to be pickled.
 pub(crate) type LargeParts = (usize, String, Option<u64>, Option<String>);
 
 impl Large {
@@ -107,20 +107,20 @@ impl Ids {
 /// How near two are, which store has the one, and where they stand: columns that not every run has.
 struct Circumstances {
     distance: Option<UInt32Builder>,
-    similarity: Option<Float32Builder>,
+    similarity: Option<Float64Builder>,
     stored: Option<BooleanBuilder>,
     store: Option<LargeStringBuilder>,
     places: Option<[LargeStringBuilder; 2]>,
 }
 
-/// What a run has of these.
+/// Which of these columns a run has.
 #[derive(Clone, Copy)]
 struct Kind {
     has_distance: bool,
     has_similarity: bool,
     stores: usize,
     has_places: bool,
-    /// Whether ids are numbers, and those of what is stored too.
+    /// Whether all ids of documents are numbers, and whether all ids of stored documents are, too.
     are_numbers: (bool, bool),
 }
 
@@ -128,7 +128,7 @@ impl Circumstances {
     fn new(kind: Kind) -> Circumstances {
         Circumstances {
             distance: kind.has_distance.then(UInt32Builder::new),
-            similarity: kind.has_similarity.then(Float32Builder::new),
+            similarity: kind.has_similarity.then(Float64Builder::new),
             stored: (kind.stores > 0).then(BooleanBuilder::new),
             store: (kind.stores > 1).then(LargeStringBuilder::new),
             places: kind.has_places.then(|| [LargeStringBuilder::new(), LargeStringBuilder::new()]),
@@ -137,7 +137,7 @@ impl Circumstances {
 
     fn push(
         &mut self,
-        (distance, similarity): (Option<u32>, Option<f32>),
+        (distance, similarity): (Option<u32>, Option<f64>),
         is_stored: bool,
         store: Option<&std::path::Path>,
         places: [Option<&str>; 2],
@@ -166,7 +166,7 @@ impl Circumstances {
 }
 
 impl Results {
-    /// Takes all out of what was found; `rows` are those that were handed over.
+    /// Collects all results; `rows` are the rows of the source.
     pub(crate) fn of(
         found: &Found,
         rows: &RowNumbers,

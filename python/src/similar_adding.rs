@@ -1,5 +1,6 @@
 //! Texts that are added to a store of similar documents.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{PoisonError, RwLock};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,18 +17,18 @@ use crate::gate::Call;
 use crate::texts::Texts;
 
 /// Texts between two questions whether to go on.
-pub(crate) const TEXTS: usize = 1024;
+const TEXTS: usize = 1024;
 
 /// An open store.
 pub(crate) struct Live {
     pub(crate) documents: SimilarDocuments,
-    /// Held by whoever numbers documents; shared by whoever adds others.
+    /// Locked to number documents; shared to add documents that have numbers.
     numbering: RwLock<()>,
     /// Whether calls that write wait for the disk.
     is_synced: bool,
 }
 
-/// Texts that are added, and what they are called.
+/// Texts to add, and their ids or names.
 pub(crate) struct Given {
     texts: Texts,
     /// `None`: by the next numbers.
@@ -51,6 +52,12 @@ impl Given {
             None => Ok(given),
         }
     }
+}
+
+/// Reads the ids or names that are asked for: a column, or a single one.
+pub(crate) fn asked(ids: &Bound<'_, PyAny>) -> PyResult<Ids> {
+    let is_one = ids.is_instance_of::<PyString>() || !ids.hasattr("__iter__")?;
+    if is_one { Ids::read(in_list(ids)?.bind(ids.py())) } else { Ids::read(ids) }
 }
 
 fn in_list(one: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -94,7 +101,7 @@ impl Live {
         work(self.documents.next_id()?, name)
     }
 
-    /// Adds a document, whatever is similar to it; the id under which it is stored.
+    /// Adds a document, also if a similar one is stored. Returns the id under which it is stored.
     pub(crate) fn add(&self, prepared: &PreparedText, id: Option<IdRef<'_>>) -> Result<u64> {
         self.called(id, |id, name| {
             if let Some(name) = name
@@ -106,7 +113,7 @@ impl Live {
         })
     }
 
-    /// The id under which it was stored, or what it is similar to.
+    /// Adds a document unless a similar one is stored. Returns its id, or the similar document.
     pub(crate) fn add_if_new(
         &self,
         prepared: &PreparedText,
@@ -118,6 +125,48 @@ impl Live {
                 SimilarAddition::SimilarTo(similar) => (None, similar.into_iter().next()),
                 SimilarAddition::Empty => (None, None),
             })
+        })
+    }
+
+    /// The documents that ids or names mean: of each its number, or the numbers of all documents of its name, ascending. All names of
+    /// the store are read for this.
+    pub(crate) fn documents_of(&self, asked: &Ids) -> Result<Vec<Vec<u64>>> {
+        let names = match asked {
+            Ids::Numbers(ids) => return Ok(ids.iter().map(|&id| vec![id]).collect()),
+            Ids::Names(names) => (0..names.len()).map(move |at| names.get(at).unwrap_or_default()),
+        };
+        let mut named: HashMap<String, BTreeSet<u64>> = HashMap::new();
+        let wanted = names.clone().map(str::to_owned).collect();
+        for pair in self.documents.store().snapshot().pairs_of_names(&wanted)? {
+            if let Some(name) = pair.name {
+                named.entry(name).or_default().insert(pair.id);
+            }
+        }
+        Ok(names.map(|name| named.get(name).into_iter().flatten().copied().collect()).collect())
+    }
+
+    /// Removes documents by ids or names. Returns whether each was stored.
+    pub(crate) fn delete(&self, asked: &Ids, call: &Call) -> Result<Vec<bool>> {
+        let one = |(at, ids): (usize, Vec<u64>)| {
+            call.check()?;
+            call.step("documents", at as u64 + 1, asked.len() as u64);
+            let mut is_there = false;
+            for id in ids {
+                is_there |= self.documents.remove(id)?;
+            }
+            Ok(is_there)
+        };
+        let deleted = self.documents_of(asked)?.into_iter().enumerate().map(one).collect();
+        self.sync()?;
+        deleted
+    }
+
+    /// The texts of the documents that ids or names mean.
+    pub(crate) fn texts(&self, asked: &Ids, call: &Call) -> Result<Vec<Option<String>>> {
+        let documents = self.documents_of(asked)?;
+        in_parallel(call, documents.len(), |at| match documents[at].first() {
+            Some(&id) => self.documents.text(id),
+            None => Ok(None),
         })
     }
 
@@ -149,9 +198,11 @@ impl Live {
                 prepared.transpose().map(Option::flatten).map_err(|error| of_text(at, error))
             };
             let end = len.min(start + TEXTS);
-            let prepared: Vec<_> = (start..end).into_par_iter().map(prepare).collect::<Result<_>>()?;
+            let prepared: Vec<_> = (start..end).into_par_iter().map(prepare).collect();
             for (at, prepared) in (start..).zip(prepared) {
                 call.check()?;
+                // The texts before one that fails are added.
+                let prepared = prepared?;
                 let id = given.ids.as_ref().map(|ids| ids.get(at));
                 missing += usize::from(prepared.is_none());
                 let made = prepared.map(|prepared| one(&prepared, id)).transpose();
@@ -177,4 +228,21 @@ fn of_text(at: usize, error: Error) -> Error {
         Error::BadArgument(reason) => Error::BadArgument(format!("text {at}: {reason}")),
         error => error,
     }
+}
+
+/// Does something for each of so many, on all cores.
+pub(crate) fn in_parallel<T: Send>(
+    call: &Call,
+    count: usize,
+    one: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    ensure_pool()?;
+    let mut done = Vec::with_capacity(count);
+    for start in (0..count).step_by(TEXTS) {
+        let end = count.min(start + TEXTS);
+        let some = (start..end).into_par_iter().map(|at| call.check().and_then(|()| one(at)));
+        done.extend(some.collect::<Result<Vec<T>>>()?);
+        call.step("texts", end as u64, count as u64);
+    }
+    Ok(done)
 }

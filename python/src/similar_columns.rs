@@ -1,18 +1,12 @@
-//! What is similar, in columns.
+//! Similar documents in columns.
 
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, LargeStringBuilder, UInt64Builder};
-use rayon::prelude::*;
-use simstore::Result;
-use simstore::threads::ensure_pool;
 use simstore_text::SimilarDocument;
 
-use crate::gate::Call;
-use crate::similar_adding::TEXTS;
-
-/// Columns of what is similar.
+/// Columns of similar documents.
 #[derive(Default)]
 pub(crate) struct Similar {
     ids: UInt64Builder,
@@ -38,21 +32,4 @@ impl Similar {
             ("error", Arc::new(self.errors.finish())),
         ]
     }
-}
-
-/// Does something for each of so many, on all cores.
-pub(crate) fn in_parallel<T: Send>(
-    call: &Call,
-    count: usize,
-    one: impl Fn(usize) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    ensure_pool()?;
-    let mut done = Vec::with_capacity(count);
-    for start in (0..count).step_by(TEXTS) {
-        let end = count.min(start + TEXTS);
-        let some = (start..end).into_par_iter().map(|at| call.check().and_then(|()| one(at)));
-        done.extend(some.collect::<Result<Vec<T>>>()?);
-        call.step("texts", end as u64, count as u64);
-    }
-    Ok(done)
 }

@@ -9,24 +9,24 @@ use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
-use simstore::{Durability, Result, StoreOptions};
+use simstore::{Durability, StoreOptions};
 use simstore_text::{Resources, SimilarDocuments, SimilarSettings};
 
 use crate::array::Array;
 use crate::gate;
+use crate::numbers;
 use crate::opened::Opened;
 use crate::profile::Profile;
-use crate::rows::read_ids;
 use crate::settings::path_of;
 use crate::similar::settings_of;
-use crate::similar_adding::{Given, Live, texts_of};
-use crate::similar_columns::{Similar, in_parallel};
+use crate::similar_adding::{Given, Live, asked, in_parallel, texts_of};
+use crate::similar_columns::Similar;
 use crate::similar_match::SimilarMatch;
 use crate::table::Table;
 
 /// A store of documents by the similarity of their texts: it takes texts, and answers which stored ones are similar to a text.
 ///
-/// What ``simstore add --similar`` makes. One process at a time may have a store open, for any number of threads. Use it as a context
+/// ``simstore add --similar`` makes such a store, too. One process at a time may have a store open, for any number of threads. Use it as a context
 /// manager, or call `close()`.
 ///
 /// Parameters
@@ -34,21 +34,21 @@ use crate::table::Table;
 /// path : str or os.PathLike
 ///     The store's folder; made if it is not there.
 /// similar : float, optional
-///     The least similarity that texts are found with, above 0, up to 1: 0.8 for a new store. Settings that are given have to be those
-///     of a store that is there.
+///     The least similarity that texts are found with, up to 1: 0.8 for a new store. At least 0.43 with the default ``recall``; less
+///     needs a smaller ``recall``. An existing store refuses other settings than its own.
 /// recall : float, optional
-///     The least probability with which texts of just that similarity are found: 0.95 for a new store. More similar ones are found with
-///     a greater one, equal ones always.
+///     The least probability that a text of exactly that similarity is found: 0.95 for a new store. More similar texts are found more
+///     often, equal ones always.
 /// with_texts : bool, optional
-///     Whether the texts are kept, compressed: then these decide, and what is told is exact. Else similarities are estimates, and each
-///     has its standard error. False for a new store.
+///     Whether the texts are kept, compressed: then they decide, and similarities are exact. Else similarities are estimates, each with
+///     its standard error. False for a new store.
 /// profile : Profile or str, optional
 ///     How texts become features: shingles for a new store.
 /// durability : {"os", "group", "sync"}
-///     When a call that writes returns: when the operating system has what was written, so that it survives the end of this process; or,
-///     both of the others, when it is on the disk.
+///     When a call that writes returns: once the operating system has the data, so that it survives the end of this process ("os"); or
+///     once the data is on the disk ("group" and "sync").
 /// create : bool
-///     Whether a store is made where there is none; FileNotFoundError otherwise.
+///     Whether a missing store is made; FileNotFoundError otherwise.
 ///
 /// Raises
 /// ------
@@ -129,7 +129,8 @@ impl SimilarStore {
         Ok(SimilarStore { opened, settings, profile })
     }
 
-    /// Adds texts, whatever is similar to them. A call that is interrupted or fails has added the first ones.
+    /// Adds texts, also those that are similar to stored ones. All texts and ids are read before the first is added: if that fails, nothing is added. A
+    /// call that fails later, at a text, or is interrupted, has added the texts before.
     ///
     /// Parameters
     /// ----------
@@ -145,12 +146,13 @@ impl SimilarStore {
     /// Returns
     /// -------
     /// Array
-    ///     The ids, uint64 of shape (n,); null for what is left out.
+    ///     The ids, uint64 of shape (n,); null for a text that is left out.
     ///
     /// Raises
     /// ------
     /// ValueError
-    ///     If a number is stored with another text: delete that first.
+    ///     If a number is stored with another text: delete that first. The message says which text it is, and the texts before it are
+    ///     added.
     #[pyo3(signature = (texts, ids=None, *, progress=None))]
     fn add(
         &self,
@@ -167,8 +169,8 @@ impl SimilarStore {
         Ok(Array::new(Arc::new(UInt64Array::from(ids))))
     }
 
-    /// Adds texts, in order, each unless a stored one is similar: earlier ones of the same call count. Of each text that is one step,
-    /// whatever other threads do.
+    /// Adds texts, in order, each unless a stored one is similar: earlier ones of the same call count. For each text that is one step, also
+    /// while other threads write.
     ///
     /// Parameters
     /// ----------
@@ -179,8 +181,8 @@ impl SimilarStore {
     /// -------
     /// Table
     ///     A row for each text: added (bool), and id (uint64), under which it was added; or else duplicate_of (uint64) and name (string),
-    ///     the stored text that is most similar, similarity (float64) and error (float64), its standard error. What does not apply is
-    ///     null.
+    ///     the stored text that is most similar, similarity (float64) and error (float64), its standard error. Columns that do
+    ///     not apply are null.
     #[pyo3(signature = (texts, ids=None, *, progress=None))]
     fn add_if_new(
         &self,
@@ -218,7 +220,12 @@ impl SimilarStore {
     /// -------
     /// list of SimilarMatch
     #[pyo3(signature = (text, limit=None))]
-    fn query<'py>(&self, py: Python<'py>, text: &str, limit: Option<usize>) -> PyResult<Bound<'py, PyList>> {
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        #[pyo3(from_py_with = numbers::optional::limit)] limit: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let live = self.opened.get(py)?;
         let live: &Live = &live;
         let found = gate::quick(py, || live.documents.find(text))?;
@@ -240,14 +247,14 @@ impl SimilarStore {
     /// Returns
     /// -------
     /// Table
-    ///     A row for each match, with columns query (uint32, the position of the text), id (uint64), name (string, null where there is
-    ///     none), similarity and error (float64), sorted by query, then as by `query`.
+    ///     A row for each match, with columns query (uint32, the position of the text), id (uint64), name (string, null without a
+    ///     name), similarity and error (float64), sorted by query, then as by `query`.
     #[pyo3(signature = (texts, limit=None, *, progress=None))]
     fn query_many(
         &self,
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
-        limit: Option<usize>,
+        #[pyo3(from_py_with = numbers::optional::limit)] limit: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
         let (live, texts) = (self.opened.get(py)?, texts_of(texts)?);
@@ -270,7 +277,14 @@ impl SimilarStore {
         Table::of_columns(vec![("query", Arc::new(queries.finish())), id, name, similarity, error])
     }
 
-    /// Removes documents by their ids.
+    /// Removes documents by their ids or names.
+    ///
+    /// Parameters
+    /// ----------
+    /// ids : int or str, or iterable of these
+    ///     Numbers, or names; a name removes all documents that have it. All names of the store are read once in a call.
+    /// progress : bool or callable, optional
+    ///     As for `add`.
     ///
     /// Returns
     /// -------
@@ -283,34 +297,30 @@ impl SimilarStore {
         ids: &Bound<'py, PyAny>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (live, ids) = (self.opened.get(py)?, read_ids(ids)?);
+        let (live, asked) = (self.opened.get(py)?, asked(ids)?);
         let live: &Live = &live;
-        let deleted = gate::told(py, progress, |call| {
-            let one = |(at, &id): (usize, &u64)| {
-                call.check()?;
-                call.step("documents", at as u64 + 1, ids.len() as u64);
-                live.documents.remove(id)
-            };
-            let deleted = ids.iter().enumerate().map(one).collect::<Result<Vec<bool>>>();
-            live.sync()?;
-            deleted
-        })?;
+        let deleted = gate::told(py, progress, |call| live.delete(&asked, call))?;
         Ok(PyArray1::from_vec(py, deleted))
     }
 
-    /// The texts of documents by their ids, as they were added.
+    /// The texts of documents by their ids or names, as they were added.
+    ///
+    /// Parameters
+    /// ----------
+    /// ids : int or str, or iterable of these
+    ///     As for `delete`.
     ///
     /// Returns
     /// -------
     /// Array
-    ///     Strings of shape (n,); null where there is no document.
+    ///     Strings of shape (n,); null for a document that is not stored. Of several documents of one name, the text that was added first.
     ///
     /// Raises
     /// ------
     /// ValueError
     ///     If the store keeps no texts.
     fn texts(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Array> {
-        let (live, ids) = (self.opened.get(py)?, read_ids(ids)?);
+        let (live, asked) = (self.opened.get(py)?, asked(ids)?);
         if !self.settings.has_texts() {
             return Err(PyValueError::new_err(format!(
                 "{}: the store keeps no texts: make another one with with_texts=True",
@@ -318,11 +328,11 @@ impl SimilarStore {
             )));
         }
         let live: &Live = &live;
-        let texts = gate::long(py, |call| in_parallel(call, ids.len(), |at| live.documents.text(ids[at])))?;
+        let texts = gate::long(py, |call| live.texts(&asked, call))?;
         Ok(Array::new(Arc::new(LargeStringArray::from(texts))))
     }
 
-    /// Makes a segment of what is in the log, and waits for it: the next opening is quick then.
+    /// Makes a segment of the log, and waits for it: the next opening is quick then.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let live = self.opened.get(py)?;
         let live: &Live = &live;
@@ -368,7 +378,7 @@ impl SimilarStore {
         self.settings.similar()
     }
 
-    /// The least probability with which texts of just that similarity are found.
+    /// The least probability that a text of exactly that similarity is found.
     #[getter]
     fn recall(&self) -> f64 {
         self.settings.recall()
@@ -380,7 +390,7 @@ impl SimilarStore {
         self.settings.has_texts()
     }
 
-    /// The name of the profile by which texts become features.
+    /// Name of the profile that turns texts into features.
     #[getter]
     fn profile(&self) -> &str {
         &self.profile

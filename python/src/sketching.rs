@@ -184,7 +184,7 @@ pub(crate) fn _compared(
         let (Some(x), Some(y)) = (a.members(at)?, b.members(at)?) else {
             return Err(unlike("pairs of sets of hashes"));
         };
-        similarities.append_option(rule.similarity(&x, &y).map(f64::from));
+        similarities.append_option(rule.similarity(&x, &y));
     }
     Ok(Array::new(Arc::new(similarities.finish())))
 }

@@ -1,4 +1,4 @@
-//! What is deduplicated, as Python has it: paths, texts, frames and Arrow streams, iterables, arrays of fingerprints.
+//! Sources of a deduplication in Python: paths, texts, frames and Arrow streams, iterables, arrays of fingerprints.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::items::{documents_of, items};
 use crate::tables::stream;
 use crate::texts::is_missing;
 
-/// What is handed over.
+/// A source.
 pub(crate) enum Given {
     Paths(Vec<PathBuf>),
     Fingerprints(AnyFingerprints),
@@ -27,7 +27,12 @@ pub(crate) enum Given {
 impl Given {
     pub(crate) fn read(source: &Bound<'_, PyAny>, names: &FieldNames, bits: Option<u32>) -> PyResult<Given> {
         if source.is_instance_of::<PyString>() || path_of(source).is_ok() {
-            return Ok(Given::Paths(vec![path_of(source)?]));
+            let path = path_of(source)?;
+            if source.is_instance_of::<PyString>() && !is_file_or_pattern(&path) && !looks_like_a_file(&path)
+            {
+                return Err(no_file(&path));
+            }
+            return Ok(Given::Paths(vec![path]));
         }
         if let Some(documents) = documents_of(source, names)? {
             return Ok(Given::Documents(documents));
@@ -54,7 +59,7 @@ impl Given {
         if let Some(array) = arrow_array(source)? {
             return match array.field()?.data_type() {
                 kind if StringChunk::takes(kind) => Ok(Given::Documents(stream(array.into_reader()?, None))),
-                // It says what is expected, if that is something else.
+                // An error names the expected types.
                 _ => fingerprints(source, bits),
             };
         }
@@ -84,6 +89,14 @@ impl Given {
     }
 }
 
+/// The error for a string that names no file: it may be a text.
+fn no_file(path: &Path) -> PyErr {
+    let name: String = path.to_string_lossy().chars().take(200).collect();
+    let reason = "no such file or folder. A single string is a path: give a text in a list";
+    // ENOENT.
+    PyFileNotFoundError::new_err((2, reason, name))
+}
+
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     object.extract()
 }
@@ -96,7 +109,7 @@ fn of_texts(source: &Bound<'_, PyAny>) -> PyResult<Given> {
     texts(source).map(Given::Documents)
 }
 
-/// A dict of columns, or of datasets, such as those for training and for tests, which follow one another.
+/// A dict of columns, or of datasets that follow one another, such as one for training and one for tests.
 fn of_dict(dict: &Bound<'_, PyMapping>, names: &FieldNames) -> PyResult<Given> {
     let values = dict.values()?;
     let has_column = names.texts.iter().any(|name| dict.contains(name).unwrap_or_default());
@@ -127,7 +140,7 @@ const LOOKED_AT: usize = 64;
 /// The paths of a list, if it holds some: strings are paths if all of them are there.
 ///
 /// # Errors
-/// For strings of which some are paths, or look like some.
+/// If only some of the strings are paths, or look like paths.
 fn paths_of(all: &[Bound<'_, PyAny>]) -> PyResult<Option<Vec<PathBuf>>> {
     let Some(first) = all.first().filter(|first| path_of(first).is_ok()) else { return Ok(None) };
     if first.is_instance_of::<PyBytes>() {
@@ -197,7 +210,7 @@ fn looks_like_a_file(name: &Path) -> bool {
     !text.is_empty() && !text.contains(char::is_whitespace) && (has_extension || text.contains('/'))
 }
 
-/// The text of a row, if it is at hand: of what is read again at will.
+/// The text of a row, if the source can be read again.
 pub(crate) fn text_at(source: &Bound<'_, PyAny>, names: &FieldNames, row: u64) -> Option<String> {
     let name = names.texts.first()?;
     let value = if source.is_instance_of::<PyList>() {

@@ -1,4 +1,4 @@
-//! What stands for what, by all pairs of similar sets, one component after the other.
+//! Leaders of similar sets, from all similar pairs, one component after the other.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_schema::DataType;
 use pyo3::prelude::*;
-use simstore_corpus::dedup::ComponentStars;
+use simstore_corpus::dedup::{ComponentStars, LedSet};
 
 use crate::blobs::{Blobs, column, digests, unlike};
 use crate::gate;
@@ -25,8 +25,8 @@ impl Stars {
         Stars(ComponentStars::new(most))
     }
 
-    /// Takes rows: a component, a set, and the other of a pair with its similarity, which are null where a set is told. Gives what
-    /// another stands for of the components that are complete: `digest`, `leader` and `similarity`.
+    /// Takes rows: a component, a set, and the other of a pair with its similarity, which are null where a set is told. Gives the
+    /// sets of complete components that have a leader: `digest`, `leader`, `nearest` (the most similar leader) and `similarity` to that.
     fn push(
         &mut self,
         py: Python<'_>,
@@ -43,7 +43,7 @@ impl Stars {
         }
         let near = |at: usize| match (others.get(at), similarities.is_valid(at)) {
             (None, _) => Ok(None),
-            (Some(_), true) => Ok(Some((others.digest(at)?, similarities.value(at) as f32))),
+            (Some(_), true) => Ok(Some((others.digest(at)?, similarities.value(at)))),
             (Some(_), false) => Err(unlike("the similarity of each pair")),
         };
         let row = |at| Ok((roots.digest(at)?, sets.digest(at)?, near(at)?));
@@ -64,12 +64,13 @@ impl Stars {
     }
 }
 
-fn table(led: &[(u128, u128, f32)]) -> PyResult<Table> {
+fn table(led: &[LedSet]) -> PyResult<Table> {
     let mut similarities = Float64Builder::with_capacity(led.len());
-    led.iter().for_each(|led| similarities.append_value(led.2.into()));
+    led.iter().for_each(|led| similarities.append_value(led.similarity));
     Table::of_columns(vec![
-        ("digest", digests(led.iter().map(|led| Some(led.0)))),
-        ("leader", digests(led.iter().map(|led| Some(led.1)))),
+        ("digest", digests(led.iter().map(|led| Some(led.set)))),
+        ("leader", digests(led.iter().map(|led| Some(led.leader)))),
+        ("nearest", digests(led.iter().map(|led| Some(led.nearest)))),
         ("similarity", Arc::new(similarities.finish())),
     ])
 }

@@ -18,6 +18,7 @@ use crate::batch::Batch;
 use crate::entries::Entries;
 use crate::gate;
 use crate::matches;
+use crate::numbers;
 use crate::rows::{Rows, id_of};
 use crate::settings::{codec_of, path_of, plan_of, profile_of};
 use crate::similar::{self, is_similar};
@@ -59,8 +60,8 @@ const GROUP: Duration = Duration::from_millis(2);
 ///     on the disk, after waiting at most 2 ms for other threads to share the sync; when it is on the disk.
 /// profile : Profile or str, optional
 ///     How texts become fingerprints: kept with the store.
-/// memory : int, optional
-///     Memory for sorting when segments are written, in bytes: a quarter of the machine's.
+/// memory : int or str, optional
+///     Memory for sorting when segments are written, in bytes, or as "8G": 16 MiB or more; a quarter of the machine's by default.
 /// ids : bool, optional
 ///     Whether ids are kept; they are in a new store.
 ///
@@ -124,14 +125,14 @@ impl Store {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        distance: Option<u32>,
-        bits: Option<u32>,
+        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
         create: bool,
         codec: Option<&str>,
         plan: Option<&str>,
         durability: &str,
         profile: Option<&Bound<'_, PyAny>>,
-        memory: Option<u64>,
+        #[pyo3(from_py_with = numbers::optional::memory)] memory: Option<u64>,
         ids: Option<bool>,
     ) -> PyResult<Store> {
         let durability = match durability {
@@ -408,7 +409,7 @@ impl Store {
         &self,
         py: Python<'py>,
         fingerprint: Option<&Bound<'py, PyAny>>,
-        distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
         let snapshot = self.asked(py)?;
@@ -422,7 +423,7 @@ impl Store {
         &self,
         py: Python<'_>,
         fingerprints: Option<&Bound<'_, PyAny>>,
-        distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
@@ -469,7 +470,7 @@ impl Store {
     fn compact(
         &self,
         py: Python<'_>,
-        distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let open = self.open()?;

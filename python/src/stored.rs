@@ -1,4 +1,4 @@
-//! What is similar to texts in stores of similar documents, as the tasks of a cluster ask for it.
+//! Look-ups in stores of similar documents, for the tasks of a cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl StoresOfSimilar {
         Profile { inner: self.0.profile().clone(), width: Width::Bits64(()), resources: Resources::default() }
     }
 
-    /// The most similar stored document of each text: `store`, `id`, `name` and `similarity`; null where there is none.
+    /// The most similar stored document of each text: `store`, `id`, `name` and `similarity`; null for a text without one.
     fn most_similar(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Table> {
         let texts = Texts::read(texts, "text")?;
         let found = gate::long(py, |call| {
@@ -62,8 +62,7 @@ impl StoresOfSimilar {
             stores.append_option(found.as_ref().map(|&(store, _)| store as i32));
             ids.append_option(document.map(|document| document.id));
             names.append_option(document.and_then(|document| document.name.as_deref()));
-            similarities
-                .append_option(document.map(|document| f64::from(document.estimate.similarity as f32)));
+            similarities.append_option(document.map(|document| document.estimate.similarity));
         }
         Table::of_columns(vec![
             ("store", Arc::new(stores.finish())),

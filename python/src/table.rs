@@ -126,7 +126,7 @@ impl Table {
             let values = match (column.values.null_count(), field.data_type()) {
                 (_, DataType::FixedSizeBinary(_)) => objects(py, &column.values)?,
                 (0, _) => to_numpy(py, &column.values, None)?,
-                (_, DataType::Float32 | DataType::Float64) => {
+                (_, DataType::Float64) => {
                     to_numpy(py, &column.values, Some(&f64::NAN.into_pyobject(py)?.into_any()))?
                 }
                 _ => {

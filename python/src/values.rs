@@ -1,7 +1,7 @@
 //! Values of Arrow as Python and numpy have them.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array as _, ArrayRef};
 use arrow_schema::DataType;
 use numpy::PyArray1;
@@ -24,7 +24,6 @@ fn value_of<'py>(py: Python<'py>, values: &ArrayRef, at: usize) -> PyResult<Boun
         DataType::UInt64 => values.as_primitive::<UInt64Type>().value(at).into_pyobject(py)?.into_any(),
         DataType::UInt32 => values.as_primitive::<UInt32Type>().value(at).into_pyobject(py)?.into_any(),
         DataType::UInt8 => values.as_primitive::<UInt8Type>().value(at).into_pyobject(py)?.into_any(),
-        DataType::Float32 => values.as_primitive::<Float32Type>().value(at).into_pyobject(py)?.into_any(),
         DataType::Float64 => values.as_primitive::<Float64Type>().value(at).into_pyobject(py)?.into_any(),
         DataType::Boolean => values.as_boolean().value(at).into_pyobject(py)?.to_owned().into_any(),
         DataType::Utf8 => values.as_string::<i32>().value(at).into_pyobject(py)?.into_any(),
@@ -75,7 +74,6 @@ fn array_of<'py>(
         DataType::UInt64 => primitive!(UInt64Type),
         DataType::UInt32 => primitive!(UInt32Type),
         DataType::UInt8 => primitive!(UInt8Type),
-        DataType::Float32 => primitive!(Float32Type),
         DataType::Float64 => primitive!(Float64Type),
         DataType::Boolean => {
             PyArray1::from_iter(py, (0..values.len()).map(|at| values.as_boolean().value(at))).into_any()
@@ -142,7 +140,6 @@ pub(crate) fn type_name(data_type: &DataType) -> String {
         DataType::Utf8 => "string".to_owned(),
         DataType::LargeUtf8 => "large_string".to_owned(),
         DataType::Boolean => "bool".to_owned(),
-        DataType::Float32 => "float".to_owned(),
         DataType::Float64 => "double".to_owned(),
         other => other.to_string().to_lowercase(),
     }

@@ -47,7 +47,7 @@ def pairs(fingerprints, distance, bits):
 
 
 def labels(fingerprints, distance, bits):
-    """Labels of what pairs connect, from 0 in the order of first members."""
+    """Labels of what pairs connect, from 1 in the order of first members."""
     label = list(range(len(fingerprints)))
     changed = True
     while changed:
@@ -57,7 +57,7 @@ def labels(fingerprints, distance, bits):
                 label[a] = label[b] = min(label[a], label[b])
                 changed = True
     numbers = {}
-    return [numbers.setdefault(one, len(numbers)) for one in label]
+    return [numbers.setdefault(one, len(numbers) + 1) for one in label]
 
 
 @st.composite

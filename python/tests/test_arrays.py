@@ -55,7 +55,7 @@ def test_an_array_is_a_column_of_a_frame(bits):
         assert pa.table({"fp": array})["fp"].to_pylist() == values
     frame = pd.DataFrame({"text": [TEXT, TEXT + " ", "another"]})
     frame["fp"] = simstore.Profile(bits=bits).fingerprints(frame["text"])
-    assert simstore.clusters(frame["fp"], bits=bits).tolist() == [0, 0, 1]
+    assert simstore.clusters(frame["fp"], bits=bits).tolist() == [1, 1, 2]
     assert simstore.dedup(frame["fp"].tolist(), bits=bits).is_kept.tolist() == [True, False, True]
 
 
@@ -79,7 +79,7 @@ def test_fingerprints_of_128_bits_are_bytes_everywhere(tmp_path):
         simstore.distance(b"abc", one)
     with simstore.Store(tmp_path / "narrow") as store, pytest.raises(ValueError, match="expected a fingerprint of 64 bits, an int"):
         store.insert(one, 1)
-    assert simstore.clusters([None, one, one]).tolist() == [0, 1, 1]
+    assert simstore.clusters([None, one, one]).tolist() == [1, 2, 2]
 
 
 def test_tables_are_rows():
@@ -174,7 +174,7 @@ def test_what_was_handed_over_without_its_duplicates():
     with pytest.raises(ValueError, match=f"a row for each of the {len(ROWS)} documents, found 3"):
         simstore.dedup(ROWS).unique([1, 2, 3])
     with pytest.raises(TypeError, match="expected a frame"):
-        simstore.dedup(ROWS).unique(iter(ROWS))
+        simstore.dedup(ROWS).unique(3)
     for rows in ([], [1, 2, 3]):
         with pytest.raises(ValueError, match=f"a row for each of the 1 documents, found {len(rows)}"):
             simstore.dedup([TEXT]).unique(pl.LazyFrame({"t": rows}))
@@ -183,11 +183,45 @@ def test_what_was_handed_over_without_its_duplicates():
     batches = pa.table({"text": [TEXT, TEXT]}).to_batches(max_chunksize=1)
     assert [len(part) for part in simstore.dedup(batches).unique(batches)] == [1, 0]
 
+    iterable = dataset.to_iterable_dataset()
+    unique = simstore.dedup(iterable).unique(iterable)
+    assert type(unique) is type(iterable) and [row["text"] for row in unique] == expected
+    with pytest.raises(ValueError, match="a row for each of the 1 documents, found 2"):
+        list(simstore.dedup([TEXT]).unique(iterable))
+    several = datasets.IterableDatasetDict(train=iterable, test=iterable)
+    with pytest.raises(TypeError, match="IterableDataset among other tables"):
+        simstore.dedup([TEXT]).unique(several)
+
     class Frame(pd.DataFrame):
         pass
 
     frame = Frame({"text": [TEXT, "another", TEXT], "x": 1})
     assert simstore.dedup(frame).unique(frame)["text"].tolist() == [TEXT, "another"]
+
+
+def test_rows_of_datasets_streams_and_iterators_are_selected(tmp_path):
+    pa = plain.optional("pyarrow.parquet")
+    dataset_of = plain.optional("pyarrow.dataset").dataset.dataset
+    expected = [row["text"] for row in simstore.dedup(ROWS).unique(ROWS)]
+    table = pa.Table.from_pylist(ROWS)
+    for name, some in (("a", table[:7]), ("b", table[7:])):
+        pa.parquet.write_table(some, tmp_path / f"{name}.parquet", row_group_size=5)
+    dataset = dataset_of(tmp_path)
+    result = simstore.dedup(dataset)
+    unique = result.unique(dataset)
+    assert isinstance(unique, pa.dataset.Dataset) and unique.to_table()["text"].to_pylist() == expected
+    assert unique.schema == dataset.schema and result.duplicates(dataset).count_rows() == len(ROWS) - len(expected)
+    parts = {name: dataset_of(tmp_path / f"{name}.parquet") for name in "ab"}
+    unique = simstore.dedup(parts).unique(parts)
+    assert unique["a"].to_table()["text"].to_pylist() + unique["b"].to_table()["text"].to_pylist() == expected
+    for count in (len(ROWS) - 1, len(ROWS) + 1):
+        with pytest.raises(ValueError, match=f"a row for each of the {count} documents, found {len(ROWS)}"):
+            simstore.dedup([TEXT] * count).unique(dataset)
+    # A stream that has been read is made again.
+    assert simstore.dedup(table.to_reader()).unique(table.to_reader())["text"].to_pylist() == expected
+    assert [row["text"] for row in simstore.dedup(row for row in ROWS).unique(row for row in ROWS)] == expected
+    relation = plain.optional("duckdb").from_arrow(table)
+    assert simstore.dedup(relation).unique(relation)["text"].to_pylist() == expected
 
 
 def test_what_fills_nulls_is_what_was_given():

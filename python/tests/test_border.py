@@ -209,14 +209,14 @@ def test_masks_are_nulls_or_refused(tmp_path):
             simstore.dedup(values)
         store.insert_many(values.compressed(), [1, 2])
         assert store.snapshot().contains_many(values).tolist() == [True, False, True]
-    assert simstore.clusters(values).tolist() == [0, 1, 0]
+    assert simstore.clusters(values).tolist() == [1, 2, 1]
     texts = np.ma.masked_array(np.array([TEXT, TEXT, TEXT], dtype=object), mask=[False, True, False])
     assert simstore.dedup(texts).is_kept.tolist() == [True, True, False]
     assert simstore.Profile().fingerprints(texts).null_count == 1
     wide = np.ma.masked_array(np.zeros((2, 16), np.uint8), mask=[[True] + [False] * 15, [False] * 16])
     assert len(simstore.self_join(wide)) == 0
     assert simstore.distance(np.ma.masked_array([1, 2]), [1, 2]).tolist() == [0, 0]
-    assert simstore.clusters([1, np.ma.masked]).tolist() == [0, 1]
+    assert simstore.clusters([1, np.ma.masked]).tolist() == [1, 2]
 
 
 def test_a_file_name_that_is_no_utf8(tmp_path):

@@ -41,7 +41,7 @@ def test_similar_pairs_of_texts_of_any_length(words, similar):
         result = simstore.dedup(({"text": text} for text in made), similar=similar, pairs=True)
         found = pairs_of(result, "similarity")
         assert found.keys() <= expected.keys()
-        assert all(abs(found[pair] - expected[pair]) < 1e-6 for pair in found)
+        assert all(found[pair] == expected[pair] for pair in found)
         assert all(pair in found for pair, share in expected.items() if share == 1)
         all_found, all_expected = all_found + len(found), all_expected + len(expected)
         # Nothing that is kept was found to be similar to another, and what is not is similar to what stands for it.
@@ -49,7 +49,7 @@ def test_similar_pairs_of_texts_of_any_length(words, similar):
         assert not any((a, b) in found for a in kept for b in kept)
         for removed in result.removed.to_pylist():
             pair = tuple(sorted((removed["document"], removed["duplicate_of_document"])))
-            assert abs(expected[pair] - removed["similarity"]) < 1e-6 and result.is_kept[removed["duplicate_of_document"]]
+            assert expected[pair] == removed["similarity"] and result.is_kept[removed["duplicate_of_document"]]
         assert len(result.kept) + len(result.removed) == len(made)
     assert all_found >= 0.95 * all_expected > 0
 
@@ -229,6 +229,15 @@ def test_with_little_memory_the_answer_is_the_same(options, tmp_path):
     for table in ("clusters", "pairs", "kept", "removed"):
         assert getattr(result, table).to_pylist() == getattr(expected, table).to_pylist()
     assert os.listdir(tmp_path) == []
+
+
+def test_a_text_is_no_path():
+    for text in ("a b c d", "a text", "x" * 5000, "one\ntwo", "", "\0"):
+        with pytest.raises(FileNotFoundError, match="A single string is a path: give a text in a list") as raised:
+            simstore.dedup(text)
+        assert raised.value.errno == 2 and raised.value.filename == text[:200]
+    with pytest.raises(FileNotFoundError):
+        simstore.dedup("there/is/none.jsonl")
 
 
 def test_pairs_are_there_only_if_they_are_asked_for():

@@ -49,10 +49,19 @@ def test_a_larger_set(bits):
 def test_nulls_are_near_nothing():
     values = [None, 5, 5, None, 4, 1 << 50, None]
     assert rows(simstore.self_join(values, 1)) == [(1, 2, 0), (1, 4, 1), (2, 4, 1)]
-    assert simstore.clusters(values, 1).tolist() == [0, 1, 1, 2, 1, 3, 4]
-    assert simstore.clusters([None, None]).tolist() == [0, 1]
+    assert simstore.clusters(values, 1).tolist() == [1, 2, 2, 3, 2, 4, 5]
+    assert simstore.clusters([None, None]).tolist() == [1, 2]
     fingerprints = simstore.Profile().fingerprints(["to be or not to be", "", "to be or not to be!"])
-    assert simstore.clusters(fingerprints).tolist() == [0, 1, 0]
+    assert simstore.clusters(fingerprints).tolist() == [1, 2, 1]
+
+
+def test_labels_are_numbers_of_clusters():
+    """Labels begin at 1 in `clusters` and `dedup`, as in the column of tables and files."""
+    values = [5, 1 << 40, 5, 1 << 50, 1 << 40]
+    assert simstore.clusters(values, 0).tolist() == [1, 2, 1, 3, 2]
+    result = simstore.dedup(values, distance=0)
+    assert result.labels.tolist() == [1, 2, 1, -1, 2]
+    assert {row["document"]: row["cluster"] for row in result.clusters} == {0: 1, 2: 1, 1: 2, 4: 2}
 
 
 def test_progress_is_told_and_may_say_no():
@@ -76,7 +85,7 @@ def test_too_much_is_refused():
     with pytest.raises(simstore.Error, match="4999950000 pairs") as raised:
         simstore.self_join(np.zeros(100_000, dtype=np.uint64))
     assert raised.value.code == "refused"
-    assert not simstore.clusters(np.zeros(100_000, dtype=np.uint64)).any()
+    assert (simstore.clusters(np.zeros(100_000, dtype=np.uint64)) == 1).all()
     with pytest.raises(ValueError, match="no fingerprint of 64 bits"):
         simstore.self_join([1 << 64])
     assert rows(simstore.self_join([1 << 64, 1 << 65], 2, bits=128)) == [(0, 1, 2)]

@@ -177,6 +177,67 @@ def test_ids_and_names(tmp_path):
         assert len(store) == 4
 
 
+def test_names_are_taken_wherever_ids_are(tmp_path):
+    with simstore.SimilarStore(tmp_path / "names", with_texts=True) as store:
+        store.add([*TEXTS[:3], TEXTS[0]], ["a", "b", "a", "c"])
+        assert store.texts(["b", "none", "a"]).to_pylist() == [TEXTS[1], None, TEXTS[0]]
+        assert store.texts("c").to_pylist() == store.texts(3).to_pylist() == [TEXTS[0]]
+        # A name goes with all documents that have it.
+        assert store.delete(["a", "none", "a"]).tolist() == [True, False, False] and len(store) == 2
+        assert store.texts(["a", "b"]).to_pylist() == [None, TEXTS[1]] and store.texts([0, 2]).to_pylist() == [None, None]
+        assert store.delete("b").tolist() == [True] and store.delete("b").tolist() == [False]
+        assert store.add(TEXTS[4], "a").to_pylist() == [4] and store.texts("a")[0] == TEXTS[4]
+    with simstore.SimilarStore(tmp_path / "numbers") as store:
+        store.add(TEXTS[:2], [1, 2])
+        assert store.delete(1).tolist() == [True] and store.delete(np.int64(1)).tolist() == [False]
+        assert store.delete("2").tolist() == [False] and len(store) == 1
+        for bad in (1.5, None, True, [None], ["a", 1]):
+            with pytest.raises((TypeError, ValueError)):
+                store.delete(bad)
+        assert store.delete([]).tolist() == [] and len(store) == 1
+
+
+@pytest.mark.parametrize("write", ["add", "add_if_new"])
+def test_a_call_that_fails_has_added_the_texts_before(tmp_path, write):
+    with simstore.SimilarStore(tmp_path / "store") as store:
+        add = getattr(store, write)
+        store.add(TEXTS[0], 2)
+
+        def broken():
+            yield TEXTS[1]
+            raise RuntimeError("no more texts")
+
+        # Texts and ids are read first: nothing is added.
+        for texts, ids, raised in [(broken(), None, RuntimeError), ([TEXTS[1], 5], None, TypeError), (TEXTS[1:3], [7, None], TypeError)]:
+            with pytest.raises(raised):
+                add(texts, ids)
+            assert len(store) == 1
+        with pytest.raises(ValueError, match="text 2: the id 2 has another text"):
+            add([TEXTS[1], TEXTS[2], "quite another text it is", TEXTS[3]], [0, 1, 2, 3])
+        assert sorted(match.id for text in TEXTS for match in store.query(text) if match.similarity == 1) == [0, 1, 2]
+
+        def enough(progress):
+            raise RuntimeError("enough")
+
+        before = len(store)
+        with pytest.raises(RuntimeError, match="enough"):
+            add([f"text {number} {number * 7} of many {number * 13} others" for number in range(5000)], progress=enough)
+        assert before < len(store) < 5000
+
+
+def test_a_limit_that_is_none_is_refused_by_name(tmp_path):
+    with simstore.SimilarStore(tmp_path / "store") as store:
+        store.add(TEXTS)
+        for limit in (-1, 2**64, -(10**30)):
+            with pytest.raises(ValueError, match=r"limit is -?\d+: expected 0 to 2\*\*64 - 1"):
+                store.query(TEXTS[0], limit)
+            with pytest.raises(ValueError, match="limit is"):
+                store.query_many(TEXTS, limit=limit)
+        with pytest.raises(TypeError, match="limit"):
+            store.query(TEXTS[0], limit=1.5)
+        assert len(store.query(TEXTS[0], limit=None)) >= 1 and store.query(TEXTS[0], 0) == []
+
+
 def test_it_is_opened_again_with_its_settings(tmp_path):
     path = tmp_path / "store"
     with pytest.raises(FileNotFoundError):

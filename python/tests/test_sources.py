@@ -290,7 +290,7 @@ def test_columns_and_items_of_all_sorts():
     assert simstore.dedup(mixed).is_kept.tolist() == [True, False]
     values = pd.Series([2**63, 2**63 + 1, 0xFFFF], dtype=object)
     assert simstore.dedup(values).is_kept.tolist() == [True, False, True]
-    assert simstore.clusters(pd.Series([1, 2**62 + 0xFF0], dtype="int64")).tolist() == [0, 1]
+    assert simstore.clusters(pd.Series([1, 2**62 + 0xFF0], dtype="int64")).tolist() == [1, 2]
     empty = {"text": pd.Series([nan, nan])}
     for source in (pd.DataFrame(empty), pl.Series([None, None]), pl.DataFrame({"text": [None, None]})):
         assert simstore.dedup(source).summary["empty"] == 2

@@ -202,16 +202,19 @@ def stars(preferred, pairs, **options):
     results = []
     for size in (1, 2, 100):
         led = rows_of(similarity.led(table.to_batches(max_chunksize=size), **options))
-        results.append(sorted((row["digest"][-1], row["leader"][-1], row["similarity"]) for row in led))
+        results.append(sorted((row["digest"][-1], row["leader"][-1], row["nearest"][-1], row["similarity"]) for row in led))
     assert results[0] == results[1] == results[2]
     return results[0]
 
 
 def test_each_set_goes_to_the_most_preferred_that_stands_for_itself():
     # A chain: the second stands for itself, as the first is led by another.
-    assert stars({9: [3, 1, 2, 0]}, [(0, 1, 0.875), (1, 3, 0.75), (0, 2, 0.875)]) == [(0, 2, 0.875), (1, 3, 0.75)]
+    assert stars({9: [3, 1, 2, 0]}, [(0, 1, 0.875), (1, 3, 0.75), (0, 2, 0.875)]) == [(0, 2, 2, 0.875), (1, 3, 3, 0.75)]
     two = stars({0: [1, 2], 5: [5, 7, 6]}, [(1, 2, 1.0), (5, 6, 0.5), (6, 7, 0.25), (7, 5, 0.75)])
-    assert two == [(2, 1, 1.0), (6, 5, 0.5), (7, 5, 0.75)]
+    assert two == [(2, 1, 1, 1.0), (6, 5, 5, 0.5), (7, 5, 5, 0.75)]
+    # A less preferred leader is more similar; of equally similar ones, the most preferred is the nearest.
+    assert stars({0: [1, 2, 3]}, [(3, 1, 0.75), (3, 2, 0.875)]) == [(3, 1, 2, 0.875)]
+    assert stars({0: [1, 2, 3]}, [(3, 2, 0.75), (3, 1, 0.75)]) == [(3, 1, 1, 0.75)]
 
 
 def test_a_component_that_is_too_large_is_refused():

@@ -65,7 +65,7 @@ def use_similar_stores() -> None:
 def use_arrays() -> None:
     assert_type(simstore.distance(1, 2), int)
     assert simstore.distance([1, 2], 3).dtype == simstore.distance([1], [2]).dtype
-    assert simstore.clusters([1, None, 3]).tolist() == [0, 1, 0]
+    assert simstore.clusters([1, None, 3]).tolist() == [1, 2, 1]
     assert_type(simstore.self_join([1, 2], distance=1), simstore.Table)
 
 

@@ -13,7 +13,7 @@ fn build<F: Fingerprint>(stored: &[F], ids: bool, codec: Codec) -> (tempfile::Te
         plan,
         ids,
         block_size: Some(256),
-        memory: Some(0),
+        memory: Some(16 << 20),
         ..BuildOptions::default()
     };
     let mut builder = Builder::create(&folder.path().join("store"), options).unwrap();

@@ -59,6 +59,7 @@ impl<F: Fingerprint> Builder<F> {
         // If a span is given, every codec that can be chosen has restart points.
         let codec = if options.codec_for.is_some() { Codec::FirstDifference } else { options.codec };
         crate::table::check_span(codec, options.span)?;
+        crate::options::check_memory(options.memory)?;
         let fs = options.fs.clone();
         let folder_is_new = match fs.create_dir(path) {
             Ok(()) => true,

@@ -13,7 +13,7 @@ use super::writer::{Insertion, Transaction, Writer};
 use super::{flush, merge};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::options::{Durability, StoreOptions};
+use crate::options::{Durability, StoreOptions, check_memory};
 use crate::progress::ProgressCallback;
 use crate::segment::Match;
 use crate::threads::{self, Ready};
@@ -71,6 +71,7 @@ impl<F: Fingerprint> Store<F> {
     /// store has, [`Error::NotAStore`] if there is something else, or nothing and it is not to be made; and as
     /// [`Snapshot::open`].
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self> {
+        check_memory(options.memory)?;
         // Before anything is written: a store without its threads is none.
         let flushing = Ready::start("simstore flush")?;
         let merging = if options.compaction { Some(Ready::start("simstore compaction")?) } else { None };

@@ -11,7 +11,7 @@ use super::remains::StoreRemains;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::fs::{Disk, Fs};
-use crate::options::BuildOptions;
+use crate::options::{BuildOptions, LEAST_MEMORY, check_memory};
 use crate::progress::{ProgressCallback, Steps};
 use crate::segment::SegmentRemains;
 use crate::spill::{Folder, Sorter};
@@ -88,6 +88,7 @@ pub fn salvage_on<F: Fingerprint>(
     new: &Path,
     options: &SalvageOptions,
 ) -> Result<Salvaged> {
+    check_memory(options.memory)?;
     if let (Ok(old), Some(parent)) = (path.canonicalize(), new.parent())
         && parent.canonicalize().is_ok_and(|parent| parent.starts_with(&old))
     {
@@ -116,7 +117,7 @@ pub fn salvage_on<F: Fingerprint>(
     };
     // A third for each of the two sorters beside the builder.
     let memory = build.memory() / 3;
-    let build = BuildOptions { memory: Some(memory), ..build };
+    let build = BuildOptions { memory: Some(memory.max(LEAST_MEMORY)), ..build };
     let builder = Builder::<F>::create(new, build).map_err(|error| match error {
         Error::AlreadyExists { path, .. } => {
             let reason = "there is something already; choose another path for the new store";

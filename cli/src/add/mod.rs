@@ -98,7 +98,7 @@ pub(crate) struct AddArgs {
     /// Read files from their beginning, also if they have been read before
     #[arg(long)]
     again: bool,
-    /// Make a store of similar documents, which finds texts of at least this similarity, 0 to 1. It is remembered
+    /// Make a store of similar documents, which finds texts of at least this similarity, 0.43 to 1. It is remembered
     #[arg(long, value_name = "S", conflicts_with_all = ["distance", "bits"])]
     similar: Option<f64>,
     /// Keep the texts too, compressed: they decide what is similar, and `query` can show them. It is remembered

@@ -83,7 +83,7 @@ pub(crate) struct BuildArgs {
     /// faster and tables larger [default: by codec and number of fingerprints]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) span: Option<u16>,
-    /// Memory to build in, like 512M or 2G [default: a quarter of the machine's]
+    /// Memory to build in, like 512M or 2G, from 16M [default: a quarter of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(super) memory: Option<u64>,
     /// Replace an existing store, but not by an empty one

@@ -67,8 +67,8 @@ pub(crate) struct DedupArgs {
     /// Documents or fingerprints: files, folders, archives, patterns like 'crawl/*.warc.gz'; `-` is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Find texts that are at least this similar, above 0, up to 1: the Jaccard similarity of their word 3-grams (shingles). A Han
-    /// character or kana is a word; punctuation does not count [default: 0.8]
+    /// Find texts that are at least this similar, 0.43 to 1 (less with a smaller --recall): the Jaccard similarity of their word
+    /// 3-grams (shingles). A Han character or kana is a word; punctuation does not count [default: 0.8]
     #[arg(long, short, value_name = "SIMILARITY", value_parser = parse_share)]
     similar: Option<f64>,
     /// Find pairs of exactly that similarity with at least this probability; more similar ones are found more often [default:
@@ -122,7 +122,8 @@ pub(crate) struct DedupArgs {
         ]
     )]
     shard: Option<Shard>,
-    /// Memory limit, like 8G [default: all that is available]. What is more goes to disk. Reading takes up to 128M, and 32M a thread
+    /// Memory limit, like 8G, from 64K [default: all that is available]. What is more goes to disk. Reading takes up to 128M, and 32M a
+    /// thread
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Folder for temporary files [default: the system's]

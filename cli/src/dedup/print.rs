@@ -34,7 +34,7 @@ struct MemberObject<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    similarity: Option<f32>,
+    similarity: Option<f64>,
 }
 
 /// A cluster as JSON.

@@ -74,7 +74,7 @@ pub struct Member {
     /// From what stands for the cluster, in bits; `None` where texts are compared by similarity.
     pub distance: Option<u32>,
     /// Of its text to that of what stands for the cluster, from 0 to 1, where texts are compared.
-    pub similarity: Option<f32>,
+    pub similarity: Option<f64>,
     /// Whether it is kept: it stands for the cluster then. The others are duplicates of what does.
     pub is_kept: bool,
 }
@@ -95,7 +95,7 @@ pub struct NearPair<'a> {
     /// Of their fingerprints, in bits; `None` where texts are compared by similarity.
     pub distance: Option<u32>,
     /// Of their texts, from 0 to 1, where these are compared.
-    pub similarity: Option<f32>,
+    pub similarity: Option<f64>,
 }
 
 /// A document of the input.
@@ -133,7 +133,7 @@ pub struct Removed<'a> {
     /// From it, in bits; `None` where texts are compared by similarity.
     pub distance: Option<u32>,
     /// Of the two texts, from 0 to 1, where texts are compared.
-    pub similarity: Option<f32>,
+    pub similarity: Option<f64>,
 }
 
 impl Found {

@@ -14,7 +14,7 @@ use crate::output::Unfinished;
 use crate::spill::{Fixed, Rows};
 use crate::{Notice, Watch};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of the longest row.
 const LONGEST: usize = 96;
 

@@ -78,7 +78,7 @@ pub use self::files::Files;
 pub use self::found::{Answer, Cluster, Found, Kept, Member, NearPair, Removed};
 pub use self::options::{Add, ClusterBy, Options, Resume};
 pub use self::parts::{Shard, Tally};
-pub use self::pieces::{ComponentStars, SimilarSearch, SketchedSet};
+pub use self::pieces::{ComponentStars, LedSet, SimilarSearch, SketchedSet};
 pub use self::profiles::profile_with;
 pub use self::question::{Compare, CompareOptions, Distance, Question, Similar, Verify};
 pub use self::run::AddedBefore;

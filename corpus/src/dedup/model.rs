@@ -1,4 +1,4 @@
-//! What the stages of a deduplication hand on: rows of plain numbers.
+//! Rows of plain numbers, which the stages of a deduplication pass on.
 //!
 //! Documents that may be told of are numbered in order of input, [sets](Sets) of them by preference: set 0 is the most preferred, so
 //! that the better of two sets is the one with the smaller number.
@@ -14,25 +14,25 @@ pub(crate) type Candidate = (u32, u32);
 /// Two sets that are near each other, the worse one first, and how near they are.
 pub(crate) type Near = (u32, u32, Nearness);
 
-/// A set that another one stands for, that one, and how near they are.
+/// A set, its leader, and how near they are.
 pub(crate) type Led = (u32, u32, Nearness);
 
-/// How near two are, as it is compared: the similarity of texts from 0 to 1, whose bits are in the order of their values; or the
-/// distance of fingerprints in bits.
-pub(crate) type Nearness = u32;
+/// Nearness of two documents, as an integer that can be sorted: the bits of the similarity of their texts, a double from 0 to 1; or
+/// the distance of their fingerprints in bits.
+pub(crate) type Nearness = u64;
 
-/// A similarity as nearness.
+/// Converts a similarity to a nearness. No digit is lost: the similarity that is shown is the one that was compared.
 pub(crate) fn of_similarity(similarity: f64) -> Nearness {
-    // What is 0 or more has bits in its order.
-    (similarity as f32).to_bits()
+    // The bits of doubles that are not negative are in the order of the doubles.
+    similarity.to_bits()
 }
 
-/// The similarity of a nearness.
-pub(crate) fn similarity(nearness: Nearness) -> f32 {
-    f32::from_bits(nearness)
+/// Converts a nearness to a similarity.
+pub(crate) fn similarity(nearness: Nearness) -> f64 {
+    f64::from_bits(nearness)
 }
 
-/// What is known of a document, or of a set, by its sketches.
+/// Sketches of a document or a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SketchRow {
     /// Of the document or set.
@@ -44,7 +44,7 @@ pub(crate) struct SketchRow {
 }
 
 impl SketchRow {
-    /// Of a document, which is without text if there are no sketches.
+    /// Makes the row of a document. Without sketches, the document has no text.
     ///
     /// # Errors
     /// [`Error::Refused`] if it is one of too many.
@@ -67,7 +67,7 @@ impl SketchRow {
         Sketched { sketches: self.words, features: self.features, sum: self.sum }
     }
 
-    /// What tells the set of features from others.
+    /// Digest of the set of features: sets with other features have another one.
     pub(crate) fn digest(&self) -> (u64, u64) {
         let digest = simstore_text::digest(self.features, self.sum, &self.words);
         ((digest >> 64) as u64, digest as u64)
@@ -100,7 +100,7 @@ impl Fixed for SketchRow {
     }
 }
 
-/// What stands for a document of a cluster: a document, or something stored, by its number among all that was found in stores.
+/// Representative of a cluster: a document, or a stored document by its number among all that were found in stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct By(u64);
 
@@ -122,7 +122,7 @@ impl By {
     }
 }
 
-/// How near a document is to what stands for it, and the standard error of that, as a nearness; 0 if it is exact.
+/// Nearness of a document to its representative, and the standard error, as a nearness too: 0 if the first one is exact.
 pub(crate) type Measure = (Nearness, Nearness);
 
 /// A document of a cluster.
@@ -132,25 +132,25 @@ pub(crate) struct Member {
     pub(crate) document: u64,
     /// The number of the cluster, from 1, in order of the first documents.
     pub(crate) cluster: u32,
-    /// What stands for the cluster.
+    /// The representative of the cluster.
     pub(crate) by: By,
     pub(crate) measure: Measure,
 }
 
 impl Member {
-    /// Whether it stands for the cluster itself.
+    /// Whether the document is the representative.
     pub(crate) fn is_representative(&self) -> bool {
         self.by == By(self.document)
     }
 
-    /// Whether something stored stands for the cluster.
+    /// Whether the representative is a stored document.
     pub(crate) fn is_stored(&self) -> bool {
         self.by.get().is_err()
     }
 }
 
 impl Fixed for Member {
-    const BYTES: usize = 28;
+    const BYTES: usize = 36;
 
     fn write(self, bytes: &mut [u8]) {
         (self.cluster, (self.document, self.by.0), self.measure).write(bytes);
@@ -184,7 +184,7 @@ pub(crate) struct Stored<F> {
     /// Which of the stores.
     pub(crate) store: u32,
     pub(crate) id: Option<u64>,
-    /// What it is, where fingerprints are compared.
+    /// The fingerprint, where fingerprints are compared.
     pub(crate) fingerprint: F,
 }
 
@@ -202,6 +202,6 @@ impl<F: Fingerprint> Fixed for Stored<F> {
     }
 }
 
-/// Something stored that is near a document: the document and the place among what is near it, the nearest first; what it is; and how
-/// near.
+/// A stored document that is near a document: the document, and the rank among all stored ones near it (the nearest first); the stored
+/// document; and how near they are.
 pub(crate) type NearStored<F> = ((u32, u32), Stored<F>, Measure);

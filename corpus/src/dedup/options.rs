@@ -9,6 +9,7 @@ use simstore_text::Resources;
 use super::documents::Keep;
 use super::question::{Compare, Question};
 use crate::output::place_of;
+use crate::spill::check_memory;
 
 /// How documents come together in clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +43,8 @@ pub struct Options {
     pub resume: Option<Resume>,
     /// Whether all pairs are to be [visited](super::Found::visit_pairs): they take memory.
     pub pairs: bool,
-    /// The most memory to take, in bytes; by default what the machine, or the group of processes, has. A quarter of it, up to 128
-    /// MiB, is left to the program and to what it reads at a time. Documents are put on disk where they would take more.
+    /// Memory limit in bytes, at least 64 KiB; by default the memory that the machine, or the group of processes, has. A quarter of it,
+    /// up to 128 MiB, is left to the program and for reading. Documents that need more are compared on disk.
     pub memory: Option<u64>,
     /// The folder for temporary files; that of the system by default. What processes that were killed have left there of such files
     /// is removed.
@@ -128,6 +129,7 @@ impl Options {
             );
         }
         self.compare.check()?;
+        check_memory(self.memory)?;
         if self.keep == Keep::None && self.cluster_by == Some(ClusterBy::Stars) {
             return bad(
                 "option `keep` none removes every document that has a near-duplicate, but stars separate some of these: leave \

@@ -1,6 +1,6 @@
-//! The search by similarity in pieces, for those who spread it over machines.
+//! The search by similarity in pieces, for programs that spread it over machines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use simstore::{Error, Result};
 use simstore_text::{Profile, SKETCHES, SketchSearch, Sketcher, jaccard_from};
@@ -8,8 +8,8 @@ use simstore_text::{Profile, SKETCHES, SketchSearch, Sketcher, jaccard_from};
 use super::stages::rule::{are_brought_together, may_be_similar};
 use super::stages::{choice, pairs_of_stars};
 
-/// The pieces that [`find`](super::find) makes its search by similarity of: whoever puts them together on several machines
-/// finds the same pairs.
+/// The pieces of the search by similarity of [`find`](super::find): a program that combines them on several machines finds the same
+/// pairs.
 ///
 /// 1. A [`sketcher`](SimilarSearch::sketcher) makes sketches of each text. Texts of one [digest](simstore_text::Sketched::digest)
 ///    have the same set of features, and are one from here on.
@@ -17,7 +17,7 @@ use super::stages::{choice, pairs_of_stars};
 ///    and within which distance.
 /// 3. A pair of sets that the join of a sketch has brought together is a [`candidate`](SimilarSearch::candidate) once.
 /// 4. Two sets are similar if they have a [`similarity`](SimilarSearch::similarity).
-/// 5. By all pairs of what similar sets connect, [`ComponentStars`] tells what stands for what.
+/// 5. From all similar pairs of a component, [`ComponentStars`] chooses the leaders.
 ///
 /// ```
 /// use simstore_corpus::dedup::SimilarSearch;
@@ -66,7 +66,7 @@ impl SimilarSearch {
         Ok(choice::choose(self.least, recall, distinct)?.search)
     }
 
-    /// The digests of two sets, the lesser first, if they are to be compared. The join of a sketch has brought them together: both
+    /// Returns the digests of two sets that have to be compared, the lesser first. The join of a sketch has brought them together: both
     /// ways round if they have the same one, else once. Each pair is a candidate of one sketch, and one way round.
     pub fn candidate(
         &self,
@@ -83,8 +83,8 @@ impl SimilarSearch {
     }
 
     /// How similar two sets are, each ascending, if that is as much as is asked for.
-    pub fn similarity(&self, a: &[u64], b: &[u64]) -> Option<f32> {
-        jaccard_from(a, b, self.least).map(|similarity| similarity as f32)
+    pub fn similarity(&self, a: &[u64], b: &[u64]) -> Option<f64> {
+        jaccard_from(a, b, self.least)
     }
 }
 
@@ -99,8 +99,8 @@ pub struct SketchedSet<'a> {
     pub features: u32,
 }
 
-/// What stands for what, by all pairs of similar sets. Each set stands for itself, unless a more preferred one that does is similar to
-/// it; of several, the most preferred. Components, which are what similar sets connect, come one after the other: of each its sets, the
+/// Stars, by all pairs of similar sets. A set is a leader, unless a more preferred leader is similar to it: then the most preferred
+/// of these leads it. Components, which are sets that chains of similar pairs connect, come one after the other: of each its sets, the
 /// most preferred first, then its pairs.
 ///
 /// ```
@@ -116,7 +116,8 @@ pub struct SketchedSet<'a> {
 ///     led.extend(stars.push(5, set, Some((other, 0.9)))?);
 /// }
 /// led.extend(stars.finish());
-/// assert_eq!(led, [(6, 5, 0.9), (8, 7, 0.9)]);
+/// let told: Vec<_> = led.iter().map(|led| (led.set, led.leader, led.nearest)).collect();
+/// assert_eq!(told, [(6, 5, 5), (8, 7, 7)]);
 /// # Ok::<(), simstore::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -128,11 +129,21 @@ pub struct ComponentStars {
     /// Where each of them is.
     places: HashMap<u128, u32>,
     /// The less preferred set, the other, and their similarity.
-    pairs: Vec<(u32, u32, f32)>,
+    pairs: Vec<(u32, u32, f64)>,
 }
 
-/// A set, the one that stands for it, and their similarity.
-type LedSet = (u128, u128, f32);
+/// A set that is led by another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LedSet {
+    /// Digest of the set.
+    pub set: u128,
+    /// Digest of its leader: the most preferred of the leaders that are similar to it.
+    pub leader: u128,
+    /// Digest of the most similar of these leaders; of equally similar ones, the most preferred.
+    pub nearest: u128,
+    /// Similarity to that one.
+    pub similarity: f64,
+}
 
 impl ComponentStars {
     /// Takes so many pairs of a component, at most.
@@ -141,11 +152,11 @@ impl ComponentStars {
     }
 
     /// Takes a set of a component; or a pair of it, with the other set and their similarity. If the component before is complete now, its
-    /// sets that another stands for are given, each with that and their similarity.
+    /// sets that have a leader are returned.
     ///
     /// # Errors
     /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] for a pair that comes before its sets.
-    pub fn push(&mut self, component: u128, set: u128, near: Option<(u128, f32)>) -> Result<Vec<LedSet>> {
+    pub fn push(&mut self, component: u128, set: u128, near: Option<(u128, f64)>) -> Result<Vec<LedSet>> {
         let mut led = Vec::new();
         if self.component != Some(component) {
             led = self.finish();
@@ -174,13 +185,31 @@ impl ComponentStars {
         Ok(led)
     }
 
-    /// Gives the same of the last component.
+    /// Returns the sets of the last component that have a leader.
     pub fn finish(&mut self) -> Vec<LedSet> {
         let (sets, mut pairs) = (std::mem::take(&mut self.sets), std::mem::take(&mut self.pairs));
         self.places.clear();
         pairs.sort_unstable_by_key(|&(worse, better, _)| (worse, better));
-        let led = pairs_of_stars(&pairs).into_iter();
-        led.map(|(set, by, similarity)| (sets[set as usize], sets[by as usize], similarity)).collect()
+        let stars = pairs_of_stars(&pairs);
+        let is_led: HashSet<u32> = stars.iter().map(|&(set, ..)| set).collect();
+        let mut nearest: HashMap<u32, (f64, u32)> = HashMap::new();
+        for &(a, b, similarity) in &pairs {
+            let (set, leader) = match (is_led.contains(&a), is_led.contains(&b)) {
+                (true, false) => (a, b),
+                (false, true) => (b, a),
+                _ => continue,
+            };
+            let so_far = nearest.entry(set).or_insert((similarity, leader));
+            if similarity > so_far.0 || similarity == so_far.0 && leader < so_far.1 {
+                *so_far = (similarity, leader);
+            }
+        }
+        let digest = |place: u32| sets[place as usize];
+        let led = stars.iter().map(|&(set, leader, similarity)| {
+            let (similarity, nearest) = nearest.get(&set).copied().unwrap_or((similarity, leader));
+            LedSet { set: digest(set), leader: digest(leader), nearest: digest(nearest), similarity }
+        });
+        led.collect()
     }
 }
 
@@ -250,7 +279,7 @@ mod tests {
                 found.extend(stars.push(component, one, None).unwrap());
                 for &other in &sets[better + 1..] {
                     if below(2) == 0 {
-                        similar.insert((one, other), below(100) as f32);
+                        similar.insert((one, other), below(20) as f64);
                     }
                 }
             }
@@ -258,16 +287,26 @@ mod tests {
                 let (set, other) = if below(2) == 0 { (one, other) } else { (other, one) };
                 found.extend(stars.push(component, set, Some((other, similarity))).unwrap());
             }
-            let mut alone: Vec<u128> = Vec::new();
+            let (mut alone, mut led): (Vec<u128>, Vec<(u128, u128)>) = (Vec::new(), Vec::new());
             for &set in &sets {
-                match alone.iter().find_map(|&one| similar.get(&(one, set)).map(|&how| (set, one, how))) {
-                    Some(led) => expected.push(led),
+                match alone.iter().find(|&&one| similar.contains_key(&(one, set))) {
+                    Some(&leader) => led.push((set, leader)),
                     None => alone.push(set),
                 }
+            }
+            for (set, leader) in led {
+                let how = |one: u128| similar.get(&(one, set)).or_else(|| similar.get(&(set, one))).copied();
+                let mut of_leaders: Vec<(f64, u128)> =
+                    alone.iter().filter_map(|&one| Some((how(one)?, one))).collect();
+                // The first of equally similar ones stays the first, which is the most preferred.
+                of_leaders.sort_by(|a, b| b.0.total_cmp(&a.0));
+                let (similarity, nearest) = of_leaders[0];
+                expected.push(LedSet { set, leader, nearest, similarity });
             }
         }
         found.extend(stars.finish());
         assert!(expected.len() > 100, "{}", expected.len());
+        assert!(expected.iter().filter(|led| led.leader != led.nearest).count() > 20);
         assert_eq!(found, expected);
     }
 
@@ -283,8 +322,11 @@ mod tests {
             refused.contains("2 different texts") && refused.contains("more than 1 similar pairs"),
             "{refused}"
         );
-        // Sets are those of their component alone.
-        assert_eq!(stars.push(3, 3, None).unwrap(), [(2, 1, 0.9)]);
+        // Sets of another component are forgotten.
+        assert_eq!(
+            stars.push(3, 3, None).unwrap(),
+            [LedSet { set: 2, leader: 1, nearest: 1, similarity: 0.9 }]
+        );
         assert!(stars.push(3, 3, Some((1, 0.9))).is_err());
     }
 }

@@ -22,7 +22,8 @@ pub enum Compare {
 /// Texts by their similarity: the share of their features that two texts have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Similar {
-    /// Texts are near that are at least so similar: a number above 0, up to 1. 0.8 by default, or that of the store.
+    /// Least similarity of near texts: a number above 0, up to 1, and large enough for the recall: at least 0.43 by default. 0.8 by
+    /// default, or that of the store.
     pub least: Option<f64>,
     /// The least probability that two texts of just that similarity are found; 0.95 by default. More similar ones are found
     /// with a greater one.

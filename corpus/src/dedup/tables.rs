@@ -8,7 +8,7 @@ use simstore::{Error, Fingerprint, Result, Snapshot};
 
 use super::against::Against;
 use super::documents::{Corpus, Told};
-use super::model::{By, Member, Stored, similarity};
+use super::model::{By, Measure, Member, Nearness, Stored, similarity};
 use super::outcome::Outcome;
 use super::question::Question;
 use super::room::Room;
@@ -197,7 +197,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
     }
 
     /// How near two are: by their nearness and its error, and by their distance if fingerprints are compared.
-    fn how(&self, (nearness, error): (u32, u32), distance: impl FnOnce() -> u32) -> How {
+    fn how(&self, (nearness, error): Measure, distance: impl FnOnce() -> u32) -> How {
         match self.question {
             Question::Similarity(_) => {
                 How { distance: None, similarity: Some(similarity(nearness)), error: Some(similarity(error)) }
@@ -226,7 +226,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             let (a, b, nearness) = pair?;
             Ok((near.document(a)? as usize, near.document(b)? as usize, nearness))
         });
-        let documents = |&(a, b, _): &(usize, usize, u32)| [Some(a), Some(b)];
+        let documents = |&(a, b, _): &(usize, usize, Nearness)| [Some(a), Some(b)];
         self.with_told(watch, "pairs", of_corpus, documents, |told, (document, other, nearness)| {
             let how =
                 self.how((nearness, 0), || told.fingerprint(document).distance(told.fingerprint(other)));
@@ -245,7 +245,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             documents,
             |told, (document, stored, measure)| {
                 let id = self.stored_id(&stored)?;
-                let how = self.how(measure, || measure.0);
+                let how = self.how(measure, || measure.0 as u32);
                 visitor(
                     told,
                     Near { document, other: Other::Stored((&id).into(), stored.store as usize), how },
@@ -373,7 +373,7 @@ impl<'a, F: Fingerprint> Results<'a, F> {
             let (of, how) = match why {
                 Why::Stored(stored, measure) => {
                     let (id, store) = (self.stored_id(&stored)?, Some(stored.store as usize));
-                    let how = self.how(measure, || measure.0);
+                    let how = self.how(measure, || measure.0 as u32);
                     (Named { id, place: None, document: None, store }, how)
                 }
                 Why::Nearest(other, nearness) => {

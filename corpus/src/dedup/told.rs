@@ -1,40 +1,40 @@
-//! What is told of a document, or of two: in tables, and to callers.
+//! Facts about one document or two, for tables and callers.
 
 use super::model::{Measure, Member, Nearness, Stored};
 use crate::rows::Cell;
 use crate::{DocumentId, IdRef};
 
-/// A document and what it is near to.
+/// A document and another one that it is near to.
 pub(super) struct Near<'a> {
     pub(super) document: usize,
     pub(super) other: Other<'a>,
     pub(super) how: How,
 }
 
-/// What a document is near to.
+/// The other document of a near pair.
 pub(super) enum Other<'a> {
     /// A later document.
     Document(usize),
-    /// Something stored, by what it is called, and which store has it.
+    /// A stored document, by its name, and the number of its store.
     Stored(IdRef<'a>, usize),
 }
 
 /// Why a document is not kept.
 pub(super) struct Reason {
     pub(super) document: usize,
-    /// What it is a duplicate of.
+    /// The document that it is a duplicate of.
     pub(super) of: Named,
     pub(super) how: How,
 }
 
-/// The same before it is known what documents are called.
+/// As [`Reason`], before the names of documents are known.
 pub(super) enum Why<F> {
     Stored(Stored<F>, Measure),
     Nearest(usize, Nearness),
     Cluster(Member),
 }
 
-/// What a document, or something stored, is called.
+/// Name of a document or a stored document.
 pub(super) struct Named {
     pub(super) id: DocumentId,
     /// Where it stands, in case its id does not tell which one it is.
@@ -51,15 +51,15 @@ pub(super) struct How {
     /// Of the fingerprints, in bits.
     pub(super) distance: Option<u32>,
     /// Of the texts, from 0 to 1.
-    pub(super) similarity: Option<f32>,
+    pub(super) similarity: Option<f64>,
     /// The standard error of the similarity, where that is estimated.
-    pub(super) error: Option<f32>,
+    pub(super) error: Option<f64>,
 }
 
 impl How {
     pub(super) fn cells<'a>(self, with_errors: bool) -> impl Iterator<Item = Cell<'a>> {
         let distance = self.distance.map(|distance| Cell::Count(u64::from(distance)));
-        // What is not estimated is exact.
+        // Without an error, the similarity is exact.
         let error = with_errors.then(|| Cell::Share(self.error.unwrap_or_default()));
         distance.into_iter().chain(self.similarity.map(Cell::Share)).chain(error)
     }

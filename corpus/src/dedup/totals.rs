@@ -94,7 +94,7 @@ pub struct Largest {
     pub farthest: Option<u32>,
     /// The least similarity of one of them to the one that stands for the cluster, where texts are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub least_similar: Option<f32>,
+    pub least_similar: Option<f64>,
 }
 
 impl Totals {
@@ -145,7 +145,7 @@ fn estimated(of_documents: &Rows<OfStore>) -> Result<(u64, f64)> {
         let (_, (_, (_, error))) = row?;
         if error > 0 {
             count += 1;
-            greatest = greatest.max(similarity(error).into());
+            greatest = greatest.max(similarity(error));
         }
     }
     Ok((count, greatest))

@@ -39,7 +39,7 @@ pub enum Cell<'a> {
     /// A number.
     Count(u64),
     /// A number from 0 to 1.
-    Share(f32),
+    Share(f64),
     /// True or false.
     Flag(bool),
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float32Builder, StringBuilder, UInt64Builder};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -32,7 +32,7 @@ pub(super) struct Writer {
 /// The values of a column.
 enum Builder {
     Numbers(UInt64Builder),
-    Shares(Float32Builder),
+    Shares(Float64Builder),
     Texts(StringBuilder),
     Flags(BooleanBuilder),
 }
@@ -42,7 +42,7 @@ impl Builder {
         match kind {
             Kind::Ids { are_numbers: false } | Kind::Text => Builder::Texts(StringBuilder::new()),
             Kind::Ids { are_numbers: true } | Kind::Count => Builder::Numbers(UInt64Builder::new()),
-            Kind::Share => Builder::Shares(Float32Builder::new()),
+            Kind::Share => Builder::Shares(Float64Builder::new()),
             Kind::Flag => Builder::Flags(BooleanBuilder::new()),
         }
     }
@@ -50,7 +50,7 @@ impl Builder {
     fn data_type(&self) -> DataType {
         match self {
             Builder::Numbers(_) => DataType::UInt64,
-            Builder::Shares(_) => DataType::Float32,
+            Builder::Shares(_) => DataType::Float64,
             Builder::Texts(_) => DataType::Utf8,
             Builder::Flags(_) => DataType::Boolean,
         }

@@ -2,28 +2,43 @@
 
 use std::fs;
 
+use simstore::{Error, Result};
+
 use crate::numbers::{bytes, bytes_apart, enough_bytes};
 
-/// Of what was asked for, and of what the machine has, this share is left to the program itself and to what it reads at a time,
-/// up to so much.
+/// One of so many shares of the given limit, or of the machine's memory, is left to the program itself and for reading, up to a maximum.
 const LEFT_OF_GIVEN: u64 = 4;
 const LEFT_OF_MACHINE: u64 = 8;
 const MOST_LEFT_OF_GIVEN: u64 = 128 << 20;
 const MOST_LEFT_OF_MACHINE: u64 = 1 << 30;
 
-/// The most memory that documents, and what is done with them, may take.
+/// Least budget, in bytes: the size of the buffer that reads a file of rows. With less, time goes to files of a few rows. Measured with
+/// 20,000 texts: 2.7 s without a limit, 3.5 s with this budget, 6.6 s with half of it, 33 s with a quarter, 190 s with an eighth.
+const LEAST: u64 = 1 << 16;
+
+/// Refuses a budget below the least one.
+pub(crate) fn check_memory(memory: Option<u64>) -> Result<()> {
+    let Some(given) = memory.filter(|&given| given < LEAST) else { return Ok(()) };
+    Err(Error::BadArgument(format!(
+        "option `memory` is {given} bytes: expected {LEAST} (64 KiB) or more, the size of a buffer for reading. For {given} MiB give \
+         {given}M, or {}",
+        given << 20
+    )))
+}
+
+/// Memory limit for the documents and the work on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     /// In bytes.
     pub(crate) bytes: u64,
-    /// What was asked for, if it was, or what the machine has.
+    /// The given limit, or the memory of the machine.
     pub(crate) of: u64,
     /// Whether it was asked for.
     pub(crate) is_given: bool,
 }
 
 impl Budget {
-    /// By what was asked for, or else by what the machine has; where it does not tell, there is no limit.
+    /// From the given limit, or else from the memory of the machine. If that is unknown, there is no limit.
     pub(crate) fn new(memory: Option<u64>) -> Budget {
         let read = |path: &str| fs::read_to_string(path).ok();
         match (memory, available(read)) {
@@ -39,12 +54,12 @@ impl Budget {
 }
 
 impl Budget {
-    /// What reading must not go beyond: see [`DocumentOptions::memory`](crate::DocumentOptions::memory).
+    /// Limit for reading: see [`DocumentOptions::memory`](crate::DocumentOptions::memory).
     pub(crate) fn of_reading(self) -> Option<u64> {
         (self.of < u64::MAX).then_some(self.of)
     }
 
-    /// Says that documents need more than there is, and what would be enough.
+    /// Message for documents that need too much, with the limit that would be enough.
     pub(crate) fn too_little_for(&self, needed: u64) -> String {
         let [shown, left] = bytes_apart(needed, self.bytes);
         let enough = (needed + MOST_LEFT_OF_GIVEN)
@@ -57,15 +72,15 @@ impl Budget {
     }
 }
 
-/// The memory that the machine has for one more process: what is available, or what is left of the limits of the control groups
-/// that this process is in, whichever is least. `read` gives the text of a file of the system.
+/// Memory for one more process, in bytes: the least of the machine's available memory and the rest of the limits of this process's
+/// control groups. `read` gives the text of a file of the system.
 fn available(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let of_machine = read("/proc/meminfo").and_then(|text| {
         let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
         kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
     });
     let groups = read("/proc/self/cgroup").unwrap_or_default();
-    // Lines of a number, the controllers, none of which is named in version 2, and the path of the group.
+    // A line has a number, the controllers (none in version 2), and the path of the group.
     let of_groups = groups.lines().filter_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         match controllers {
@@ -84,7 +99,7 @@ struct Files {
     root: &'static str,
     limits: &'static [&'static str],
     used: &'static str,
-    /// Lines of `memory.stat`: what is only there to be read faster, and goes when memory is needed.
+    /// Lines of `memory.stat` for cached files, which are dropped when memory is needed.
     cache: [&'static str; 2],
 }
 
@@ -101,8 +116,8 @@ const VERSION_2: Files = Files {
     cache: ["active_file ", "inactive_file "],
 };
 
-/// What is left of the limits of a group and of those that it is in. In a container, the path may be one of the machine, and the
-/// root is that of the container.
+/// Rest of the limits of a group and its parents. In a container, the path may be one of the machine, while the root is the
+/// container's.
 fn left_of(read: &impl Fn(&str) -> Option<String>, files: &Files, path: &str) -> Option<u64> {
     let mut folders: Vec<&str> = vec![""];
     folders.extend(path.match_indices('/').map(|(at, _)| &path[..at]).filter(|folder| !folder.is_empty()));
@@ -147,6 +162,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_budget_below_the_least_is_refused() {
+        let said = check_memory(Some(64)).unwrap_err().to_string();
+        assert!(said.contains("is 64 bytes: expected 65536 (64 KiB) or more"), "{said}");
+        assert!(said.ends_with("For 64 MiB give 64M, or 67108864"), "{said}");
+        assert!(check_memory(Some(LEAST - 1)).is_err() && check_memory(Some(0)).is_err());
+        assert!(check_memory(Some(LEAST)).is_ok() && check_memory(None).is_ok());
+    }
+
     const MEMINFO: (&str, &str) =
         ("/proc/meminfo", "MemTotal:       32000 kB\nMemFree: 10 kB\nMemAvailable:   16000 kB\n");
 
@@ -159,7 +183,7 @@ mod tests {
     fn the_least_of_machine_and_groups_counts() {
         assert_eq!(available_of(&[]), None);
         assert_eq!(available_of(&[MEMINFO]), Some(16_000 << 10));
-        // Version 2: a limit of a group above, part of which is used, part of that by what is only cached.
+        // Version 2: a limit of a parent group. A part of it is used, partly for cached files.
         let groups = [
             MEMINFO,
             ("/proc/self/cgroup", "0::/jobs/one\n"),

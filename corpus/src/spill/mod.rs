@@ -5,7 +5,7 @@ mod budget;
 mod folder;
 mod rows;
 
-pub(crate) use self::budget::Budget;
+pub(crate) use self::budget::{Budget, check_memory};
 pub(crate) use self::folder::Temporary;
 pub(crate) use self::rows::{Cursor, Rows, RowsIter, RowsWriter, read_at};
 pub(crate) use simstore::spill::{Fixed, Sortable, Sorter, SpillFile, SpillReader, SpillWriter};

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-# What the result has besides the columns of the input, and a distance or a similarity.
-ADDED = ["cluster", "keep", "kept_id"]
+# Further columns of the result, before the distance or the similarity.
+ADDED = ["cluster", "is_kept", "representative", "duplicate_of"]
 # The id of a row while it is joined.
 OF = "simstore_id"
 
@@ -44,19 +44,20 @@ def dedup(
     drop_duplicates: bool = False,
     parts: int | None = None,
 ) -> DataFrame:
-    """The rows of a DataFrame with what is near each of them; or those that are left when duplicates are taken out.
+    """The rows of a DataFrame with their clusters and duplicates; or the rows without the duplicates.
 
     Texts are near each other if they are similar (`similar`, 0.8 by default: `similar_pairs`), or if their fingerprints are within a
-    distance (`distance`: `near_pairs`). By similarity each row goes to the most preferred one that is similar to it and is kept, as on one
-    machine: all that is taken out is similar to what is kept for it. By distance, clusters are what chains of near fingerprints connect.
+    distance (`distance`: `near_pairs`). By similarity each row goes to the most preferred kept row that is similar to it, as on one
+    machine: every removed row is similar to a kept one. By distance, clusters are chains of near fingerprints.
 
-    What is made on the way is persisted: about 150 bytes a row by similarity, 30 by distance, until `release`. By similarity, the pairs of
-    what chains of similar texts connect come to one task: up to 50 million pairs, some 40 bytes each; more end the job with an error.
+    Intermediate rows are persisted: about 150 bytes a row by similarity, 30 by distance, until `release`. By similarity, all pairs of a
+    component (texts that chains of similar ones connect) go to one task: up to 50 million pairs, some 40 bytes each. More end the job with
+    an error.
 
     Parameters
     ----------
     df : DataFrame
-        Read several times: to look for ids that are there twice, for what is near what, and by the result.
+        Read several times: to look for repeated ids, to find near rows, and by the result.
     text : str
         The column of the texts: of strings. A null, and a text of white space, is near nothing, and is kept. By distance, so
         is a text without letters and digits; by similarity, such a text is near the same text alone.
@@ -74,10 +75,10 @@ def dedup(
         "none". Of several, the one with the smallest id. There is no "first": rows of a
         DataFrame have no order.
     against : path or list of paths, optional
-        Stores, in folders that the driver and all executors see: what is near something stored is not kept. By similarity they are such
+        Stores, in folders that the driver and all executors see: rows near a stored document are not kept. By similarity they are such
         as ``simstore add --similar`` makes: exact with texts, an estimate without. By distance they have fingerprints of the profile.
     profile : Profile or str, optional
-        By similarity, what features are compared, instead of shingles; by distance, how texts become fingerprints.
+        By similarity, the features that are compared instead of shingles; by distance, the rule that turns texts into fingerprints.
     drop_duplicates : bool
         Whether only the rows that are kept are given, with the columns of `df`.
     parts : int, optional
@@ -86,14 +87,18 @@ def dedup(
     Returns
     -------
     DataFrame
-        The rows of `df` with further columns: ``cluster``, the smallest id of the cluster; ``keep``; ``kept_id``, the id of the row that
-        is kept for it, its own for that one; and ``similarity`` (double) or ``distance`` (int) to that. A row that is near no other has
-        no cluster and is kept: the other three are null. With "none" nothing is kept of a cluster, and ``kept_id`` and what comes after
-        are null.
+        The rows of `df` with further columns, named as in the tables of `simstore.dedup`:
 
-        With `against` there are also ``stored``, what that is called which is stored (its name, its id, or its fingerprint in hexadecimal
-        digits), and ``store``, the path of the store that has it: then nothing is kept of the cluster, ``kept_id`` is null, and the
-        distance or similarity is that to what is stored.
+        - ``cluster``: the smallest id of the cluster; null for a row that is near no other, as are the four columns at the end;
+        - ``is_kept``: whether the row is kept;
+        - ``representative``: the id of the row that is kept of the cluster; of the first one, if `keep` is "none";
+        - ``duplicate_of``: of a row that is not kept, the id of the kept row that is nearest to it. By similarity, that may be the
+          representative of another cluster, if it is more similar; of equally similar ones it is the most preferred;
+        - ``similarity`` (double) or ``distance`` (int) to ``duplicate_of``; both are null for a row that is kept, and with "none".
+
+        With `against` there are also ``stored``, the name of the stored document that is near (or its id, or its fingerprint in
+        hexadecimal digits), and ``store``, the path of its store. Then nothing is kept of the cluster, ``representative`` and
+        ``duplicate_of`` are null, and the similarity or distance is the one to the stored document.
 
     Raises
     ------
@@ -106,13 +111,13 @@ def dedup(
     >>> rows = [(1, "To be, or not to be"), (2, "to be or not to be"), (3, "nothing like it")]
     >>> pages = spark.createDataFrame(rows, "id bigint, text string")
     >>> dedup(pages, similar=0.8).drop("text").orderBy("id").show()
-    +---+-------+-----+-------+----------+
-    | id|cluster| keep|kept_id|similarity|
-    +---+-------+-----+-------+----------+
-    |  1|      1| true|      1|       1.0|
-    |  2|      1|false|      1|       1.0|
-    |  3|   NULL| true|   NULL|      NULL|
-    +---+-------+-----+-------+----------+
+    +---+-------+-------+--------------+------------+----------+
+    | id|cluster|is_kept|representative|duplicate_of|similarity|
+    +---+-------+-------+--------------+------------+----------+
+    |  1|      1|   true|             1|        NULL|      NULL|
+    |  2|      1|  false|             1|           1|       1.0|
+    |  3|   NULL|   true|          NULL|        NULL|      NULL|
+    +---+-------+-------+--------------+------------+----------+
     <BLANKLINE>
     """
     how = "similarity" if distance is None else "distance"
@@ -127,8 +132,8 @@ def dedup(
         members = _by_distance(rows, distance, stores.profile(profile), parts, stores)
     decided = _decided(members, how, keep, stores)
     found = df.join(decided, _columns.column(id) == F.col(OF), "left").drop(OF)
-    found = found.withColumn("keep", F.coalesce("keep", F.lit(True)))
-    return found.where("keep").select(*map(_columns.column, df.columns)) if drop_duplicates else found
+    found = found.withColumn("is_kept", F.coalesce("is_kept", F.lit(True)))
+    return found.where("is_kept").select(*map(_columns.column, df.columns)) if drop_duplicates else found
 
 
 def _check(
@@ -154,13 +159,16 @@ def _check(
 
 
 def _by_similarity(search: Search, keep: str) -> DataFrame:
-    """All rows that have features: id, rank, root (what stands for the cluster) and similarity to that."""
+    """All rows that have features: id, rank, root (the leader of the cluster), nearest (the most similar leader) and similarity to it."""
     pairs = keep_made(search.similar_sets())
     roots = components(pairs.select(F.col("digest_a").alias("a"), F.col("digest_b").alias("b")))
     documents = search.documents.select("id", "rank", "digest")
     if keep == "none":
         led = roots.select(
-            F.col("member").alias("digest"), F.col("root").alias("leader"), F.lit(1.0).alias("similarity")
+            F.col("member").alias("digest"),
+            F.col("root").alias("leader"),
+            F.col("root").alias("nearest"),
+            F.lit(1.0).alias("similarity"),
         )
     else:
         in_pairs = documents.join(roots, F.col("digest") == F.col("member"))
@@ -182,15 +190,17 @@ def _by_similarity(search: Search, keep: str) -> DataFrame:
         "id",
         "rank",
         F.coalesce("leader", "digest").alias("root"),
+        F.coalesce("nearest", "digest").alias("nearest"),
         F.coalesce("similarity", F.lit(1.0)).alias("similarity"),
         F.lit(None).cast(STORED).alias("stored"),
     )
     if search.stored is None:
         return members
-    # What is similar to something stored is in a cluster with what is most similar to the same.
+    # Rows that are most similar to the same stored document are one cluster.
     root = F.concat(*(F.encode(part, "utf-8") for part in (F.lit("stored"), F.col("stored.store").cast("string"))), "stored.id")
     name = F.struct("stored.store", "stored.name").alias("stored")
-    return members.unionByName(search.stored.select("id", "rank", root.alias("root"), "stored.similarity", name))
+    stored = search.stored.select("id", "rank", root.alias("root"), F.lit(None).cast("binary").alias("nearest"), "stored.similarity", name)
+    return members.unionByName(stored)
 
 
 def _by_distance(
@@ -208,29 +218,35 @@ def _by_distance(
 
 
 def _decided(members: DataFrame, how: str, keep: str, stores: Stores) -> DataFrame:
-    """What becomes of the rows that are in clusters."""
+    """The result for the rows that are in clusters."""
     others = ["fingerprint"] if how == "distance" else []
     heads = members.groupBy("root").agg(
         F.count("*").alias("members"),
         F.min("id").alias("cluster"),
         _preference.best(*others).alias("best"),
-        F.min("stored").alias("nearest"),
+        F.min("stored").alias("of_store"),
     )
-    both = members.join(heads.where("members > 1 or nearest is not null"), "root")
-    is_stored = F.col("nearest").isNotNull()
-    near = F.col("similarity")
+    both = members.join(heads.where("members > 1 or of_store is not null"), "root")
+    is_stored = F.col("of_store").isNotNull()
     if how == "distance":
-        of_kept = F.when(is_stored, F.col("nearest.fingerprint")).otherwise(F.col("best.fingerprint"))
+        # Near rows are in one cluster, which has one kept row.
+        nearest = F.col("best.id")
+        of_kept = F.when(is_stored, F.col("of_store.fingerprint")).otherwise(F.col("best.fingerprint"))
         near = _columns.distance(F.col("fingerprint"), of_kept, _columns.width(members, "fingerprint"))
-    nothing = F.lit(keep == "none") | is_stored
+    else:
+        both = both.join(heads.select(F.col("root").alias("nearest"), F.col("best.id").alias("of_nearest")), "nearest", "left")
+        nearest, near = F.col("of_nearest"), F.col("similarity")
+    is_kept = F.lit(keep != "none") & ~is_stored & (F.col("id") == F.col("best.id"))
+    is_duplicate = F.lit(keep != "none") & ~is_stored & ~is_kept
     columns = [
         F.col("id").alias(OF),
         F.col("cluster"),
-        (~nothing & (F.col("id") == F.col("best.id"))).alias("keep"),
-        F.when(~nothing, F.col("best.id")).alias("kept_id"),
-        F.when(is_stored | F.lit(keep != "none"), near).alias(how),
+        is_kept.alias("is_kept"),
+        F.when(~is_stored, F.col("best.id")).alias("representative"),
+        F.when(is_duplicate, nearest).alias("duplicate_of"),
+        F.when(is_stored | is_duplicate, near).alias(how),
     ]
     if stores.paths:
         paths = F.array(*map(F.lit, stores.paths))
-        columns += [F.col("nearest.name").alias("stored"), F.when(is_stored, F.get(paths, F.col("nearest.store"))).alias("store")]
+        columns += [F.col("of_store.name").alias("stored"), F.when(is_stored, F.get(paths, F.col("of_store.store"))).alias("store")]
     return both.select(*columns)

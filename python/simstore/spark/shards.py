@@ -34,7 +34,7 @@ def build_store(
     codec: Literal["first-difference", "gap", "elias-fano", "all-differences"] | None = None,
     plan: str | None = None,
     profile: Profile | str | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     replace: bool = False,
 ) -> Shards:
     """Builds a set of fingerprints as stores, its shards: one for each task.
@@ -65,8 +65,9 @@ def build_store(
         As for `simstore.Builder`.
     profile : Profile or str, optional
         How texts became fingerprints: kept with the shards.
-    memory : int, optional
-        Memory for sorting in each task, in bytes: a quarter of the machine's by default, which is too much where several tasks share one.
+    memory : int or str, optional
+        Memory for sorting in each task, in bytes, or as "8G": 16 MiB or more. A quarter of the machine's by default,
+        which is too much where several tasks share one.
     replace : bool
         Whether shards that are there are replaced, once the new ones are complete. Queries of the old ones that are under way fail then.
 

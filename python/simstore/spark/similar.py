@@ -36,7 +36,7 @@ def similar_pairs(
     Han character or kana is a word, and signs are nothing. Pairs of just this similarity are found with the probability `recall` or more,
     and more similar ones more surely.
 
-    Texts of the same shingles are one from the start. Sets of shingles come together by their sketches, which are joined as `near_pairs`
+    Texts of the same shingles are one from the start. Sets of shingles meet by their sketches, which are joined as `near_pairs`
     does it, and the tasks compare them; each goes to them once for each candidate it is in, as 8 bytes a shingle. Nothing is collected
     but the number of different sets.
 
@@ -53,11 +53,11 @@ def similar_pairs(
     id : str
         The column of the ids, each of one row: of any type that has an order. None may be null.
     similar : float
-        Above 0, up to 1.
+        Up to 1, and at least 0.43 with the default `recall`; less needs a smaller `recall`.
     recall : float
         Between 0 and 1.
     profile : Profile or str, optional
-        What features are compared, instead of shingles.
+        The features that are compared instead of shingles.
     parts : int, optional
         As for `near_pairs`.
 
@@ -106,7 +106,7 @@ def similar_pairs(
 
 
 class Search:
-    """The search for similar sets of features among those of texts.
+    """The search for similar sets of features.
 
     Attributes
     ----------

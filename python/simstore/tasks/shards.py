@@ -160,7 +160,7 @@ def build_shard(
     codec: Literal["first-difference", "gap", "elias-fano", "all-differences"] | None = None,
     plan: str | None = None,
     profile: Profile | str | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Writes a shard: a store that appears as a whole, whoever else tries at the same time.
 

@@ -1,4 +1,4 @@
-"""Similar texts: what the tasks of a search do that is spread over a cluster.
+"""Similar texts: the tasks of a search on a cluster.
 
 Texts of the same set of features are one from the first step on: a *digest* of 16 bytes tells the set from all others. Then sets are
 brought together by their sketches (`candidates`), and compared (`compared`). `simstore.spark.similar_pairs` spreads these steps over
@@ -28,13 +28,13 @@ SKETCHED = pa.schema(
 FEATURE_SETS = pa.schema([("digest", pa.binary()), ("members", pa.binary())])
 CANDIDATES = pa.schema([("digest_a", pa.binary()), ("digest_b", pa.binary())])
 SIMILAR = pa.schema([*CANDIDATES, ("similarity", pa.float64())])
-#: Of what `moments` has in place of values.
+#: Type of the bytes that replace values in `moments`.
 MOMENT = pa.binary()
-LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("similarity", pa.float64())])
+LED = pa.schema([("digest", pa.binary()), ("leader", pa.binary()), ("nearest", pa.binary()), ("similarity", pa.float64())])
 
 
 def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> Iterator[pa.RecordBatch]:
-    """What is known of texts by their features.
+    """Sketches of texts.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> 
 def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None) -> Iterator[pa.RecordBatch]:
     """The sets of features of texts, to be compared.
 
-    Parameters are those of `sketched`.
+    Parameters as for `sketched`.
 
     Yields
     ------
@@ -75,7 +75,7 @@ def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None)
 def candidates(
     batches: Batches, *, similar: float, chosen: tuple[int, int, int], sketch: int
 ) -> Iterator[pa.RecordBatch]:
-    """Which sets are to be compared, of those that the join of a sketch has brought together.
+    """Chooses the pairs of sets to compare, from the pairs that the join of a sketch has found.
 
     Each pair is a candidate of one sketch alone, the first that brings it together.
 
@@ -124,20 +124,21 @@ def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
 
 
 def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]:
-    """What stands for what: each set for itself, unless a more preferred one that does is similar; of several, the most preferred.
+    """Stars: a set is a leader, unless a more preferred leader is similar to it; of several, the most preferred leads it.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns ``root``, ``digest``, ``other`` and ``similarity``: the rows of one component, which is what has the same root,
-        after the other. Of each first its sets, the most preferred first, where ``other`` is null; then its pairs.
+        With columns ``root``, ``digest``, ``other`` and ``similarity``: the rows of one component (all rows with one root) after
+        the other. Of each first its sets, the most preferred first, where ``other`` is null; then its pairs.
     most : int
         Pairs of a component that are in memory together; more are an error.
 
     Yields
     ------
     pyarrow.RecordBatch
-        ``digest`` of a set that another stands for, ``leader``, that of the other, and their ``similarity``.
+        ``digest`` of a set that has a leader; ``leader``, the digest of that one; ``nearest``, the digest of the most similar leader (of
+        equally similar ones the most preferred), and the ``similarity`` to it.
     """
     stars = _simstore._Stars(most)
     for batch in batches:
@@ -146,7 +147,7 @@ def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]
 
 
 def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.RecordBatch]:
-    """Has bytes in place of values, whose order is that in which a rule of `simstore.dedup` prefers these: none last.
+    """Replaces values by bytes that sort as a rule of `simstore.dedup` prefers the values: a missing one last.
 
     Parameters
     ----------
@@ -160,7 +161,7 @@ def moments(batches: Batches, moment: str, rule: str = "newest") -> Iterator[pa.
     Yields
     ------
     pyarrow.RecordBatch
-        The same columns, that of the values as binary.
+        The same columns; the column of the values is binary.
     """
     for batch in batches:
         keys = pa.array(_simstore._value_keys(column_of(batch, moment), rule))

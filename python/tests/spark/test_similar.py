@@ -73,6 +73,22 @@ def test_any_similarity_and_recall(spark, adaptive):
     assert similar_pairs(frame(spark, rows), **options) == one_machine(rows, **options)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_similarity_is_the_one_that_was_compared(spark, seed):
+    """A double, as `simstore.similarity` has it: a filter by the threshold that was asked for takes all pairs."""
+    from simstore.spark import release, similar_pairs
+
+    made = corpora.texts(seed, 60, words=[12, 24, 60][seed])
+    every = sorted({simstore.similarity(a, b) for a in made for b in made})
+    least = [similarity for similarity in every if 0.6 <= similarity < 1][0]
+    found = similar_pairs(frame(spark, rows_of(made)), similar=least)
+    all_of_them = found.collect()
+    assert min(row.similarity for row in all_of_them) == least
+    assert all(row.similarity == simstore.similarity(made[row.id_a], made[row.id_b]) for row in all_of_them)
+    assert found.where(f"similarity >= {least!r}D").count() == len(all_of_them)
+    release()
+
+
 def test_other_features(spark):
     rows = rows_of(corpora.texts(5, 60, words=40))
     found = similar_pairs(frame(spark, rows), profile="chars-4")

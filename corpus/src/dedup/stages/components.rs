@@ -5,7 +5,7 @@ use simstore::Result;
 use simstore::join::Components;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::super::model::{Led, Near};
+use super::super::model::{Led, Near, Nearness};
 use super::super::room::Room;
 use super::stars::Leaders;
 use crate::spill::{Cursor, Rows};
@@ -114,7 +114,7 @@ pub(crate) fn leaders(
     pairs: &Rows<Near>,
     sets: usize,
     room: &Room,
-    nearness: impl Fn(u32, u32) -> Result<u32>,
+    nearness: impl Fn(u32, u32) -> Result<Nearness>,
 ) -> Result<Leaders> {
     let (mut led, mut is_led) = (room.rows(), BitVec::repeat(false, sets));
     let mut pairs = pairs.cursor()?;

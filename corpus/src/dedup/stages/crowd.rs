@@ -301,8 +301,7 @@ impl Index<'_> {
         space: &mut Space,
         mut visitor: impl FnMut(u32, Nearness) -> bool,
     ) {
-        // Rounded down: a similarity of 32 bits may be a little more than it was.
-        let least_similarity = (f64::from(similarity(least)) - 1e-6).max(self.crowds.rule.least);
+        let least_similarity = similarity(least).max(self.crowds.rule.least);
         self.bring_together(asked, least_similarity, space);
         let Crowds { compared, looked_at, .. } = self.crowds;
         let brought = space.seen.iter().map(|bits| u64::from(bits.count_ones())).sum();

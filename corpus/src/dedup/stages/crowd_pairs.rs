@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use simstore::Result;
 
-use super::super::model::{Led, Near, of_similarity};
+use super::super::model::{Led, Near, Nearness, of_similarity};
 use super::crowd::{Asked, Crowds, Index, Space};
 use super::marks::Marks;
 use super::stars::Leaders;
@@ -38,7 +38,7 @@ pub(crate) fn visit_pairs(
         if index.is_full() {
             let mut after = crowded.marked().skip_while(|&set| set <= last);
             loop {
-                let some: Vec<(u32, u32)> = after.by_ref().take(SETS).map(|set| (set, least)).collect();
+                let some: Vec<(u32, Nearness)> = after.by_ref().take(SETS).map(|set| (set, least)).collect();
                 if some.is_empty() {
                     break;
                 }
@@ -94,11 +94,11 @@ pub(crate) fn visit_nearest(
 /// Visits what is in an index, and as similar to some sets as is said.
 fn ask(
     crowds: &Crowds<'_>,
-    some: Vec<(u32, u32)>,
+    some: Vec<(u32, Nearness)>,
     index: &Index<'_>,
     visitor: &mut impl FnMut(Near) -> Result<()>,
 ) -> Result<Vec<Asked>> {
-    let find = |space: &mut Space, (set, least): (u32, u32)| {
+    let find = |space: &mut Space, (set, least): (u32, Nearness)| {
         let (asked, mut found) = (crowds.ask(set)?, Vec::new());
         index.visit_similar(&asked, least, space, |other, nearness| {
             found.push((set, other, nearness));

@@ -230,7 +230,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         for row in near.pairs.iter()? {
             let (a, b, distance) = row?;
             let (a, b) = (sets_of.only(a)?, sets_of.only(b)?);
-            pairs.push((a.max(b), a.min(b), distance))?;
+            pairs.push((a.max(b), a.min(b), distance.into()))?;
         }
         Rows::sorted(pairs)
     }

@@ -1,4 +1,4 @@
-//! What is near fingerprints in stores, and what it stands for.
+//! Stored fingerprints that are near those of documents, and the clusters they represent.
 
 use simstore::{Fingerprint, Result};
 
@@ -12,11 +12,11 @@ use super::stored::{FoundStored, ThingOf};
 use crate::spill::{Cursor, Rows};
 use crate::watch::Step;
 
-/// A set, the distance of something in a store, and what that is.
+/// A set, the distance of a stored fingerprint, and that fingerprint.
 type NearSet<F> = (u32, (u32, Stored<F>));
 
 impl<F: Fingerprint> NearSearch<'_, F> {
-    /// What is near in stores, and the sets that go with it.
+    /// Returns the near fingerprints of stores, and the sets that are removed for them.
     pub(super) fn stored(
         &self,
         near: &NearValues<F>,
@@ -37,7 +37,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             of_sets.push((sets_of.only(place)?, how))?;
         }
         let of_sets = Rows::sorted(of_sets)?;
-        // The set that stands for a component, or each set itself.
+        // The first set of each component; a set that is alone is its own component.
         let firsts = components::components(edges.iter()?, sets.len(), room, step)?;
         let mut of_firsts = room.sorter::<NearSet<F>>();
         let mut first = firsts.cursor()?;
@@ -70,7 +70,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         out: Marks,
     ) -> Result<(FoundStored<F>, Marks)> {
         let room = self.room;
-        // Of all sets of such components what stands for them.
+        // The stored fingerprint that represents each set of such components.
         let mut things = room.sorter::<NearSet<F>>();
         nearest.iter()?.try_for_each(|row| things.push(row?))?;
         let mut by_first = room.sorter::<(u32, u32)>();
@@ -95,7 +95,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             while things.take_if(|&(next, _)| next < set)?.is_some() {}
             match things.peek()? {
                 Some((next, (distance, stored))) if next == set => {
-                    standing.push((stored, (document, (distance, 0))))
+                    standing.push((stored, (document, (distance.into(), 0))))
                 }
                 _ => Ok(()),
             }
@@ -106,11 +106,11 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             let (mut place, mut last) = (0, None);
             let documents = sets.documents(set)?;
             while let Some((_, (distance, stored))) = rows.take_if(|&(next, _)| next == set)? {
-                // What is in several segments is found several times.
+                // A fingerprint in several segments is found several times.
                 if last.replace(stored) == Some(stored) || place > 0 && !self.pairs {
                     continue;
                 }
-                let measure: Measure = (distance, 0);
+                let measure: Measure = (distance.into(), 0);
                 documents.iter().try_for_each(|&document| near.push(((document, place), stored, measure)))?;
                 place += 1;
             }

@@ -1,8 +1,7 @@
-//! What documents that are taken out are duplicates of: the kept document that is most similar to it, of those that are as similar as
-//! was asked for.
+//! The kept document that each removed document is a duplicate of: the most similar one that is at least as similar as asked for.
 //!
-//! A chain may connect a document with a kept one that is not: then it is still the kept one that is told. If none is kept, the most
-//! similar of all others is told.
+//! If only a chain connects a document with a kept one, that one is reported all the same. If none is kept, the most similar of all
+//! other documents is reported.
 
 use simstore::Result;
 
@@ -18,20 +17,20 @@ use crate::watch::Step;
 /// A document, another that it is nearest to, and how near they are.
 pub(crate) type Nearest = (u32, u32, Nearness);
 
-/// How sets are ordered by nearness, and by which of their documents equally near ones are.
+/// Order of the sets that are near a set; equally near ones are ordered by one of their documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tie {
-    /// The most similar first, then that with the first document.
+    /// The most similar first, then by first document.
     SimilarThenFirst,
-    /// The most similar first, then that with the first best document.
+    /// The most similar first, then by best document.
     SimilarThenBest,
-    /// The nearest first, then that with the first best document.
+    /// The nearest first, then by best document.
     NearThenBest,
 }
 
 impl Tie {
-    /// The order of nearness, and the nearness of an order.
-    fn order(self, nearness: Nearness) -> u32 {
+    /// Converts a nearness to a sort key, and back.
+    fn order(self, nearness: Nearness) -> Nearness {
         if self == Tie::NearThenBest { nearness } else { !nearness }
     }
 
@@ -44,7 +43,7 @@ impl Tie {
 pub(crate) struct NearestSets<'a> {
     sets: &'a Sets,
     tie: Tie,
-    rows: Sorter<((u32, u32), (u32, u32))>,
+    rows: Sorter<((u32, Nearness), (u32, u32))>,
 }
 
 impl<'a> NearestSets<'a> {
@@ -58,7 +57,7 @@ impl<'a> NearestSets<'a> {
         self.rows.push((key, (self.tie.document(self.sets, other)?, other)))
     }
 
-    /// Takes near pairs of which another set stands for the one, and none for the other.
+    /// Takes the near pairs of a led set and a leader.
     pub(crate) fn push_others(
         &mut self,
         leaders: &Leaders,
@@ -73,7 +72,7 @@ impl<'a> NearestSets<'a> {
         Ok(())
     }
 
-    /// For sets that another stands for and that are nearer to another: the nearest; in order.
+    /// Returns the nearest leader of each led set whose own leader is farther, in order.
     pub(crate) fn nearer_than_leaders(self, leaders: &Leaders, room: &Room) -> Result<Rows<Near>> {
         let NearestSets { sets, tie, rows } = self;
         let (mut nearest, mut rows) = (room.rows(), Cursor::new(rows.finish()?));
@@ -105,7 +104,7 @@ impl<'a> NearestSets<'a> {
     }
 }
 
-/// A pair of which another set stands for the one, and none for the other, with that one first.
+/// The pair with the led set first, if one is led and the other is a leader.
 fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
     match (leaders.is_led[a as usize], leaders.is_led[b as usize]) {
         (true, false) => Some((a, b)),
@@ -114,8 +113,7 @@ fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
     }
 }
 
-/// Compares sets that another stands for with others that stand for themselves, of candidates but those of two sets of crowds, and
-/// takes those that are as similar as is asked for.
+/// Compares led sets with other leaders and takes the similar ones. Compares candidate pairs only, and no pair of two sets of crowds.
 pub(crate) fn compare_with_others(
     candidates: &Rows<Candidate>,
     crowded: &Marks,
@@ -171,7 +169,7 @@ pub(crate) fn of_documents(nearest: &Rows<Near>, sets: &Sets, room: &Room) -> Re
     Rows::sorted(rows)
 }
 
-/// The same if none is kept: of each document the nearest other one, which is one of the same set, if there is one.
+/// Returns the nearest other document of each document, for runs that keep none: another one of its set, if the set has several.
 pub(crate) fn of_all_documents(
     nearest: &Rows<Near>,
     sets: &Sets,

@@ -10,7 +10,7 @@ use simstore_text::SketchSearch;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::kept::{Keeping, KeptReader, KeptWriter, Stage, Unsound, check_of};
-use super::super::model::{Led, Near, SketchRow, similarity};
+use super::super::model::{Led, Near, SketchRow, of_similarity};
 use super::super::options::ClusterBy;
 use super::super::room::Room;
 use super::boilerplate::{self, Boilerplate};
@@ -195,9 +195,8 @@ impl Search<'_> {
     /// What was found by an earlier run.
     fn read(&self, kept: &mut KeptReader) -> Result<Searched, Unsound> {
         let sets = self.sets.len();
-        let is_pair = |&(a, b, nearness): &Near| {
-            a != b && (a.max(b) as usize) < sets && (0.0..=1.0).contains(&similarity(nearness))
-        };
+        let is_pair =
+            |&(a, b, nearness): &Near| a != b && (a.max(b) as usize) < sets && nearness <= of_similarity(1.0);
         let is_ordered = |pair: &Near| is_pair(pair) && pair.1 < pair.0;
         let led = kept.rows::<Led>(self.room, is_ordered)?;
         let mut is_led: BitVec = BitVec::repeat(false, sets);

@@ -1,0 +1,77 @@
+//! Arguments that are whole numbers: one that is out of range is refused by its name.
+
+use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use simstore_corpus::numbers::parse_bytes;
+
+/// Reads a number that fits into `T`, which has so many bits.
+fn number<T: TryFrom<u64>>(argument: &str, bits: u32, object: &Bound<'_, PyAny>) -> PyResult<T> {
+    let number = match object.extract::<u64>() {
+        Ok(number) => T::try_from(number).ok(),
+        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => None,
+        Err(error) => return Err(error),
+    };
+    number.ok_or_else(|| {
+        PyValueError::new_err(format!("{argument} is {}: expected 0 to 2**{bits} - 1", shown(object)))
+    })
+}
+
+fn shown(object: &Bound<'_, PyAny>) -> String {
+    object.repr().map_or_else(|_| "no number".to_owned(), |shown| format!("{:.60}", shown.to_string()))
+}
+
+/// Reads a number of bytes: an int, or a text like "8G".
+pub(crate) fn bytes_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let bytes = match object.cast::<PyString>() {
+        Ok(text) => parse_bytes(&text.to_cow()?),
+        Err(_) => Some(number(argument, u64::BITS, object)?).filter(|&bytes| bytes > 0),
+    };
+    bytes.ok_or_else(|| {
+        let shown = shown(object);
+        PyValueError::new_err(format!(
+            "{argument} is {shown}: expected a number of bytes, or a text like '8G'"
+        ))
+    })
+}
+
+/// Arguments that may be None.
+pub(crate) mod optional {
+    use super::*;
+
+    macro_rules! numbers {
+        ($($name:ident: $kind:ty),*) => {$(
+            pub(crate) fn $name(object: &Bound<'_, PyAny>) -> PyResult<Option<$kind>> {
+                if object.is_none() {
+                    return Ok(None);
+                }
+                number(stringify!($name), <$kind>::BITS, object).map(Some)
+            }
+        )*};
+    }
+
+    numbers! { bits: u32, block_size: u32, distance: u32, limit: usize }
+
+    pub(crate) fn memory(object: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+        if object.is_none() { Ok(None) } else { bytes_of("memory", object).map(Some) }
+    }
+}
+
+/// Arguments that may not.
+pub(crate) mod required {
+    use super::*;
+
+    macro_rules! numbers {
+        ($($name:ident: $kind:ty),*) => {$(
+            pub(crate) fn $name(object: &Bound<'_, PyAny>) -> PyResult<$kind> {
+                number(stringify!($name), <$kind>::BITS, object)
+            }
+        )*};
+    }
+
+    numbers! { bits: u32, buckets: u32, count: usize, distance: u32, documents: u64, parts: usize, size: usize }
+
+    pub(crate) fn memory(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+        bytes_of("memory", object)
+    }
+}
