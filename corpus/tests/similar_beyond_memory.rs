@@ -83,6 +83,9 @@ fn run(input: &Path, out: &Path, with_pairs: bool, options: &Options, watch: &To
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
     let found = found(dedup::find(&inputs, options, files, watch)?);
     let totals = Totals { spilled: None, ..found.totals() };
+    // Components take other comparisons when not all is in memory.
+    let are_counted = with_pairs || options.keep != Keep::None;
+    let totals = if are_counted { totals } else { Totals { compared: None, unlike: None, ..totals } };
     found.finish(watch)?;
     Ok((totals, all_files(out)))
 }

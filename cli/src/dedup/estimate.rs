@@ -57,6 +57,10 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
                     "too little: documents are put on disk, with about {} of temporary files (--temporary)",
                     bytes(estimate.disk_of_temporary)
                 ),
+                false if estimate.disk_of_temporary > 0 => format!(
+                    "documents stay in memory; similar pairs take about {} of temporary files (--temporary)",
+                    bytes(estimate.disk_of_temporary)
+                ),
                 false => "documents stay in memory".to_owned(),
             }
         ))?;

@@ -86,7 +86,8 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let stored = self.stored(sketches, least)?;
         let out = self.out(&stored, &sets)?;
         let cluster_by = self.options.cluster_by(self.question);
-        let wanted = Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs };
+        let wanted =
+            Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs, is_dropped };
         let search = Search {
             wanted,
             sketches,
@@ -98,7 +99,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
             watch,
         };
         let Searched { leaders, pairs, nearest, compared, boilerplate, .. } =
-            search.run(is_dropped, |documents| self.features(documents))?;
+            search.run(|documents| self.features(documents))?;
         let equal = of_similarity(1.0);
         let clustering = Clustering {
             sets: &sets,

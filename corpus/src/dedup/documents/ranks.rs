@@ -84,11 +84,6 @@ impl Ranks {
             Ranks::Ordered(ranks) => RanksInOrder::Ordered { ranks: ranks.cursor()?, next: 0 },
         })
     }
-
-    /// Whether documents are preferred in order of input.
-    pub(crate) fn are_of_input(&self) -> bool {
-        matches!(self, Ranks::Input)
-    }
 }
 
 /// The places of documents that are asked for in order.

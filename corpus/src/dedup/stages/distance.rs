@@ -118,7 +118,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let (pairs, counts) = match &compared {
             Some(compared) => {
                 let candidates = self.candidates(&near, &sets_of)?;
-                let pairs = compared.similar_pairs(&candidates, &Marks::new(sets.len()), room, &step)?;
+                let pairs = compared.similar_pairs(&candidates, room, &step)?;
                 (pairs, Some(pairs_of_documents(candidates.iter()?, &sets)?))
             }
             None => (self.pairs_of_sets(&near, &sets_of)?, None),
@@ -302,7 +302,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             }
         };
         if *self.keep == Keep::None {
-            nearest::push_both(&mut nearest, pairs)?;
+            pairs.iter()?.try_for_each(|pair| nearest.push_both(pair?))?;
             return Ok((leaders, nearest.of_all(room)?));
         }
         let nearest = nearest.nearer_than_leaders(&leaders, room)?;

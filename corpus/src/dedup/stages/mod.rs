@@ -1,4 +1,4 @@
-//! The stages of a deduplication, a file each: what they hand on are [rows of plain numbers](super::model).
+//! The stages of a deduplication, a file each. They hand on [rows of plain numbers](super::model).
 
 mod boilerplate;
 mod candidates;
@@ -6,7 +6,10 @@ pub(super) mod choice;
 mod clusters;
 mod compare;
 mod components;
+mod counter;
 mod crowd;
+mod crowd_components;
+mod crowd_index;
 mod crowd_pairs;
 pub(super) mod distance;
 mod distinct;
@@ -18,10 +21,14 @@ mod near_stored;
 pub(super) mod nearest;
 pub(super) mod rule;
 pub(super) mod similar;
+mod similar_components;
 pub(super) mod similar_stored;
 pub(super) mod sketch;
 mod stars;
 mod stored;
+
+// The counter uses these atomics; its test has others here.
+use std::sync::atomic;
 
 pub use self::boilerplate::Boilerplate;
 pub(super) use self::clusters::{Clustering, Clusters, OfStore};
