@@ -8,6 +8,7 @@ mod build;
 mod counter;
 mod dedup;
 mod dense;
+mod dense_stores;
 mod documents;
 mod encodings;
 mod estimate;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Result, each_width};
-use simstore_text::Profile;
+use simstore_text::{Profile, SimilarSettings};
 
-use super::against;
-use super::foretold::{Search, foretell};
+use super::against::{self, Against};
+use super::foretold::{Forecast, Search, foretell};
 use super::options::Options;
 use super::parts;
 use super::profiles::profile_with;
 use super::question::Question;
+use super::stages::look_up::SimilarStore;
 use crate::bytes::opening::cannot_open;
 use crate::inputs::visit::tell_notes;
 use crate::spill::Budget;
@@ -184,7 +185,7 @@ pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result
 
 /// The same for files of fingerprints: of raw ones the lengths tell how many they hold, of lines the first ones.
 fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
-    let (question, _) = asked::<F>(options, InputKind::Fingerprints, watch)?;
+    let Asked { question, .. } = asked::<F>(options, InputKind::Fingerprints, watch)?;
     let step = Step::new(watch, "fingerprints sampled");
     let (mut formats, mut pipes, mut all): (BTreeMap<String, FilesOfFormat>, _, _) =
         (BTreeMap::new(), 0, Sample::default());
@@ -278,12 +279,17 @@ impl Spilled {
     }
 }
 
-/// The question that a run would ask, and how texts would become features.
-fn asked<F: Fingerprint>(
-    options: &Options,
-    kind: InputKind,
-    watch: &dyn Watch,
-) -> Result<(Question, Profile)> {
+/// The question of a run, and what it needs.
+struct Asked<F: Fingerprint> {
+    question: Question,
+    /// The profile that makes features of texts.
+    profile: Profile,
+    stores: Vec<Against<F>>,
+    /// Settings of the stores, if these are of similar documents.
+    settings: Vec<SimilarSettings>,
+}
+
+fn asked<F: Fingerprint>(options: &Options, kind: InputKind, watch: &dyn Watch) -> Result<Asked<F>> {
     let stores = against::open_all::<F>(&options.against, false, Budget::new(options.memory), watch)?;
     let (stored, settings) = (against::profile_of(&stores)?, against::settings_of(&stores)?);
     let question = options.ask(kind, &stores, &settings)?.told(watch);
@@ -294,11 +300,11 @@ fn asked<F: Fingerprint>(
         (_, Question::Similarity(_)) => profile_with(None, &options.resources, stored)?,
         (_, Question::Distance(_)) => options.profile_with(stored)?,
     };
-    Ok((question, profile))
+    Ok(Asked { question, profile, stores, settings })
 }
 
 fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
-    let (question, profile) = asked::<F>(options, InputKind::Documents, watch)?;
+    let Asked { question, profile, stores, settings } = asked::<F>(options, InputKind::Documents, watch)?;
     let step = Step::new(watch, "documents sampled");
     step.add(0)?;
     let mut files: Vec<InputFile> = Vec::new();
@@ -338,7 +344,11 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     let mut disk_of_pairs = 0;
     let (search, memory_of_one) = match question {
         Question::Similarity(least) => {
-            let foretold = foretell(least, &profile, &sized, inputs, count, options, watch)?;
+            let texts = against::texts_of(&stores, &settings, &profile)?;
+            let stores: Vec<SimilarStore<'_, F>> =
+                stores.iter().filter_map(Against::snapshot).zip(&texts).collect();
+            let forecast = Forecast { least, profile: &profile, stores: &stores, options, watch };
+            let foretold = foretell(&forecast, &sized, inputs, count)?;
             disk_of_pairs = foretold.disk_of_pairs;
             (Some(Search::new(least, options, count as usize, foretold)?), MEMORY_OF_SKETCHES)
         }

@@ -4,7 +4,7 @@
 //! similar pairs are searched by rare shingles, so that few pairs are compared.
 
 use serde::Serialize;
-use simstore::Result;
+use simstore::{Fingerprint, Result};
 use simstore_text::{Profile, SKETCHES, SketchSearch, Sketched};
 
 use super::documents::{Keep, Ranks};
@@ -13,7 +13,9 @@ use super::options::Options;
 use super::question::Question;
 use super::room::Room;
 use super::stages::choice::{self, Choice};
+use super::stages::look_up::SimilarStore;
 use super::stages::similar::{self, Searched, Wanted};
+use super::stages::similar_stored;
 use super::stages::{FeaturesWriter, Marks, distinct};
 use crate::output::Unfinished;
 use crate::spill::{Budget, Fixed, RowsWriter, Temporary};
@@ -52,13 +54,16 @@ pub struct Search {
     pub total: u32,
     /// Pairs of unrelated documents whose sketches are looked at.
     pub unrelated_pairs: f64,
-    /// Documents that were searched to foretell the rest.
+    /// Documents of the sample that was searched.
     pub sampled: u64,
     /// Documents of crowds, such as pages of one template, which are all near one another: they are found by their rare shingles.
     pub crowded: u64,
     /// Pairs of documents whose texts are compared.
     pub candidates: f64,
-    /// Seconds that all of it takes on one core, besides reading.
+    /// Pairs of a document and a stored one that are compared, if there are stores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_candidates: Option<f64>,
+    /// Seconds for the whole search on one core, without reading.
     pub seconds: f64,
 }
 
@@ -78,6 +83,7 @@ impl Search {
             sampled: foretold.sampled,
             crowded: foretold.crowded as u64,
             candidates: foretold.candidates,
+            stored_candidates: foretold.stored_candidates,
             seconds: seconds + foretold.seconds,
         })
     }
@@ -92,6 +98,8 @@ pub(super) struct Foretold {
     pub(super) crowded: f64,
     /// Candidates among all documents.
     pub(super) candidates: f64,
+    /// Pairs of a document and a stored one.
+    pub(super) stored_candidates: Option<f64>,
     /// Seconds on one core to compare them.
     pub(super) seconds: f64,
     /// Bytes of temporary files for similar pairs.
@@ -132,16 +140,24 @@ impl Sample<'_> {
     }
 }
 
+/// A search that is foretold.
+pub(super) struct Forecast<'a, F: Fingerprint> {
+    pub(super) least: f64,
+    pub(super) profile: &'a Profile,
+    /// Stores of similar documents.
+    pub(super) stores: &'a [SimilarStore<'a, F>],
+    pub(super) options: &'a Options,
+    pub(super) watch: &'a dyn Watch,
+}
+
 /// Searches a sample of some files, which hold so many documents.
-pub(super) fn foretell(
-    least: f64,
-    profile: &Profile,
+pub(super) fn foretell<F: Fingerprint>(
+    forecast: &Forecast<'_, F>,
     files: &[&InputFile],
     inputs: &Inputs,
     documents: f64,
-    options: &Options,
-    watch: &dyn Watch,
 ) -> Result<Foretold> {
+    let &Forecast { profile, options, watch, .. } = forecast;
     let step = Step::new(watch, "documents to be searched");
     step.add(0)?;
     let temporary = Temporary::new(options.temporary.as_deref(), &Unfinished::default(), watch)?;
@@ -169,17 +185,16 @@ pub(super) fn foretell(
         sections.iter().try_for_each(|section| sample.add(&inputs.of_section(section), most, &step))?;
     }
     drop(step);
-    search(least, sample, documents, options, &room, watch)
+    search(forecast, sample, documents, &room)
 }
 
-fn search(
-    least: f64,
+fn search<F: Fingerprint>(
+    forecast: &Forecast<'_, F>,
     sample: Sample<'_>,
     documents: f64,
-    options: &Options,
     room: &Room,
-    watch: &dyn Watch,
 ) -> Result<Foretold> {
+    let &Forecast { least, stores, options, watch, .. } = forecast;
     let Sample { sketches, features, documents: sampled, .. } = sample;
     let (sketches, features) = (sketches.finish()?, features.finish()?);
     let question = Question::Similarity(least);
@@ -190,6 +205,12 @@ fn search(
         pairs: options.pairs,
         is_dropped: options.keep == Keep::None,
     };
+    let step = Step::new(watch, "sketches looked up");
+    let of_stores = match stores.is_empty() {
+        true => None,
+        false => Some(similar_stored::look_up(&sketches, stores, room, &step)?),
+    };
+    drop(step);
     let step = Step::new(watch, "documents numbered");
     let with_features = sketches.iter()?.filter(|row| row.as_ref().map_or(true, |row| row.features > 0));
     let keys = with_features.map(|row| row.map(|row| (row.digest(), row.number)));
@@ -217,12 +238,14 @@ fn search(
     let similar = compared - unlike;
     let similar = if wanted.pairs { of_pairs(similar) } else { similar as f64 * times };
     let candidates = of_documents(unlike) + similar;
-    let seconds = candidates * COMPARED + members as f64 * times * ASKED + of_pairs(looked_at) * LOOKED_AT;
-    let crowded = members as f64 * times;
+    let stored_candidates = of_stores.as_ref().map(|found| found.count as f64 * times);
+    let compared = candidates + stored_candidates.unwrap_or_default();
+    let seconds = compared * COMPARED + members as f64 * times * ASKED + of_pairs(looked_at) * LOOKED_AT;
+    let crowded = of_stores.map_or(0, |found| found.crowded() as u64).max(members) as f64 * times;
     // A list of pairs is sorted, and written again; the most similar documents need each pair in both directions.
     let listed = if wanted.pairs { similar * 2.0 * <Near as Fixed>::BYTES as f64 } else { 0.0 };
     let both = if wanted.is_dropped { similar * 2.0 * <(Near, u32) as Fixed>::BYTES as f64 } else { 0.0 };
     let on_disk = [listed, both].into_iter().filter(|&bytes| bytes > room.share() as f64);
     let disk_of_pairs = on_disk.sum::<f64>() as u64;
-    Ok(Foretold { sampled: sampled as u64, crowded, candidates, seconds, disk_of_pairs })
+    Ok(Foretold { sampled: sampled as u64, crowded, candidates, stored_candidates, seconds, disk_of_pairs })
 }

@@ -1,4 +1,4 @@
-//! What is told of a run in the end, to people and to machines: the same in all interfaces.
+//! The summary of a run, for people and for machines: the same in all interfaces.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct Summary {
     pub totals: Totals,
     /// Seconds that the run took, to three decimals.
     pub seconds: f64,
-    /// What was asked.
+    /// The question.
     #[serde(flatten)]
     pub question: Question,
     /// The store that is added to, if there are several.
@@ -41,7 +41,7 @@ impl Summary {
         Summary { totals, seconds, question, first_of_stores, keeps_some: options.keep != Keep::None }
     }
 
-    /// Whether a large cluster holds documents that are far from what was asked for.
+    /// Whether documents of a large cluster are much farther apart than the threshold.
     fn has_chains(&self) -> bool {
         let is_far = |cluster: &Largest| match (self.question, cluster.least_similar) {
             (Question::Similarity(least), Some(similarity)) => f64::from(similarity) < least - 1e-6,
@@ -84,9 +84,16 @@ impl fmt::Display for Summary {
             grouped(totals.kept as u64)
         )?;
         self.write_more(f)?;
-        for Largest { size, farthest, least_similar } in &totals.largest {
+        for Largest { size, farthest, least_similar, estimated } in &totals.largest {
             write!(f, "\ncluster of {}: ", grouped(*size as u64))?;
             match (least_similar, farthest) {
+                (Some(similarity), _) if *estimated => {
+                    let similarity = share(*similarity);
+                    write!(
+                        f,
+                        "every duplicate is, by an estimate, at least {similarity} similar to a stored document"
+                    )?;
+                }
                 (Some(similarity), _) => {
                     let one = if self.keeps_some { "the kept document" } else { "the first document" };
                     write!(f, "every duplicate is at least {} similar to {one}", share(*similarity))?;
@@ -107,7 +114,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// What not every run has.
+    /// Lines that only some runs have.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let totals = &self.totals;
         if totals.other_names > 0 {

@@ -3,6 +3,7 @@
 mod documents;
 mod estimate;
 mod kept;
+mod limit;
 mod settings;
 mod stored;
 mod texts;
@@ -10,5 +11,6 @@ mod texts;
 pub use self::documents::{PreparedText, SimilarAddition, SimilarDocuments, open_similar};
 pub use self::estimate::Estimate;
 pub use self::kept::Kept;
+pub use self::limit::EstimateLimit;
 pub use self::settings::{DEFAULT_RECALL, DEFAULT_SIMILAR, SIMILAR_MARK, SimilarSettings};
-pub use self::stored::{SimilarDocument, StoredTexts};
+pub use self::stored::{SimilarDocument, StoredDocument, StoredTexts};

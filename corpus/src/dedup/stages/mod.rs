@@ -14,6 +14,7 @@ mod crowd_pairs;
 pub(super) mod distance;
 mod distinct;
 mod features;
+pub(super) mod look_up;
 mod marks;
 mod near;
 mod near_on_disk;
@@ -26,6 +27,7 @@ pub(super) mod similar_stored;
 pub(super) mod sketch;
 mod stars;
 mod stored;
+pub(super) mod stored_pairs;
 
 // The counter uses these atomics; its test has others here.
 use std::sync::atomic;
