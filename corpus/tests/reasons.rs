@@ -1,11 +1,11 @@
-//! What removed documents are duplicates of, and clusters of which none is kept, beside the plain loop.
+//! Reasons of removed documents, and clusters without a kept document, beside the plain loop.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::Value;
 use simstore_corpus::dedup::{self, Answer, ClusterBy, Compare, Files, Found, Keep, Options, Removed};
-use simstore_corpus::{DocumentId, Inputs};
+use simstore_corpus::{Document, DocumentId, Inputs};
 use simstore_text::{Profile, jaccard};
 
 use crate::support::given::{self, verified};
@@ -13,7 +13,7 @@ use crate::{Folder, Random};
 
 const DISTANCE: u32 = 3;
 
-/// The rows of `--remove-list --reasons` by their documents: what each is a duplicate of, and how near.
+/// The rows of `--remove-list --reasons` by removed document: its reason, and how near that is.
 type Reasons = BTreeMap<usize, (usize, f64)>;
 
 /// Runs to the end, and reads the list.
@@ -60,7 +60,7 @@ fn reasons(inputs: &Inputs, options: &Options, how: &str) -> (Vec<usize>, Reason
     (kept, listed)
 }
 
-/// The first of what a chain of pairs connects, of each.
+/// The first document of each document's component.
 fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
     let mut first: Vec<usize> = (0..count).collect();
     for &(a, b, _) in pairs {
@@ -70,8 +70,8 @@ fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
     first
 }
 
-/// What is to be told: of each document that is not kept the nearest of those that are; or of all others, if none is kept. Of several the
-/// first. `pairs` are near, with a number that is less for what is nearer.
+/// Expected reasons: for each removed document the nearest kept one; or the nearest other one, if none is kept. Of several, the first.
+/// `pairs` are near documents, with a number that is smaller for nearer ones.
 fn nearest(count: usize, pairs: &[(usize, usize, f64)], kept: &[usize]) -> Reasons {
     let reason = |document: usize| {
         let others = pairs.iter().filter_map(|&(a, b, how)| match (a == document, b == document) {
@@ -116,7 +116,7 @@ fn by_distance_what_is_told_is_the_nearest() {
         assert!(told.len() > 50 && kept.len() > 20);
         assert!(kept.iter().all(|document| !told.contains_key(document)));
         assert_eq!(kept.len() + told.len(), values.len());
-        // With all pairs at hand it is the same.
+        // With the list of all pairs the result is the same.
         let with_pairs = Options { pairs: true, ..options };
         assert_eq!(reasons(&given(), &with_pairs, "distance"), (kept, expected));
         // If one is kept, the others are told with it.
@@ -133,7 +133,7 @@ fn by_distance_what_is_told_is_the_nearest() {
         let (kept, told) = reasons(&given(), &stars, "distance");
         assert_eq!(told, nearest(values.len(), &pairs, &kept));
         assert!(told.len() > 30, "{}", told.len());
-        // Not always what stands for the cluster.
+        // The reason is not always the representative.
         let clusters = cluster_of(dedup::find(&given(), &stars, Files::default(), &()).unwrap());
         others += told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     }
@@ -143,7 +143,7 @@ fn by_distance_what_is_told_is_the_nearest() {
 #[test]
 fn by_similarity_all_that_has_a_similar_one_goes() {
     let mut random = Random(5);
-    // Small ones, of which none is missed.
+    // Small texts: no pair of them is missed.
     let mut texts: Vec<String> = (0..120)
         .map(|_| {
             let topic = random.below(40);
@@ -183,7 +183,7 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     let expected = nearest(texts.len(), &pairs, &[]);
     assert_eq!(minus(told), expected);
     assert!(expected.len() > 30 && kept.len() + expected.len() == texts.len(), "{}", expected.len());
-    // If one is kept, what goes is told with the most similar of all that are kept; with all pairs at hand, too.
+    // If one is kept, the reason is the most similar kept document; also with the list of all pairs.
     let (kept, told) = reasons(&given(), &similar, "similarity");
     assert_eq!(minus(told.clone()), nearest(texts.len(), &pairs, &kept));
     assert_eq!(kept.len() + told.len(), texts.len());
@@ -204,13 +204,69 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
         assert_eq!(minus(told), nearest(texts.len(), &both, kept));
         assert!(both.len() > 30);
     }
-    // Not always what stands for the cluster.
+    // The reason is not always the representative.
     let clusters = cluster_of(dedup::find(&given(), &similar, Files::default(), &()).unwrap());
     let others = told.iter().filter(|(document, (of, _))| clusters[document] != *of).count();
     assert!(others > 2, "{others}");
 }
 
-/// What stands for the cluster of each document that is in one.
+/// Each topic has three texts: the second one is as similar to the first as to the third. There are several documents of each, and
+/// the newest of equal ones is kept, which may be any of them.
+#[test]
+fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
+    const TOPICS: u64 = 40;
+    let mut random = Random(16);
+    let mut documents = Vec::new();
+    for topic in 0..TOPICS {
+        for (number, ends) in [("a", "a"), ("a", "b"), ("b", "b")].into_iter().enumerate() {
+            let word = |at: usize| match at {
+                0..3 => format!("{}{topic}x{at}", ends.0),
+                21.. => format!("{}{topic}x{at}", ends.1),
+                _ => format!("same{topic}x{at}"),
+            };
+            let text = (0..24).map(word).collect::<Vec<_>>().join(" ");
+            for _ in 0..1 + random.below(3) {
+                // Those of the second text are older than all others.
+                let date = if number == 1 { 0 } else { 1 + random.below(1000) };
+                documents.push((random.next(), text.clone(), date));
+            }
+        }
+    }
+    documents.sort_unstable();
+    let profile = Profile::shingles();
+    let sets: Vec<Vec<u64>> = documents.iter().map(|(_, text, _)| profile.feature_set(text)).collect();
+    let near = |a: usize, b: usize| Some(jaccard(&sets[a], &sets[b])).filter(|&similarity| similarity >= 0.7);
+    let pairs = pairs_of(documents.len(), |a, b| Some(-f64::from(near(a, b)? as f32)));
+    let given = || {
+        let document = |(at, (_, text, date)): (u64, &(u64, String, u64))| {
+            let document = Document::new(DocumentId::Number(at), text.clone());
+            Ok(Document { extra: Some(date.to_string()), ..document })
+        };
+        Inputs::of_documents((0..).zip(&documents).map(document).collect::<Vec<_>>())
+    };
+    for pairs_too in [false, true] {
+        let options = Options {
+            compare: Compare::similar(0.7),
+            keep: Keep::Newest("date".to_owned()),
+            pairs: pairs_too,
+            ..Options::default()
+        };
+        let (kept, told) = reasons(&given(), &options, "similarity");
+        assert_eq!(kept.len(), 2 * TOPICS as usize);
+        let expected = nearest(documents.len(), &pairs, &kept);
+        let of_expected = |told: &Reasons| told.iter().map(|(&at, &(of, _))| (at, of)).collect::<Vec<_>>();
+        assert_eq!(of_expected(&told), of_expected(&expected));
+        // Where the other kept document has an equal one before, that does not count.
+        let first = |document: usize| sets.iter().position(|set| *set == sets[document]);
+        let others = told.iter().filter(|&(&document, &(of, near))| {
+            let as_near = |&other: &usize| jaccard(&sets[document], &sets[other]) as f32 == near as f32;
+            kept.iter().filter(|other| as_near(other)).any(|&other| first(other) < first(of))
+        });
+        assert!(others.count() > 10);
+    }
+}
+
+/// The representative of each document that is in a cluster.
 fn cluster_of(answer: Answer) -> BTreeMap<usize, usize> {
     let Answer::Found(found) = answer else { panic!("nothing is added") };
     let clusters: Vec<_> = found.clusters().map(Result::unwrap).collect();

@@ -1,4 +1,4 @@
-//! Deduplication by similarity of more than the memory is to hold: the same, from disk.
+//! Deduplication by similarity of more documents than the memory holds: the same, from disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::{Folder, Random};
 /// Documents that no other is similar to.
 const ALONE: usize = 5000;
 
-/// Words, some of which are others than those of the same topic have.
+/// Words of a topic, some of them replaced.
 fn words(random: &mut Random, topic: u64, count: u64, others: u64) -> String {
     let word = |at| match random.below(100) < others {
         true => format!("x{}", random.below(100_000)),
@@ -39,7 +39,7 @@ fn texts(seed: u64) -> Vec<String> {
     // Chains: a window that moves on.
     let all: Vec<String> = (0..400).map(|at| format!("chain{at}")).collect();
     some.extend((0..40).map(|at| all[at * 6..at * 6 + 120].join(" ")));
-    // Small ones: few words, often the same, and around the size from which sketches are joined.
+    // Small texts: few words, often the same, and sizes around the least one that sketches are joined from.
     some.extend((0..120).map(|_| {
         let (topic, count) = (200_000 + random.below(25), 3 + random.below(12));
         words(&mut random, topic, count, 3)
@@ -83,6 +83,9 @@ fn run(input: &Path, out: &Path, with_pairs: bool, options: &Options, watch: &To
     let inputs = Inputs::new(&[input.to_path_buf()], DocumentOptions::default()).unwrap();
     let found = found(dedup::find(&inputs, options, files, watch)?);
     let totals = Totals { spilled: None, ..found.totals() };
+    // Components take other comparisons when not all is in memory.
+    let are_counted = with_pairs || options.keep != Keep::None;
+    let totals = if are_counted { totals } else { Totals { compared: None, unlike: None, ..totals } };
     found.finish(watch)?;
     Ok((totals, all_files(out)))
 }

@@ -21,7 +21,7 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
 /// Members after which it is looked at whether the rest can suffice.
 const STEPS: usize = 32;
 
-/// The [`jaccard`] similarity of two ascending sets, if it is as great as this: what cannot be is not compared to its end.
+/// The [`jaccard`] similarity of two ascending sets, if it is at least this. Ends early if it cannot be.
 ///
 /// ```
 /// assert_eq!(simstore_text::jaccard_from(&[1, 2, 3], &[2, 3, 4], 0.5), Some(0.5));
@@ -50,7 +50,7 @@ pub fn jaccard_from(a: &[u64], b: &[u64], least: f64) -> Option<f64> {
 
 /// The least number of members that sets of so many share, if they have this similarity t: t (a + b) / (1 + t), rounded up.
 pub fn shared_members(a: usize, b: usize, least: f64) -> usize {
-    // What floats leave over must not make it one too many.
+    // A rounding error must not make it one too many.
     (least * (a + b) as f64 / (1.0 + least) - 1e-6).ceil().max(0.0) as usize
 }
 
@@ -65,7 +65,7 @@ fn at_most(bits: u32, p: f64, distance: u32) -> f64 {
 }
 
 /// The same for each distance from 0 to less than `bits`.
-fn at_most_each(bits: u32, p: f64) -> impl Iterator<Item = f64> {
+pub(crate) fn at_most_each(bits: u32, p: f64) -> impl Iterator<Item = f64> {
     // By logarithms: (1 - p)^bits may be too small for a number.
     let mut term = f64::from(bits) * (1.0 - p).ln();
     let mut sum = 0.0;
@@ -93,7 +93,7 @@ pub struct SketchSearch {
 
 impl SketchSearch {
     /// A search by so many sketches that finds sets of this similarity, or a greater one, with probability `recall` or more.
-    /// The distance is the least that does; the total costs a tenth of what may be missed. `None` if no distance up to
+    /// The distance is the least that does; the total costs a tenth of the pairs that may be missed. `None` if no distance up to
     /// `most` bits does.
     pub fn new(similarity: f64, recall: f64, joined: usize, most: u32) -> Option<SketchSearch> {
         let p = differs(similarity);

@@ -1,4 +1,4 @@
-//! What a run would read, and how much memory and disk it would take.
+//! Dry run: the documents of a run, and the memory and disk that it would take.
 
 use simstore_corpus::dedup::{Estimate, Question, Search};
 
@@ -57,6 +57,10 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
                     "too little: documents are put on disk, with about {} of temporary files (--temporary)",
                     bytes(estimate.disk_of_temporary)
                 ),
+                false if estimate.disk_of_temporary > 0 => format!(
+                    "documents stay in memory; similar pairs take about {} of temporary files (--temporary)",
+                    bytes(estimate.disk_of_temporary)
+                ),
                 false => "documents stay in memory".to_owned(),
             }
         ))?;
@@ -92,6 +96,9 @@ fn print_search(output: &mut Output, search: &Search) -> Outcome {
         seconds(search.seconds),
         count_of(search.sampled, "document")
     ))?;
+    if let Some(stored) = search.stored_candidates {
+        output.line(format_args!("        about {} pairs of a document and a stored one", rough(stored)))?;
+    }
     if search.crowded > 0 {
         output.line(format_args!(
             "        about {} documents are in crowds, such as pages of one template: they are found by their rare shingles",

@@ -10,12 +10,12 @@ use crate::Item;
 /// Documents after which it is looked whether the texts in the store are enough to make a dictionary of.
 const LEARN_AFTER: u64 = 1000;
 
-/// How documents are found, and what is in the batch that is not written yet.
+/// Search for similar documents, in the store and in the batch that is not written yet.
 pub(super) struct Similar {
     texts: StoredTexts,
     /// Sketches by id or, where there are names, by name.
     waiting: HashMap<(u64, Option<String>), Sketched>,
-    /// Documents that were written since a dictionary was looked for; `None` if there is one, or none is needed.
+    /// Documents written since the last attempt to make a dictionary; `None` if the store has one, or needs none.
     since: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ impl Similar {
         Ok(Similar { texts, waiting: HashMap::new(), since: (!is_complete).then_some(0) })
     }
 
-    /// What is kept of a document.
+    /// The note of a document.
     pub(super) fn keep<F: Fingerprint>(&self, item: &Item<F>, sketched: Sketched) -> Result<Kept> {
         let text = item.text.as_deref().unwrap_or_default();
         Kept::new(sketched, text, &self.texts).map_err(|error| item.bad(error.to_string()))
@@ -75,7 +75,7 @@ impl Similar {
         Ok(())
     }
 
-    /// The similar ones of what was found by fingerprints.
+    /// The earlier documents among some matches of fingerprints, if the item is not new.
     pub(super) fn among<F: Fingerprint>(
         &self,
         store: &Snapshot<F>,
@@ -88,11 +88,11 @@ impl Similar {
         ids.dedup();
         let features = || Ok(self.texts.profile().feature_set(item.text.as_deref().unwrap_or_default()));
         let least = self.texts.settings().similar();
-        self.texts.similar_among(store, kept.sketched(), features, &ids, least)
+        self.texts.earlier_among(store, kept.sketched(), features, &ids, least)
     }
 }
 
-/// Under which a waiting document is known: a number is of one text, a name may be of several.
+/// Key of a waiting document. A number has one text; a name may have several.
 fn key(id: u64, name: Option<&str>, sketched: &Sketched) -> (u64, Option<String>) {
     match name {
         None => (id, None),

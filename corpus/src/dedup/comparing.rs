@@ -12,8 +12,9 @@ use super::outcome::{NearDocuments, Outcome};
 use super::question::Question;
 use super::room::Room;
 use super::stages::distance::NearSearch;
+use super::stages::look_up::SimilarStore;
 use super::stages::similar::{Search, Searched, Wanted};
-use super::stages::similar_stored::{self, ComparedStores, SimilarStore};
+use super::stages::similar_stored::{self, ComparedStores};
 use super::stages::{
     Clustering, Features, FeaturesWriter, FoundStored, Marks, ReadAgain, Sets, distinct, nearest,
 };
@@ -21,23 +22,23 @@ use crate::spill::Rows;
 use crate::watch::Step;
 use crate::{Inputs, Watch};
 
-/// What is compared, and how.
+/// Settings and inputs of the comparison.
 pub(super) struct Comparing<'a, F: Fingerprint> {
     pub(super) options: &'a Options,
     pub(super) question: Question,
-    /// Whether all pairs are to be known.
+    /// Whether to list all pairs.
     pub(super) pairs: bool,
     pub(super) corpus: &'a Corpus<F>,
     /// Of all documents, if they are compared by similarity.
     pub(super) sketches: Option<&'a Rows<SketchRow>>,
-    /// The documents, to be read again, and what their files were when they were read.
+    /// The documents, which are read again, and the list of their files when these were read first.
     pub(super) inputs: Option<&'a Inputs>,
     pub(super) listing: Option<&'a Listing>,
     /// The profile of the features by which texts are compared.
     pub(super) profile_of_texts: Option<&'a Profile>,
     /// The stores that are compared with.
     pub(super) stores: &'a [Against<F>],
-    /// What their texts are compared by, if they are stores of similar documents.
+    /// The comparison with their texts, if they are stores of similar documents.
     pub(super) texts: Vec<StoredTexts>,
     /// Where what stages have found is kept.
     pub(super) keeping: Option<Keeping<'a>>,
@@ -86,7 +87,8 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let stored = self.stored(sketches, least)?;
         let out = self.out(&stored, &sets)?;
         let cluster_by = self.options.cluster_by(self.question);
-        let wanted = Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs };
+        let wanted =
+            Wanted { least, recall: self.options.recall(), cluster_by, pairs: self.pairs, is_dropped };
         let search = Search {
             wanted,
             sketches,
@@ -98,7 +100,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
             watch,
         };
         let Searched { leaders, pairs, nearest, compared, boilerplate, .. } =
-            search.run(is_dropped, |documents| self.features(documents))?;
+            search.run(|documents| self.features(documents))?;
         let equal = of_similarity(1.0);
         let clustering = Clustering {
             sets: &sets,
@@ -125,7 +127,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
         })
     }
 
-    /// What is similar to documents of the stores, by their texts, or as far as sketches tell.
+    /// Similar documents in the stores: by their texts, or by an estimate.
     fn stored(&self, sketches: &Rows<SketchRow>, least: f64) -> Result<FoundStored<F>> {
         let &Comparing { room, watch, .. } = self;
         if self.texts.is_empty() {
@@ -135,18 +137,18 @@ impl<F: Fingerprint> Comparing<'_, F> {
         let (numbers, snapshots): (Vec<u32>, Vec<&Snapshot<F>>) = numbered.unzip();
         let stores: Vec<SimilarStore<'_, F>> = snapshots.into_iter().zip(&self.texts).collect();
         let step = Step::new(watch, "sketches looked up");
-        let likely = similar_stored::look_up(sketches, &stores, room, &step)?;
+        let candidates = similar_stored::look_up(sketches, &stores, room, &step)?;
         drop(step);
         // Where no store has texts, nothing is compared by features.
         let has_texts = self.texts.iter().any(|texts| texts.settings().has_texts());
         let features = match has_texts {
-            true => self.features(&mut similar_stored::documents(&likely)?)?,
+            true => self.features(&mut candidates.documents()?)?,
             false => FeaturesWriter::new(room)?.finish()?,
         };
         let step = Step::new(watch, "stored documents compared");
         let compared =
             ComparedStores { stores: &stores, numbers: &numbers, least, with_all: self.pairs, room };
-        compared.compare(&likely, sketches, &features, &step)
+        compared.compare(&candidates, sketches, &features, &step)
     }
 
     /// The sets of documents that are similar to something stored.
@@ -168,7 +170,7 @@ impl<F: Fingerprint> Comparing<'_, F> {
         Ok(out)
     }
 
-    /// The features of some documents, which ascend, each with the number by which it is asked for.
+    /// Features of `wanted`: ascending documents, each with the number of its features.
     fn features(&self, wanted: &mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features> {
         match (self.inputs, self.profile_of_texts) {
             (Some(inputs), Some(profile)) => {

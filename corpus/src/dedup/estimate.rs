@@ -1,19 +1,19 @@
-//! What a run would read, and how much memory and disk it would take.
+//! Dry run: the documents of a run, and the memory and disk that it would take.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 use simstore::{Error, Fingerprint, Result, each_width};
-use simstore_text::{Profile, SKETCHES, SketchSearch};
+use simstore_text::{Profile, SimilarSettings};
 
-use super::against;
-use super::foretold::{Foretold, foretell};
+use super::against::{self, Against};
+use super::foretold::{Forecast, Search, foretell};
 use super::options::Options;
 use super::parts;
 use super::profiles::profile_with;
 use super::question::Question;
-use super::stages::choice::{self, Choice};
+use super::stages::look_up::SimilarStore;
 use crate::bytes::opening::cannot_open;
 use crate::inputs::visit::tell_notes;
 use crate::spill::Budget;
@@ -38,12 +38,12 @@ const DISK_OF_JOINED_SKETCHES: f64 = 160.0;
 const DISK_OF_A_DOCUMENT: f64 = 32.0;
 /// The same with sketches.
 const DISK_OF_SKETCHES: f64 = 120.0;
-/// What is fingerprinted to see how much memory that takes: a few batches of the first file.
+/// Bytes of the first file that are fingerprinted to measure memory: a few batches.
 const FINGERPRINTED_BYTES: u64 = 24 << 20;
-/// Memory for the program and what it reads, where the system does not tell.
+/// Memory for the program and for reading, where the system does not report it.
 const MEMORY_OF_READING: u64 = 64 << 20;
 
-/// What a run would read, and take.
+/// Result of a dry run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Files.
@@ -58,23 +58,23 @@ pub struct Estimate {
     pub documents: u64,
     /// Bytes of all texts.
     pub text_bytes: u64,
-    /// Bytes of memory for the whole process, at its peak. What is put on disk for that takes no more than the budget.
+    /// Peak memory of the whole process in bytes. Documents that are put on disk take the budget at most.
     pub memory: u64,
     /// Of that, for fingerprints and ids.
     pub memory_of_documents: u64,
-    /// What would be asked.
+    /// The question.
     #[serde(flatten)]
     pub question: Question,
     /// How similar texts would be found, where these are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
-    /// The memory that the run may take: [`Options::memory`], or what there is; `None` where the system does not tell.
+    /// The memory limit of the run: [`Options::memory`], or the available memory; `None` where the system does not report it.
     pub budget: Option<u64>,
-    /// What that leaves for documents.
+    /// The part of it for documents.
     pub budget_of_documents: Option<u64>,
     /// Whether documents are put on disk, for that is less than they take.
     pub spills: bool,
-    /// Bytes of temporary files at most, if they are. The texts that are compared are put aside besides.
+    /// Bytes of temporary files at most: of documents that are put on disk, and of listed pairs. Texts to compare are written besides.
     pub disk_of_temporary: u64,
     /// The parts of [`Options::resume`], which shards share.
     pub parts: usize,
@@ -82,57 +82,6 @@ pub struct Estimate {
     pub disk_of_parts: u64,
     /// At most, for the input without its duplicates.
     pub disk_of_output: u64,
-}
-
-/// How similar texts are found: by sketches of 64 bits each, of which some are joined; what is within a distance, and within
-/// another one by all of them, is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Search {
-    /// The least similarity.
-    pub similar: f64,
-    /// The probability that two texts of just that similarity are found.
-    pub recall: f64,
-    /// The probability for texts that are half as far from equal.
-    pub recall_of_closer: f64,
-    /// Sketches of a document.
-    pub sketches: usize,
-    /// How many of them are joined.
-    pub joined: usize,
-    /// Within so many bits of 64.
-    pub distance: u32,
-    /// All sketches together within so many bits.
-    pub total: u32,
-    /// Pairs of unrelated documents whose sketches are looked at.
-    pub unrelated_pairs: f64,
-    /// Documents that were searched to foretell the rest.
-    pub sampled: u64,
-    /// Documents of crowds, such as pages of one template, which are all near one another: they are found by their rare shingles.
-    pub crowded: u64,
-    /// Pairs of documents whose texts are compared.
-    pub candidates: f64,
-    /// Seconds that all of it takes on one core, besides reading.
-    pub seconds: f64,
-}
-
-impl Search {
-    fn new(least: f64, options: &Options, documents: usize, foretold: Foretold) -> Result<Search> {
-        let Choice { search, unrelated, seconds } = choice::choose(least, options.recall(), documents)?;
-        let SketchSearch { joined, distance, total } = search;
-        Ok(Search {
-            similar: least,
-            recall: search.recall(least),
-            recall_of_closer: search.recall((1.0 + least) / 2.0),
-            sketches: SKETCHES,
-            joined,
-            distance,
-            total,
-            unrelated_pairs: unrelated,
-            sampled: foretold.sampled,
-            crowded: foretold.crowded as u64,
-            candidates: foretold.candidates,
-            seconds: seconds + foretold.seconds,
-        })
-    }
 }
 
 impl Estimate {
@@ -149,7 +98,7 @@ pub struct FilesOfFormat {
     pub bytes: u64,
 }
 
-/// What was seen in the files that were looked into.
+/// Counts of the sampled files.
 #[derive(Default)]
 struct Sample {
     documents: f64,
@@ -201,7 +150,7 @@ fn unless_skipped(error: Error, inputs: &Inputs) -> Result<()> {
     }
 }
 
-/// The memory that reading takes, whatever the number of documents: batches on all cores, and dictionaries. The beginning
+/// The memory that reading takes for any number of documents: batches on all cores, and dictionaries. The beginning
 /// is read and fingerprinted as the run would do it.
 fn memory_of_reading<F: Fingerprint>(
     file: Option<&InputFile>,
@@ -213,7 +162,7 @@ fn memory_of_reading<F: Fingerprint>(
     let first = inputs.of_files(file.map(|file| file.path.clone()).into_iter().collect());
     for document in first.fingerprint_documents::<F>(profile) {
         step.add(0)?;
-        // What is malformed counts too: a file of it comes to its end.
+        // Malformed documents count too, so that a file of them ends.
         bytes += document.map_or(1024, |document| document.text_bytes);
         if bytes > FINGERPRINTED_BYTES {
             break;
@@ -248,7 +197,7 @@ pub fn estimate(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result
 
 /// The same for files of fingerprints: of raw ones the lengths tell how many they hold, of lines the first ones.
 fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
-    let (question, _) = asked::<F>(options, InputKind::Fingerprints, watch)?;
+    let Asked { question, .. } = asked::<F>(options, InputKind::Fingerprints, watch)?;
     let step = Step::new(watch, "fingerprints sampled");
     let (mut formats, mut pipes, mut all): (BTreeMap<String, FilesOfFormat>, _, _) =
         (BTreeMap::new(), 0, Sample::default());
@@ -320,18 +269,18 @@ fn fingerprints<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn 
     })
 }
 
-/// What goes to disk.
+/// Documents on disk.
 struct Spilled {
     budget: Option<u64>,
     budget_of_documents: Option<u64>,
     spills: bool,
-    /// What documents take in memory then, and on disk.
+    /// Bytes of documents in memory, and on disk.
     memory: u64,
     disk: u64,
 }
 
 impl Spilled {
-    /// Of all documents, of which each takes so many bytes of disk, besides its id.
+    /// Documents that take `of_one` bytes of disk each, besides their ids.
     fn new(of_one: f64, all: &Sample, memory: u64, options: &Options) -> Spilled {
         let budget = Budget::new(options.memory);
         let spills = memory > budget.bytes;
@@ -346,12 +295,17 @@ impl Spilled {
     }
 }
 
-/// The question that a run would ask, and how texts would become features.
-fn asked<F: Fingerprint>(
-    options: &Options,
-    kind: InputKind,
-    watch: &dyn Watch,
-) -> Result<(Question, Profile)> {
+/// The question of a run, and what it needs.
+struct Asked<F: Fingerprint> {
+    question: Question,
+    /// The profile that makes features of texts.
+    profile: Profile,
+    stores: Vec<Against<F>>,
+    /// Settings of the stores, if these are of similar documents.
+    settings: Vec<SimilarSettings>,
+}
+
+fn asked<F: Fingerprint>(options: &Options, kind: InputKind, watch: &dyn Watch) -> Result<Asked<F>> {
     let stores = against::open_all::<F>(&options.against, false, Budget::new(options.memory), watch)?;
     let (stored, settings) = (against::profile_of(&stores)?, against::settings_of(&stores)?);
     let question = options.ask(kind, &stores, &settings)?.told(watch);
@@ -362,11 +316,11 @@ fn asked<F: Fingerprint>(
         (_, Question::Similarity(_)) => profile_with(None, &options.resources, stored)?,
         (_, Question::Distance(_)) => options.profile_with(stored)?,
     };
-    Ok((question, profile))
+    Ok(Asked { question, profile, stores, settings })
 }
 
 fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn Watch) -> Result<Estimate> {
-    let (question, profile) = asked::<F>(options, InputKind::Documents, watch)?;
+    let Asked { question, profile, stores, settings } = asked::<F>(options, InputKind::Documents, watch)?;
     let step = Step::new(watch, "documents sampled");
     step.add(0)?;
     let mut files: Vec<InputFile> = Vec::new();
@@ -402,12 +356,18 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
     let total: u64 = files.iter().filter_map(|file| file.bytes).sum();
     let scale = if sample.input_bytes > 0.0 { total as f64 / sample.input_bytes } else { 0.0 };
     let count = sample.documents * scale;
-    // Before more is done: what has been taken so far tells it.
+    // First: the peak so far is the memory of reading.
     let memory_of_reading = memory_of_reading::<F>(sized.first().copied(), inputs, &profile, &step)?;
     drop(step);
+    let mut disk_of_pairs = 0;
     let (search, memory_of_one) = match question {
         Question::Similarity(least) => {
-            let foretold = foretell(least, &profile, &sized, inputs, count, options, watch)?;
+            let texts = against::texts_of(&stores, &settings, &profile)?;
+            let stores: Vec<SimilarStore<'_, F>> =
+                stores.iter().filter_map(Against::snapshot).zip(&texts).collect();
+            let forecast = Forecast { least, profile: &profile, stores: &stores, options, watch };
+            let foretold = foretell(&forecast, &sized, inputs, count)?;
+            disk_of_pairs = foretold.disk_of_pairs;
             (Some(Search::new(least, options, count as usize, foretold)?), MEMORY_OF_SKETCHES)
         }
         Question::Distance(_) => (None, F::BYTES as f64 * MEMORY_OF_A_FINGERPRINT),
@@ -434,7 +394,7 @@ fn estimate_of<F: Fingerprint>(inputs: &Inputs, options: &Options, watch: &dyn W
         budget: spilled.budget,
         budget_of_documents: spilled.budget_of_documents,
         spills: spilled.spills,
-        disk_of_temporary: spilled.disk,
+        disk_of_temporary: spilled.disk + disk_of_pairs,
         parts,
         disk_of_parts: (count * if search.is_some() { DISK_OF_SKETCHES } else { DISK_OF_A_DOCUMENT }) as u64,
         disk_of_output: (sample.text_bytes * scale * 1.1) as u64,

@@ -73,8 +73,9 @@ mod written;
 mod written_format;
 
 pub use self::documents::{Keep, moment_key, number_key};
-pub use self::estimate::{Estimate, FilesOfFormat, Search, estimate};
+pub use self::estimate::{Estimate, FilesOfFormat, estimate};
 pub use self::files::Files;
+pub use self::foretold::Search;
 pub use self::found::{Answer, Cluster, Found, Kept, Member, NearPair, Removed};
 pub use self::options::{Add, ClusterBy, Options, Resume};
 pub use self::parts::{Shard, Tally};

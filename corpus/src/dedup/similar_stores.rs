@@ -1,6 +1,5 @@
-//! What is similar to texts in stores of similar documents, for those who spread the search over machines.
+//! The most similar stored documents of texts, for a search that is spread over machines.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -12,10 +11,14 @@ use super::against::{self, Against};
 use super::model::SketchRow;
 use super::options::Options;
 use super::question::{Compare, Question};
-use super::stages::similar_stored::{looked_up, similar_stored};
+use super::stages::look_up::LookUp;
+use super::stages::stored_pairs::{Asked, Match, compare};
 use crate::InputKind;
 use crate::spill::Budget;
 use crate::watch::Step;
+
+/// Bytes of memory for matches, and for features.
+const MEMORY: u64 = 64 << 20;
 
 /// Stores of similar documents, which texts are compared with as [`Options::against`] says.
 pub struct SimilarStores {
@@ -32,7 +35,7 @@ impl fmt::Debug for SimilarStores {
 }
 
 impl SimilarStores {
-    /// Opens them, to find what has this similarity or a greater one; that of the stores, if none is given.
+    /// Opens stores, to find documents of this similarity or a greater one; by default, of the similarity of the stores.
     ///
     /// # Errors
     /// As [`find`](super::find) for the same options.
@@ -64,8 +67,8 @@ impl SimilarStores {
         self.sketcher.profile()
     }
 
-    /// For each of some texts the most similar stored document, if there is one, with the number of its store: of several that are
-    /// as similar, that of the first store, and of these the one with the smallest id.
+    /// The most similar stored document of each text, with the number of its store; `None` if none is similar. Of several that are equally
+    /// similar, the first store and the smallest id win.
     ///
     /// # Errors
     /// Those of reading the stores.
@@ -77,20 +80,26 @@ impl SimilarStores {
         let stores: Vec<(&Snapshot<u64>, &StoredTexts)> =
             self.stores.iter().filter_map(Against::snapshot).zip(&self.texts).collect();
         let step = Step::new(&(), "sketches looked up");
-        let mut likely: BTreeMap<usize, Vec<Vec<u64>>> = BTreeMap::new();
-        for (at, (store, texts)) in stores.iter().enumerate() {
-            for (document, id) in looked_up(&rows, store, texts.settings(), &step)? {
-                likely.entry(document as usize).or_insert_with(|| vec![Vec::new(); stores.len()])[at]
-                    .push(id);
-            }
-        }
+        let asked = Asked {
+            sketched: &|document| Ok(rows[document as usize].sketched()),
+            features: &|document| {
+                Ok(self.profile().feature_set(texts[document as usize].unwrap_or_default()))
+            },
+        };
         let mut found = vec![None; texts.len()];
-        for (document, ids) in likely {
-            let features = || Ok(self.profile().feature_set(texts[document].unwrap_or_default()));
-            let sketched = rows[document].sketched();
-            let similar = similar_stored(&stores, &ids, &sketched, &features, self.least)?;
-            found[document] = similar.into_iter().next();
-        }
+        LookUp::new(&stores, MEMORY, &step).visit(rows.iter().copied().map(Ok), |_, likely| {
+            for Match { document, store, id, estimate } in
+                compare(&stores, likely, &asked, self.least, MEMORY, &step)?
+            {
+                // The most similar one comes first.
+                let found = &mut found[document as usize];
+                if found.is_none() {
+                    let name = stores[store as usize].0.name(id)?;
+                    *found = Some((store as usize, SimilarDocument { id, name, estimate }));
+                }
+            }
+            Ok(())
+        })?;
         Ok(found)
     }
 }

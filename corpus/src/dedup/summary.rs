@@ -20,7 +20,7 @@ pub struct Summary {
     pub totals: Totals,
     /// Seconds that the run took, to three decimals.
     pub seconds: f64,
-    /// The question of the run.
+    /// The question.
     #[serde(flatten)]
     pub question: Question,
     /// The store that is added to, if several were named.
@@ -41,7 +41,7 @@ impl Summary {
         Summary { totals, seconds, question, first_of_stores, keeps_some: options.keep != Keep::None }
     }
 
-    /// Whether a large cluster holds documents that are much less near than asked for.
+    /// Whether documents of a large cluster are much farther apart than the threshold.
     fn has_chains(&self) -> bool {
         let is_far = |cluster: &Largest| match (self.question, cluster.least_similar) {
             (Question::Similarity(least), Some(similarity)) => f64::from(similarity) < least - 1e-6,
@@ -84,9 +84,16 @@ impl fmt::Display for Summary {
             grouped(totals.kept as u64)
         )?;
         self.write_more(f)?;
-        for Largest { size, farthest, least_similar } in &totals.largest {
+        for Largest { size, farthest, least_similar, estimated } in &totals.largest {
             write!(f, "\ncluster of {}: ", grouped(*size as u64))?;
             match (least_similar, farthest) {
+                (Some(similarity), _) if *estimated => {
+                    let similarity = share(*similarity);
+                    write!(
+                        f,
+                        "every duplicate is, by an estimate, at least {similarity} similar to a stored document"
+                    )?;
+                }
                 (Some(similarity), _) => {
                     let one = if self.keeps_some { "the kept document" } else { "the first document" };
                     write!(f, "lowest similarity to {one} {}", share(*similarity))?;
@@ -107,7 +114,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// Lines that not every run has.
+    /// Lines that only some runs have.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let totals = &self.totals;
         if totals.other_names > 0 {

@@ -13,7 +13,7 @@ use super::run::Job;
 use super::stages::{Boilerplate, OfStore};
 use crate::spill::Rows;
 
-/// The largest clusters of which is told how far apart their members are.
+/// Number of the largest clusters that are reported.
 const LARGEST: usize = 3;
 
 /// The numbers of a run: as a line of JSON they are the same in all interfaces.
@@ -27,7 +27,7 @@ pub struct Totals {
     pub clusters: usize,
     /// Documents in them.
     pub clustered: usize,
-    /// Documents in them that do not stand for their cluster.
+    /// Documents in them that are not the representative.
     pub duplicates: usize,
     /// Documents in clusters of something stored, if a store was compared with.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct Totals {
     /// Of these, pairs that were not alike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlike: Option<u64>,
-    /// Whether duplicates share what stands in all documents, where that was looked at: by similarity, of 20 documents and 5 duplicates.
+    /// Whether duplicates share text that all documents have. By similarity only, for at least 20 documents and 5 duplicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<Boilerplate>,
     /// Documents that have an id which another has.
@@ -64,18 +64,18 @@ pub struct Totals {
     pub replaced: u64,
     /// Malformed documents skipped.
     pub bad: u64,
-    /// Further names of files and folders that were read once: links, hard links, and what was named twice.
+    /// Further names of files and folders that were read once: links, hard links, and names that were given twice.
     pub other_names: u64,
     /// Files, links, pipes and devices that were passed over besides.
     pub passed_over: u64,
     /// Bytes of all texts.
     pub text_bytes: u64,
-    /// What went to temporary files, if documents were too much for the memory.
+    /// Temporary files, if documents were too much for the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spilled: Option<Spilled>,
 }
 
-/// What went to temporary files.
+/// Temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spilled {
     /// Bytes that were written in all.
@@ -92,9 +92,12 @@ pub struct Largest {
     /// The greatest distance of two of them, in bits; `None` if there are too many different ones to compare all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub farthest: Option<u32>,
-    /// The least similarity of one of them to the one that stands for the cluster, where texts are compared.
+    /// The least similarity of a member to the representative, where texts are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_similar: Option<f64>,
+    /// Whether similarities to the representative, which is stored without its text, are estimates.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Totals {
@@ -176,6 +179,7 @@ fn largest<F: Fingerprint>(job: &Job<F>, is_by_distance: bool) -> Result<Vec<Lar
             found.len() - 1
         });
         let near = &mut found[at].1;
+        near.is_estimated |= !is_by_distance && member.measure.1 > 0;
         near.least = Some(near.least.map_or(member.measure.0, |least| least.min(member.measure.0)));
         if is_by_distance && near.distinct.len() <= MOST_COMPARED {
             let fingerprint = documents.get(member.document as usize)?.fingerprint();
@@ -189,6 +193,7 @@ fn largest<F: Fingerprint>(job: &Job<F>, is_by_distance: bool) -> Result<Vec<Lar
             size,
             farthest: near.filter(|_| is_by_distance).and_then(Near::farthest),
             least_similar: near.filter(|_| is_compared).and_then(|near| near.least).map(similarity),
+            estimated: near.is_some_and(|near| near.is_estimated),
         }
     });
     Ok(largest.collect())
@@ -201,6 +206,8 @@ const MOST_COMPARED: usize = 1 << 15;
 #[derive(Default)]
 struct Near<F> {
     least: Option<Nearness>,
+    /// Whether a similarity has a standard error.
+    is_estimated: bool,
     /// The fingerprints, as long as they are not too many.
     distinct: BTreeSet<F>,
 }

@@ -12,7 +12,7 @@ use super::texts::LEARNT_FROM;
 use super::{Kept, SIMILAR_MARK, SimilarDocument, SimilarSettings, StoredTexts};
 use crate::{Profile, Sketched};
 
-/// What [`SimilarDocuments::add`] did.
+/// Result of [`SimilarDocuments::add`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimilarAddition {
     /// Nothing similar was found; it is remembered now.
@@ -38,8 +38,9 @@ const LOCKS: usize = 64;
 ///
 /// Of each document the store has sketches, 76 bytes, and some of them once more in its tables. Documents of just the least
 /// similarity become candidates with the recall that was asked for, more similar ones with a greater one, equal ones always. In a store
-/// [with texts](SimilarSettings::with_texts) similarities are exact. In others they are estimates with a standard error: of documents of
-/// just the least similarity, about half are told.
+/// [with texts](SimilarSettings::with_texts) similarities are exact. In others they are estimates with a standard error: about half of the
+/// documents of just the least similarity are found. A document that has several candidates near it is new unless an estimate is
+/// within the [limit](super::EstimateLimit) for all of them.
 ///
 /// ```
 /// use simstore::StoreOptions;
@@ -64,14 +65,14 @@ pub struct SimilarDocuments {
     durability: Durability,
     /// Documents that were added since it was last looked whether a dictionary can be made.
     since: AtomicUsize,
-    /// Held while something is written under an id: that of its rest.
+    /// Held while a document is written: the lock of its id modulo their number.
     writing: [Mutex<()>; LOCKS],
     /// The highest id that there ever was: the store looks through what is in its memory for it.
     highest: Mutex<Option<u64>>,
 }
 
 impl SimilarDocuments {
-    /// Opens a store of documents with these settings, and makes it if there is none. How texts become features is kept with it.
+    /// Opens a store of documents with these settings, or makes it. How texts become features is kept with it.
     /// The distance of the options is left out.
     ///
     /// # Errors
@@ -145,7 +146,9 @@ impl SimilarDocuments {
             let ids = matches.iter().filter_map(|found| found.id);
             let mut ids: Vec<u64> = ids.filter(|&id| asked.insert(id)).collect();
             ids.sort_unstable();
-            similar = self.among(kept.sketched(), || Ok(features.clone()), &ids)?;
+            let (snapshot, least) = (self.store.snapshot(), self.settings().similar());
+            similar =
+                self.texts.earlier_among(&snapshot, kept.sketched(), || Ok(features.clone()), &ids, least)?;
             Ok(!similar.is_empty())
         })?;
         Ok(match insertion {
@@ -159,7 +162,7 @@ impl SimilarDocuments {
         })
     }
 
-    /// Remembers a text under an id, whatever is similar to it. Says whether it was not there: the same text under the same id
+    /// Remembers a text under an id, without looking for similar ones. Says whether it was not there: the same text under the same id
     /// again changes nothing.
     ///
     /// ```
@@ -255,7 +258,7 @@ impl SimilarDocuments {
         self.writing[(id % LOCKS as u64) as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks now and then whether there are texts enough to make a dictionary of.
+    /// Makes a dictionary when there are enough texts; checks that now and then.
     fn learn(&self) -> Result<()> {
         if self.settings().has_texts() && self.since.fetch_add(1, Ordering::Relaxed) == LEARNT_FROM {
             let has_one = self.texts.learn(&self.store)?;
@@ -286,7 +289,7 @@ impl SimilarDocuments {
         self.texts.similar_among(&self.store.snapshot(), sketched, features, ids, least)
     }
 
-    /// The text that was added under an id; `None` if there is none, or texts are not kept.
+    /// The text that was added under an id; `None` if the id is free, or texts are not kept.
     ///
     /// # Errors
     /// As [`StoredTexts::text`].
@@ -333,12 +336,12 @@ impl SimilarDocuments {
 const PLAN: &str = "probe-3";
 const LARGE_DISTANCE: u32 = 4;
 
-/// Opens a store that finds similar documents, or makes it, with tables for its distance unless they are given; its distance is that of the settings.
+/// Opens or makes a store of similar documents. A new store has the distance of the settings, and tables for it unless they are given.
 ///
 /// # Errors
 /// As [`Store::open`]; [`Error::Setting`] if there is a store with other settings, or one of fingerprints.
 pub fn open_similar(path: &Path, options: StoreOptions, settings: SimilarSettings) -> Result<Store<u64>> {
-    // A store that is there has a distance of its own, which may be greater than what is looked up.
+    // An existing store has its own distance, which may be greater than the one of the settings.
     let there = if is_store(path) { stored(&Snapshot::open(path)?, settings)? } else { None };
     let distance = if there.is_some() { None } else { Some(settings.distance()) };
     let mut options = StoreOptions { distance, ids: Some(true), ..options };
@@ -357,7 +360,7 @@ pub fn open_similar(path: &Path, options: StoreOptions, settings: SimilarSetting
     Ok(store)
 }
 
-/// The settings of a store that finds what these find; `None` for one that was just made, or whose making was cut off.
+/// The settings of a store, if they find the same documents; `None` for a store that was just made, or whose making was cut off.
 fn stored(store: &Snapshot<u64>, settings: SimilarSettings) -> Result<Option<SimilarSettings>> {
     match SimilarSettings::of_store(store)? {
         Some(has) if has.finds_as(&settings) => Ok(Some(has)),

@@ -1,4 +1,4 @@
-//! How a store finds similar documents, and what it keeps of each.
+//! Settings of a store of similar documents.
 
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result, Snapshot};
@@ -8,7 +8,7 @@ use crate::{SKETCHES, SketchSearch};
 /// The mark of a store that finds similar documents.
 pub const SIMILAR_MARK: &str = "similar";
 
-/// The similarity from which documents are found, where nothing else is said, and the recall there.
+/// The default least similarity, and the default recall at it.
 pub const DEFAULT_SIMILAR: f64 = 0.8;
 /// See [`DEFAULT_SIMILAR`].
 pub const DEFAULT_RECALL: f64 = 0.95;
@@ -150,13 +150,13 @@ impl SimilarSettings {
         self.search.joined
     }
 
-    /// The distance within which sketches are looked up: that of the store.
+    /// The distance of the store, within which sketches are looked up.
     pub fn distance(&self) -> u32 {
         self.search.distance
     }
 
-    /// In how many of all 512 bits documents may differ that are compared.
-    pub(super) fn total(&self) -> u32 {
+    /// Texts are compared if the sketches differ in at most this many of all 512 bits.
+    pub fn total(&self) -> u32 {
         self.search.total
     }
 }

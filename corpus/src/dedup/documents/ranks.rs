@@ -10,7 +10,7 @@ use super::stretch::Stretch;
 use crate::spill::{Cursor, Rows, RowsIter, Sortable, Sorter, SpillReader, SpillWriter};
 use crate::watch::Step;
 
-/// The places of some documents in the order of preference, by the numbers of the documents: these ascend with those of the corpus.
+/// The places of some documents in the order of preference, by number of the document, in the order of the corpus.
 #[derive(Debug)]
 pub(crate) enum Ranks {
     /// They are preferred in order of input.
@@ -84,11 +84,6 @@ impl Ranks {
             Ranks::Ordered(ranks) => RanksInOrder::Ordered { ranks: ranks.cursor()?, next: 0 },
         })
     }
-
-    /// Whether documents are preferred in order of input.
-    pub(crate) fn are_of_input(&self) -> bool {
-        matches!(self, Ranks::Input)
-    }
 }
 
 /// The places of documents that are asked for in order.
@@ -113,7 +108,7 @@ fn preference<'a, F>(stretch: &'a Stretch<F>, keep: &'a Keep) -> Preference<'a> 
     Preference { keep, values: &stretch.values, names: &stretch.names }
 }
 
-/// A document by what it is preferred for.
+/// A document and its key of preference.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Keyed {
     key: Vec<u8>,

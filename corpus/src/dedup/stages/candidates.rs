@@ -1,14 +1,13 @@
-//! Sets that sketches bring together: some sketches are joined, each by itself, and what comes together is looked at by all of them.
+//! Candidates: pairs of sets with near sketches. Some sketches are joined, each by itself; then all sketches of a pair are compared.
 //!
-//! In memory all sketches are at hand, and each pair is found once: by the first sketch that brings it together. Beyond it one sketch
-//! is joined after the other and, if that is too much too, sent to the parts of one table after the other, in files, of which one is joined
-//! at a time. What comes together is looked at by all sketches when all have been joined.
+//! In memory each pair is found once, by the first sketch whose join finds it. Beyond memory, one sketch after the other is joined. If a
+//! join is still too large, it is divided into the parts of a table, files that are joined one at a time. All sketches of the pairs
+//! are compared when all joins are done.
 //!
-//! Of a *crowd*, in which each set is near many others, no pairs are made. Its members are marked: they are looked for among one another
-//! by their features.
+//! A *crowd* is a group in which each set is near many others. It gives no candidates. Its members are marked, and their similar pairs
+//! are found by their features.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
@@ -17,6 +16,7 @@ use simstore::{Error, Result};
 
 use super::super::model::{Candidate, SketchRow};
 use super::super::room::Room;
+use super::counter::Counter;
 use super::distinct::Sets;
 use super::marks::Marks;
 use super::rule::{Rule, may_be_similar};
@@ -28,8 +28,8 @@ const CROWD: usize = 64;
 const MOST_PAIRS: u16 = 1024;
 /// Files that are written at the same time.
 const MOST_PARTS: u64 = 512;
-/// Bytes of memory for a sketch that is joined: itself and its set, in order, where those of the set start, and what the join takes;
-/// and room for parts that are larger than others.
+/// Bytes of memory for a sketch that is joined: the sketch and its set, sorted; the start of each value; the memory of the join; and
+/// a reserve for parts that are larger than others.
 const BYTES_OF_ONE: u64 = 64;
 /// Bytes that are read at once of a part, and written.
 const BUFFER: u64 = 1 << 18;
@@ -37,7 +37,7 @@ const SMALL_BUFFER: u64 = 1 << 12;
 /// Pairs that are handed over together.
 const MUCH: usize = 4096;
 
-/// What is joined.
+/// Join of the sketches of some sets.
 pub(crate) struct Joining<'a> {
     /// Of all documents, in order.
     pub(crate) sketches: &'a Rows<SketchRow>,
@@ -49,18 +49,18 @@ pub(crate) struct Joining<'a> {
     pub(crate) step: &'a Step<'a>,
 }
 
-/// What was brought together.
+/// Result of the joins.
 pub(crate) struct Found {
     /// In order, each once.
     pub(crate) candidates: Rows<Candidate>,
-    /// The members of crowds: pairs of two of them need not be among the candidates.
+    /// The members of crowds: pairs of two of them are not among the candidates.
     pub(crate) crowded: Marks,
 }
 
 impl Joining<'_> {
     pub(crate) fn find(&self) -> Result<Found> {
         let (pairs, crowded) = (Mutex::new(self.room.sorter()), Marks::new(self.sets.len()));
-        let counts = (0..self.sets.len()).map(|_| AtomicU16::new(0)).collect();
+        let counts = (0..self.sets.len()).map(|_| Counter::default()).collect();
         let found = Collected { pairs, crowded, counts, failed: Mutex::new(None) };
         let is_in_memory = match (self.sketches.in_memory(), self.sets.all_best().in_memory()) {
             (Some(rows), Some(best)) => {
@@ -82,7 +82,10 @@ impl Joining<'_> {
         };
         let Collected { pairs, crowded, .. } = found;
         let candidates = Rows::sorted(pairs.into_inner().unwrap_or_else(PoisonError::into_inner))?;
-        let candidates = if is_in_memory { candidates } else { self.looked_at(&candidates, &crowded)? };
+        let candidates = match is_in_memory && crowded.count() == 0 {
+            true => candidates,
+            false => self.looked_at(&candidates, &crowded, is_in_memory)?,
+        };
         Ok(Found { candidates, crowded })
     }
 
@@ -121,7 +124,7 @@ impl Joining<'_> {
         Ok(())
     }
 
-    /// A sketch of all sets, with their numbers: those of each part of a table, or all.
+    /// One sketch of each set, with the number of the set: divided into the parts of a table, or all together.
     fn parts(
         &self,
         numbers: &Rows<(u32, u32)>,
@@ -144,8 +147,9 @@ impl Joining<'_> {
         files.into_iter().map(|file| Ok(Rows::of_file(file.finish()?))).collect()
     }
 
-    /// Looks at candidates by all sketches.
-    fn looked_at(&self, pairs: &Rows<Candidate>, crowded: &Marks) -> Result<Rows<Candidate>> {
+    /// Drops candidates whose sketches are too far apart, unless that was done before. Drops pairs of two members of crowds: some were
+    /// taken before both members were marked.
+    fn looked_at(&self, pairs: &Rows<Candidate>, crowded: &Marks, was_done: bool) -> Result<Rows<Candidate>> {
         let (mut candidates, mut last) = (self.room.rows(), None);
         let row = |set: u32| self.sketches.get(self.sets.best(set)? as usize);
         for (at, pair) in pairs.iter()?.enumerate() {
@@ -155,6 +159,10 @@ impl Joining<'_> {
             }
             // Several sketches may have brought them together.
             if last.replace(pair) == Some(pair) || crowded.has(a) && crowded.has(b) {
+                continue;
+            }
+            if was_done {
+                candidates.push(pair)?;
                 continue;
             }
             let (one, other) = (row(a)?, row(b)?);
@@ -281,7 +289,7 @@ impl Block<'_> {
         }
     }
 
-    /// Whether two sets are to be compared, as far as that can be told.
+    /// Whether two sets are a new candidate, as far as the sketches in memory tell.
     #[inline]
     fn is_new(&self, one: u32, other: u32, sketch: usize, rule: &Rule) -> bool {
         let Words::All { rows, best } = self.words else { return true };
@@ -300,18 +308,17 @@ struct Collected {
     pairs: Mutex<Sorter<Candidate>>,
     crowded: Marks,
     /// In how many pairs each set is.
-    counts: Vec<AtomicU16>,
+    counts: Vec<Counter>,
     /// Why it was stopped.
     failed: Mutex<Option<Error>>,
 }
 
 impl Collected {
-    /// Counts one more pair of a set: of those of two sets that are in too many, none is taken any more.
+    /// Counts one more pair of a set; marks the set if it is in too many pairs. All pairs of a set that is not marked are counted, so the
+    /// order of the threads does not matter.
     fn count(&self, set: u32) {
-        let count = &self.counts[set as usize];
-        match count.load(Ordering::Relaxed) {
-            MOST_PAIRS => self.crowded.set(set),
-            before => count.store(before + 1, Ordering::Relaxed),
+        if self.counts[set as usize].add(MOST_PAIRS) == MOST_PAIRS {
+            self.crowded.set(set);
         }
     }
 
@@ -335,7 +342,7 @@ impl Pairing<'_> {
         let _ = self.joining.step.add(some.len() as u64);
     }
 
-    /// Pairs sets of one sketch with one another, or with those of another sketch.
+    /// Pairs the sets of one value with one another, or with the sets of another value.
     fn pair_up(&self, some: &[(u64, u32)], others: Option<&[(u64, u32)]>, pairs: &mut Vec<Candidate>) {
         if some.len() > CROWD || others.is_some_and(|others| others.len() > CROWD) {
             self.mark(some);

@@ -11,7 +11,6 @@ use super::super::model::{Candidate, Near, Nearness, of_similarity};
 use super::super::room::Room;
 use super::distinct::Sets;
 use super::features::Features;
-use super::marks::Marks;
 use crate::spill::Rows;
 use crate::watch::Step;
 
@@ -52,7 +51,7 @@ impl<'a> Compared<'a> {
         similarity.map(of_similarity)
     }
 
-    /// The similarity of two sets, whatever it is.
+    /// The similarity of two sets, however small.
     pub(super) fn similarity(&self, a: u32, b: u32) -> Result<Nearness> {
         Ok(of_similarity(jaccard(&self.features(a)?, &self.features(b)?)))
     }
@@ -68,7 +67,7 @@ impl<'a> Compared<'a> {
         let mut left = pairs;
         while !left.is_empty() {
             let (mut features, mut bytes, mut end) = (HashMap::new(), 0, 0);
-            // In the order of the file, as far as sets are in that of documents.
+            // Sets are read in order, which is mostly the order of the file.
             let some = &left[..left.len().min(TOGETHER)];
             let sets: BTreeSet<u32> = some.iter().flat_map(|&(a, b)| [a, b]).collect();
             if self.are_small(&sets, &mut features)? {
@@ -105,34 +104,35 @@ impl<'a> Compared<'a> {
         Ok(true)
     }
 
-    /// The pairs that are similar, of candidates but those of two sets of crowds.
+    /// Visits the candidates that are similar.
+    pub(crate) fn visit_similar(
+        &self,
+        candidates: &Rows<Candidate>,
+        step: &Step<'_>,
+        mut visitor: impl FnMut(Near) -> Result<()>,
+    ) -> Result<()> {
+        let mut rows = candidates.iter()?;
+        loop {
+            let some: Vec<Candidate> = rows.by_ref().take(TOGETHER).collect::<Result<_>>()?;
+            if some.is_empty() {
+                return Ok(());
+            }
+            for (&(a, b), nearness) in some.iter().zip(self.alike_each(&some)?) {
+                nearness.map_or(Ok(()), |nearness| visitor((a, b, nearness)))?;
+            }
+            step.add(some.len() as u64)?;
+        }
+    }
+
+    /// The candidates that are similar, with their similarities.
     pub(crate) fn similar_pairs(
         &self,
         candidates: &Rows<Candidate>,
-        crowded: &Marks,
         room: &Room,
         step: &Step<'_>,
     ) -> Result<Rows<Near>> {
         let mut pairs = room.rows();
-        let mut rows = candidates.iter()?;
-        let mut some = Vec::new();
-        loop {
-            some.clear();
-            while some.len() < TOGETHER
-                && let Some(pair) = rows.next()
-            {
-                let pair = pair?;
-                if !(crowded.has(pair.0) && crowded.has(pair.1)) {
-                    some.push(pair);
-                }
-            }
-            if some.is_empty() {
-                return pairs.finish();
-            }
-            for (&(a, b), nearness) in some.iter().zip(self.alike_each(&some)?) {
-                nearness.map_or(Ok(()), |nearness| pairs.push((a, b, nearness)))?;
-            }
-            step.add(some.len() as u64)?;
-        }
+        self.visit_similar(candidates, step, |pair| pairs.push(pair))?;
+        pairs.finish()
     }
 }

@@ -1,4 +1,4 @@
-//! What a chain of near sets connects.
+//! Connected components of near sets.
 
 use bitvec::vec::BitVec;
 use simstore::Result;
@@ -8,8 +8,60 @@ use xxhash_rust::xxh3::Xxh3;
 use super::super::model::{Led, Near, Nearness};
 use super::super::room::Room;
 use super::stars::Leaders;
-use crate::spill::{Cursor, Rows};
+use crate::spill::{Cursor, Rows, RowsWriter};
 use crate::watch::Step;
+
+/// Connects sets: in memory, or by edges that may go to disk if the sets are too many for that.
+pub(crate) enum Connecting<'a> {
+    Memory(Components, usize, &'a Room),
+    Edges(RowsWriter<(u32, u32)>, &'a Room),
+}
+
+impl<'a> Connecting<'a> {
+    /// So many sets, each by itself.
+    pub(crate) fn new(sets: usize, room: &'a Room) -> Self {
+        match sets as u64 * size_of::<u32>() as u64 > room.share() {
+            true => Connecting::Edges(room.rows(), room),
+            false => Connecting::Memory(Components::new(sets), sets, room),
+        }
+    }
+
+    pub(crate) fn connect(&mut self, a: u32, b: u32) -> Result<()> {
+        match self {
+            Connecting::Memory(components, ..) => {
+                components.connect(a as usize, b as usize);
+                Ok(())
+            }
+            Connecting::Edges(edges, _) => edges.push((a, b)),
+        }
+    }
+
+    /// Whether two sets are known to be connected.
+    pub(crate) fn are_connected(&mut self, a: u32, b: u32) -> bool {
+        match self {
+            Connecting::Memory(components, ..) => {
+                components.first(a as usize) == components.first(b as usize)
+            }
+            Connecting::Edges(..) => false,
+        }
+    }
+
+    /// The first set of each set's component, for sets that are in one with a better set; in order.
+    pub(crate) fn firsts(self, step: &Step<'_>) -> Result<Rows<(u32, u32)>> {
+        let (mut components, sets, room) = match self {
+            Connecting::Memory(components, sets, room) => (components, sets, room),
+            Connecting::Edges(edges, room) => return in_rounds(edges.finish()?.iter()?, room, step),
+        };
+        let mut firsts = room.rows();
+        for set in 0..sets {
+            let first = components.first(set);
+            if first != set {
+                firsts.push((set as u32, first as u32))?;
+            }
+        }
+        firsts.finish()
+    }
+}
 
 /// The first set of each set's component, for sets that are in one with a better set; in order.
 pub(crate) fn components(
@@ -18,28 +70,18 @@ pub(crate) fn components(
     room: &Room,
     step: &Step<'_>,
 ) -> Result<Rows<(u32, u32)>> {
-    if sets as u64 * size_of::<u32>() as u64 > room.share() {
-        return in_rounds(pairs, room, step);
-    }
-    let mut components = Components::new(sets);
+    let mut connecting = Connecting::new(sets, room);
     for (at, pair) in pairs.enumerate() {
         let (a, b) = pair?;
-        components.connect(a as usize, b as usize);
+        connecting.connect(a, b)?;
         if at % 1024 == 0 {
             step.add(0)?;
         }
     }
-    let mut firsts = room.rows();
-    for set in 0..sets {
-        let first = components.first(set);
-        if first != set {
-            firsts.push((set as u32, first as u32))?;
-        }
-    }
-    firsts.finish()
+    connecting.firsts(step)
 }
 
-/// The same on disk: in each round, every set is connected to the first of those that it is connected with, and these with that
+/// The same as [`Connecting::firsts`] on disk: in each round, every set is connected to the first of those that it is connected with, and these with that
 /// (R. Kiveris et al., "Connected Components in MapReduce and Beyond", SoCC 2014). It ends when nothing changes.
 fn in_rounds(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
@@ -89,7 +131,7 @@ fn in_rounds(
     }
 }
 
-/// Visits each set of some edges, the least of itself and what it is connected with, and each of these once.
+/// Visits each set of some edges with each of its neighbours once, and with the least of itself and its neighbours.
 fn stars(
     mut edges: Cursor<impl Iterator<Item = Result<(u32, u32)>>, (u32, u32)>,
     mut visitor: impl FnMut(u32, u32, u32) -> Result<()>,
@@ -108,7 +150,7 @@ fn stars(
     Ok(())
 }
 
-/// The first set of each component stands for the others, each of which has the nearness that the pair has, or that is told.
+/// Representatives: the first set of each component represents the others. Their nearness is taken from the pairs, or else from `nearness`.
 pub(crate) fn leaders(
     firsts: &Rows<(u32, u32)>,
     pairs: &Rows<Near>,

@@ -1,4 +1,4 @@
-//! The row of stages of documents whose fingerprints are compared: near fingerprints, sets, and what stands for what.
+//! The stages for documents whose fingerprints are compared: near fingerprints, sets, representatives.
 
 use simstore::{Error, Fingerprint, Result, Snapshot};
 use xxhash_rust::xxh3::xxh3_128;
@@ -30,7 +30,7 @@ pub(crate) struct NearSearch<'a, F: Fingerprint> {
     pub(crate) verify: Option<f64>,
     pub(crate) cluster_by: ClusterBy,
     pub(crate) keep: &'a Keep,
-    /// Whether all pairs are to be known.
+    /// Whether to list all pairs.
     pub(crate) pairs: bool,
     pub(crate) stores: Vec<Option<&'a Snapshot<F>>>,
     /// Where what stages have found is kept.
@@ -92,7 +92,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let step = Step::new(watch, "pairs found");
         let looked_for =
             LookedFor { corpus, distance, with_pairs, stores: self.stores.clone(), room, step: &step };
-        // What is in stores may be something else in the next run.
+        // The contents of stores may differ in the next run.
         let keeping = self.keeping.filter(|_| self.stores.is_empty());
         let near = match keeping {
             Some(keeping) => looked_for.kept(&keeping)?,
@@ -118,7 +118,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         let (pairs, counts) = match &compared {
             Some(compared) => {
                 let candidates = self.candidates(&near, &sets_of)?;
-                let pairs = compared.similar_pairs(&candidates, &Marks::new(sets.len()), room, &step)?;
+                let pairs = compared.similar_pairs(&candidates, room, &step)?;
                 (pairs, Some(pairs_of_documents(candidates.iter()?, &sets)?))
             }
             None => (self.pairs_of_sets(&near, &sets_of)?, None),
@@ -203,7 +203,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         Ok(SetsOf(Rows::sorted(rows)?))
     }
 
-    /// The sets of near fingerprints, and those of one, whose texts are compared.
+    /// Pairs of sets of near fingerprints, and of sets of one fingerprint: their texts are compared.
     fn candidates(&self, near: &NearValues<F>, sets_of: &SetsOf) -> Result<Rows<Candidate>> {
         let mut all = self.room.sorter::<Candidate>();
         for row in near.pairs.iter()? {
@@ -235,7 +235,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         Rows::sorted(pairs)
     }
 
-    /// What connects sets.
+    /// Connections of sets.
     fn edges(&self, near: &NearValues<F>, sets_of: &SetsOf, pairs: &Rows<Near>) -> Result<Rows<(u32, u32)>> {
         let mut edges = self.room.rows();
         if self.cluster_by == ClusterBy::Stars {
@@ -249,7 +249,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             let (a, b) = row?;
             edges.push((sets_of.only(a)?, sets_of.only(b)?))?;
         }
-        // What is near the same thing in a store is connected.
+        // Sets that are near the same stored document are connected.
         let mut by_thing = self.room.sorter();
         for row in near.stored.iter()? {
             let (place, (_, stored)) = row?;
@@ -266,7 +266,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
         edges.finish()
     }
 
-    /// What stands for what, and what sets are nearest to.
+    /// Representatives, and the nearest set of each set.
     fn leaders(
         &self,
         sets: &Sets,
@@ -302,7 +302,7 @@ impl<F: Fingerprint> NearSearch<'_, F> {
             }
         };
         if *self.keep == Keep::None {
-            nearest::push_both(&mut nearest, pairs)?;
+            pairs.iter()?.try_for_each(|pair| nearest.push_both(pair?))?;
             return Ok((leaders, nearest.of_all(room)?));
         }
         let nearest = nearest.nearer_than_leaders(&leaders, room)?;

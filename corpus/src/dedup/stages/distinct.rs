@@ -16,8 +16,6 @@ pub(crate) struct Sets {
     /// Of each set of several documents its number and each of these, the most preferred first.
     several: Rows<(u32, u32)>,
     is_several: BitVec,
-    /// The first document of each set in order of input, where that is not the most preferred one.
-    first: Option<Rows<u32>>,
 }
 
 impl Sets {
@@ -35,11 +33,6 @@ impl Sets {
     /// The most preferred document of each set.
     pub(crate) fn all_best(&self) -> &Rows<u32> {
         &self.best
-    }
-
-    /// The first document of a set in order of input.
-    pub(crate) fn first(&self, set: u32) -> Result<u32> {
-        self.first.as_ref().unwrap_or(&self.best).get(set as usize)
     }
 
     /// Whether a set has several documents.
@@ -130,23 +123,19 @@ pub(crate) fn distinct<K: Fixed>(
     }
     step.add(0)?;
     let (mut bests, mut several, mut is_several) = (room.rows(), room.rows(), BitVec::new());
-    let mut firsts = if ranks.are_of_input() { None } else { Some(room.rows()) };
     let mut rows = crate::spill::Cursor::new(by_best.finish()?);
     let mut set: u32 = 0;
     while let Some((best, _, document)) = rows.take()? {
         bests.push(document)?;
-        let (mut first, mut is_one) = (document, true);
+        let mut is_one = true;
         while let Some((_, _, other)) = rows.take_if(|&(next, ..)| next == best)? {
             if std::mem::take(&mut is_one) {
                 several.push((set, document))?;
             }
             several.push((set, other))?;
-            first = first.min(other);
         }
         is_several.push(!is_one);
-        firsts.iter_mut().try_for_each(|firsts| firsts.push(first))?;
         set += 1;
     }
-    let first = firsts.map(|firsts| firsts.finish()).transpose()?;
-    Ok(Sets { best: bests.finish()?, several: several.finish()?, is_several, first })
+    Ok(Sets { best: bests.finish()?, several: several.finish()?, is_several })
 }

@@ -1,7 +1,7 @@
-//! The kept document that each removed document is a duplicate of: the most similar one that is at least as similar as asked for.
+//! The reason of each removed document: the most similar kept document, if it is similar enough.
 //!
-//! If only a chain connects a document with a kept one, that one is reported all the same. If none is kept, the most similar of all
-//! other documents is reported.
+//! If a chain alone connects a removed document with a kept one, the reason is that kept document, however similar. If none is kept, the
+//! reason is the most similar other document.
 
 use simstore::Result;
 
@@ -9,7 +9,6 @@ use super::super::model::{Candidate, Near, Nearness};
 use super::super::room::Room;
 use super::compare::{Compared, TOGETHER};
 use super::distinct::Sets;
-use super::marks::Marks;
 use super::stars::Leaders;
 use crate::spill::{Cursor, Rows, Sorter};
 use crate::watch::Step;
@@ -17,14 +16,12 @@ use crate::watch::Step;
 /// A document, another that it is nearest to, and how near they are.
 pub(crate) type Nearest = (u32, u32, Nearness);
 
-/// Order of the sets that are near a set; equally near ones are ordered by one of their documents.
+/// Order of sets by nearness. Of equally near sets, the one whose best document comes first in the input is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tie {
-    /// The most similar first, then by first document.
-    SimilarThenFirst,
-    /// The most similar first, then by best document.
+    /// The greatest similarity first.
     SimilarThenBest,
-    /// The nearest first, then by best document.
+    /// The smallest distance first.
     NearThenBest,
 }
 
@@ -32,10 +29,6 @@ impl Tie {
     /// Converts a nearness to a sort key, and back.
     fn order(self, nearness: Nearness) -> Nearness {
         if self == Tie::NearThenBest { nearness } else { !nearness }
-    }
-
-    fn document(self, sets: &Sets, set: u32) -> Result<u32> {
-        if self == Tie::SimilarThenFirst { sets.first(set) } else { sets.best(set) }
     }
 }
 
@@ -54,10 +47,16 @@ impl<'a> NearestSets<'a> {
     /// Takes another set that is near one.
     pub(crate) fn push(&mut self, (set, other, nearness): Near) -> Result<()> {
         let key = (set, self.tie.order(nearness));
-        self.rows.push((key, (self.tie.document(self.sets, other)?, other)))
+        self.rows.push((key, (self.sets.best(other)?, other)))
     }
 
-    /// Takes the near pairs of a led set and a leader.
+    /// Takes two near sets, each as near the other.
+    pub(crate) fn push_both(&mut self, (a, b, nearness): Near) -> Result<()> {
+        self.push((a, b, nearness))?;
+        self.push((b, a, nearness))
+    }
+
+    /// Takes near pairs of a represented set and a representative; skips other pairs.
     pub(crate) fn push_others(
         &mut self,
         leaders: &Leaders,
@@ -72,7 +71,7 @@ impl<'a> NearestSets<'a> {
         Ok(())
     }
 
-    /// Returns the nearest leader of each led set whose own leader is farther, in order.
+    /// The nearest set of each represented set, where it is nearer than the representative; in order.
     pub(crate) fn nearer_than_leaders(self, leaders: &Leaders, room: &Room) -> Result<Rows<Near>> {
         let NearestSets { sets, tie, rows } = self;
         let (mut nearest, mut rows) = (room.rows(), Cursor::new(rows.finish()?));
@@ -82,7 +81,7 @@ impl<'a> NearestSets<'a> {
             let Some(((_, key), (document, other))) = rows.take_if(|&((next, _), _)| next == set)? else {
                 continue;
             };
-            if (key, document) < (tie.order(nearness), tie.document(sets, leader)?) {
+            if (key, document) < (tie.order(nearness), sets.best(leader)?) {
                 nearest.push((set, other, tie.order(key)))?;
             }
         }
@@ -104,7 +103,7 @@ impl<'a> NearestSets<'a> {
     }
 }
 
-/// The pair with the led set first, if one is led and the other is a leader.
+/// A pair of a represented set and a representative, in this order; `None` for other pairs.
 fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
     match (leaders.is_led[a as usize], leaders.is_led[b as usize]) {
         (true, false) => Some((a, b)),
@@ -113,10 +112,9 @@ fn oriented(leaders: &Leaders, (a, b): Candidate) -> Option<Candidate> {
     }
 }
 
-/// Compares led sets with other leaders and takes the similar ones. Compares candidate pairs only, and no pair of two sets of crowds.
+/// Compares represented sets with representatives that are candidates, and takes similar ones.
 pub(crate) fn compare_with_others(
     candidates: &Rows<Candidate>,
-    crowded: &Marks,
     leaders: &Leaders,
     compared: &Compared<'_>,
     nearest: &mut NearestSets<'_>,
@@ -125,9 +123,7 @@ pub(crate) fn compare_with_others(
 ) -> Result<()> {
     let mut pairs = room.sorter::<Candidate>();
     for pair in candidates.iter()? {
-        let pair = pair?;
-        let is_left_out = crowded.has(pair.0) && crowded.has(pair.1);
-        oriented(leaders, pair).filter(|_| !is_left_out).map_or(Ok(()), |pair| pairs.push(pair))?;
+        oriented(leaders, pair?).map_or(Ok(()), |pair| pairs.push(pair))?;
     }
     let (mut led, mut some) = (leaders.led.cursor()?, Vec::new());
     let mut rows = pairs.finish()?;
@@ -169,7 +165,7 @@ pub(crate) fn of_documents(nearest: &Rows<Near>, sets: &Sets, room: &Room) -> Re
     Rows::sorted(rows)
 }
 
-/// Returns the nearest other document of each document, for runs that keep none: another one of its set, if the set has several.
+/// The same if none is kept: for each document the nearest other one. Documents of one set are nearest to one another.
 pub(crate) fn of_all_documents(
     nearest: &Rows<Near>,
     sets: &Sets,
@@ -182,7 +178,7 @@ pub(crate) fn of_all_documents(
         while nearest.take_if(|&(next, ..)| next < set)?.is_some() {}
         match nearest.peek()? {
             Some((next, other, nearness)) if next == set => {
-                rows.push((document, sets.first(other)?, nearness))
+                rows.push((document, sets.best(other)?, nearness))
             }
             _ => Ok(()),
         }
@@ -203,14 +199,4 @@ pub(crate) fn of_all_documents(
         }
     })?;
     Rows::sorted(rows)
-}
-
-/// Takes all pairs of near sets in both directions.
-pub(crate) fn push_both(nearest: &mut NearestSets<'_>, pairs: &Rows<Near>) -> Result<()> {
-    for pair in pairs.iter()? {
-        let (a, b, nearness) = pair?;
-        nearest.push((a, b, nearness))?;
-        nearest.push((b, a, nearness))?;
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The row of stages of documents whose texts are compared: sets, candidates, pairs, and what stands for what.
+//! The stages for documents whose texts are compared: sets, candidates, pairs, representatives.
 //!
 //! Candidates are pairs of sets that [sketches bring together](super::candidates); they are [compared](super::compare) by the features
 //! themselves. So what is reported is similar, and how much is found follows from a formula
@@ -25,12 +25,13 @@ use super::features::Features;
 use super::marks::Marks;
 use super::nearest::{self, NearestSets, Tie};
 use super::rule::Rule;
+use super::similar_components::Similar;
 use super::stars::{Leaders, stars, stars_of};
 use crate::Watch;
 use crate::spill::Rows;
 use crate::watch::Step;
 
-/// What is to be found.
+/// The question.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// The least similarity.
@@ -38,14 +39,16 @@ pub(crate) struct Wanted {
     /// The least probability that two documents of that similarity are found.
     pub(crate) recall: f64,
     pub(crate) cluster_by: ClusterBy,
-    /// Whether all pairs are to be known.
+    /// Whether to list all similar pairs.
     pub(crate) pairs: bool,
+    /// Whether no document of a cluster is kept.
+    pub(crate) is_dropped: bool,
 }
 
 impl Wanted {
-    /// Whether all pairs are looked for, and not only what stands for each.
-    pub(crate) fn wants_all(&self) -> bool {
-        self.pairs || self.cluster_by == ClusterBy::Components
+    /// Whether documents that are similar to a stored one are compared with others, too.
+    fn compares_all(&self) -> bool {
+        self.pairs || self.is_dropped
     }
 }
 
@@ -55,7 +58,7 @@ pub(crate) struct Search<'a> {
     /// Of all documents, in order.
     pub(crate) sketches: &'a Rows<SketchRow>,
     pub(crate) sets: &'a Sets,
-    /// Sets that are in pairs, but neither stand for others, nor others for them.
+    /// Sets that are similar to a stored document: they are in pairs, but neither represent others nor are represented.
     pub(crate) out: &'a Marks,
     /// How many sets the search is made for.
     pub(crate) count: usize,
@@ -65,18 +68,19 @@ pub(crate) struct Search<'a> {
     pub(crate) watch: &'a dyn Watch,
 }
 
-/// What it has found.
+/// Result of a search.
 pub(crate) struct Searched {
     pub(crate) leaders: Leaders,
     /// All similar pairs, if they were looked for.
     pub(crate) pairs: Rows<Near>,
-    /// For sets that are more similar to another kept set than to what stands for them: that; or if none is kept, the most similar.
+    /// The most similar kept set of each represented set, where that is not its representative. If none is kept, the most similar other
+    /// set of each set.
     pub(crate) nearest: Rows<Near>,
-    /// Pairs of sets that were compared by their features, and those of them that were not similar enough.
+    /// Number of pairs of sets whose features were compared, and of pairs that were not similar enough.
     pub(crate) compared: (u64, u64),
     /// Of crowds: their members, and pairs of these whose sketches were looked at.
     pub(crate) crowds: (u64, u64),
-    /// Whether duplicates share what stands in all documents, if that was looked at.
+    /// Whether duplicates share text that all documents have, if that was examined.
     pub(crate) boilerplate: Option<Boilerplate>,
 }
 
@@ -97,13 +101,12 @@ impl Search<'_> {
     /// Searches. `read` reads the features of some documents, which ascend.
     pub(crate) fn run(
         &self,
-        is_dropped: bool,
         read: impl FnOnce(&mut dyn Iterator<Item = Result<(u64, u32)>>) -> Result<Features>,
     ) -> Result<Searched> {
         let &Search { wanted, sketches, sets, room, watch, .. } = self;
         let search = choice::choose(wanted.least, wanted.recall, self.count)?.search;
         let rule = Rule { search, least: wanted.least };
-        let stages = self.stages(&rule, is_dropped)?;
+        let stages = self.stages(&rule)?;
         if let Some((keeping, [_, last])) = &stages
             && let Some(searched) = keeping.read(last, |kept| self.read(kept))?
         {
@@ -122,27 +125,37 @@ impl Search<'_> {
             0 => None,
             _ => Some(Crowds::new(&compared, sketches, rule, &crowded, room, &step)?),
         };
-        let (leaders, pairs, nearest) = if wanted.wants_all() {
-            let pairs = self.all_pairs(&candidates, &crowded, crowds.as_ref(), &compared, &step)?;
-            let (leaders, nearest) = self.of_all_pairs(&pairs, is_dropped, &compared, &step)?;
-            (leaders, pairs, nearest)
-        } else {
-            let leaders = stars(&candidates, &crowded, crowds.as_ref(), &compared, room, &step)?;
-            let mut nearest = NearestSets::new(sets, Tie::SimilarThenFirst, room);
-            nearest::compare_with_others(
-                &candidates,
-                &crowded,
-                &leaders,
-                &compared,
-                &mut nearest,
-                room,
-                &step,
-            )?;
-            if let Some(crowds) = &crowds {
-                crowd_pairs::visit_nearest(crowds, &crowded, &leaders, &step, |pair| nearest.push(pair))?;
+        let similar = Similar {
+            candidates: &candidates,
+            crowded: &crowded,
+            crowds: crowds.as_ref(),
+            compared: &compared,
+            out: self.out,
+            room,
+            step: &step,
+        };
+        let none = || room.rows().finish();
+        let (leaders, pairs, nearest) = match (wanted.pairs, wanted.cluster_by) {
+            (true, _) => {
+                let pairs = self.all_pairs(&similar)?;
+                let (leaders, nearest) = self.of_all_pairs(&pairs, &compared, &step)?;
+                (leaders, pairs, nearest)
             }
-            let nearest = nearest.nearer_than_leaders(&leaders, room)?;
-            (leaders, room.rows().finish()?, nearest)
+            (false, ClusterBy::Components) if wanted.is_dropped => {
+                let (leaders, nearest) = similar.components_and_nearest()?;
+                (leaders, none()?, nearest)
+            }
+            (false, ClusterBy::Components) => (similar.components()?, none()?, none()?),
+            (false, ClusterBy::Stars) => {
+                let leaders = stars(&candidates, &crowded, crowds.as_ref(), &compared, room, &step)?;
+                let mut nearest = NearestSets::new(sets, Tie::SimilarThenBest, room);
+                nearest::compare_with_others(&candidates, &leaders, &compared, &mut nearest, room, &step)?;
+                if let Some(crowds) = &crowds {
+                    crowd_pairs::visit_nearest(crowds, &crowded, &leaders, &step, |pair| nearest.push(pair))?;
+                }
+                let nearest = nearest.nearer_than_leaders(&leaders, room)?;
+                (leaders, none()?, nearest)
+            }
         };
         let counts = compared.counts();
         let crowds = (crowded.count() as u64, crowds.as_ref().map_or(0, Crowds::looked_at));
@@ -154,18 +167,19 @@ impl Search<'_> {
         Ok(searched)
     }
 
-    /// The stages that are kept: which sets are candidates, and what was found of them.
-    fn stages(&self, rule: &Rule, is_dropped: bool) -> Result<Option<(Keeping<'_>, [Stage; 2])>> {
+    /// The stages that are kept: candidates, and representatives.
+    fn stages(&self, rule: &Rule) -> Result<Option<(Keeping<'_>, [Stage; 2])>> {
         let Some(keeping) = self.keeping else { return Ok(None) };
         let mut hash = Xxh3::new();
         check_of(&mut hash, self.sketches.iter()?)?;
         check_of(&mut hash, self.sets.all_best().iter()?)?;
         check_of(&mut hash, self.out.marked().map(Ok))?;
-        let all = self.wanted.wants_all();
+        let all = self.wanted.compares_all();
         let SketchSearch { joined, distance, total } = rule.search;
         let joins =
             format!("similar {} all {all} joined {joined} distance {distance} total {total}", rule.least);
-        let stars = format!("{joins} {:?} dropped {is_dropped}", self.wanted.cluster_by);
+        let Wanted { cluster_by, pairs, is_dropped, .. } = self.wanted;
+        let stars = format!("{joins} {cluster_by:?} dropped {is_dropped} pairs {pairs} ties kept");
         let check = hash.digest();
         let stages = [Stage::new("candidates", joins, check), Stage::new("leaders", stars, check)];
         Ok(Some((keeping, stages)))
@@ -178,6 +192,12 @@ impl Search<'_> {
             let crowded = Marks::new(sets);
             for set in kept.rows::<u32>(self.room, |&set| (set as usize) < sets)?.iter()? {
                 crowded.set(set?);
+            }
+            for pair in candidates.iter()? {
+                let (a, b) = pair?;
+                if crowded.has(a) && crowded.has(b) {
+                    return Err(Unsound::Reason("candidates that are two sets of crowds".to_owned()));
+                }
             }
             Ok(Found { candidates, crowded })
         })?;
@@ -192,7 +212,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// What was found by an earlier run.
+    /// Result of an earlier run.
     fn read(&self, kept: &mut KeptReader) -> Result<Searched, Unsound> {
         let sets = self.sets.len();
         let is_pair =
@@ -200,7 +220,7 @@ impl Search<'_> {
         let is_ordered = |pair: &Near| is_pair(pair) && pair.1 < pair.0;
         let led = kept.rows::<Led>(self.room, is_ordered)?;
         let mut is_led: BitVec = BitVec::repeat(false, sets);
-        let cannot_be = || Unsound::Reason("what stands for what cannot be".to_owned());
+        let cannot_be = || Unsound::Reason("representatives that cannot be".to_owned());
         for row in led.iter()? {
             if is_led.replace(row?.0 as usize, true) {
                 return Err(cannot_be());
@@ -234,9 +254,8 @@ impl Search<'_> {
         let &Search { wanted, sketches, sets, out, room, watch, .. } = self;
         let step = Step::new(watch, "candidates");
         step.add(0)?;
-        // All pairs are of all documents: those that are out, too.
         let none = Marks::new(sets.len());
-        let out = if wanted.wants_all() { &none } else { out };
+        let out = if wanted.compares_all() { &none } else { out };
         Joining { sketches, sets, out, rule, room, step: &step }.find()
     }
 
@@ -264,34 +283,28 @@ impl Search<'_> {
         read(&mut documents.finish()?.map(|document| document.map(|document| (document.into(), document))))
     }
 
-    fn all_pairs(
-        &self,
-        candidates: &Rows<(u32, u32)>,
-        crowded: &Marks,
-        crowds: Option<&Crowds<'_>>,
-        compared: &Compared<'_>,
-        step: &Step<'_>,
-    ) -> Result<Rows<Near>> {
-        let pairs = compared.similar_pairs(candidates, crowded, self.room, step)?;
-        let Some(crowds) = crowds else { return Ok(pairs) };
+    /// All similar pairs.
+    fn all_pairs(&self, similar: &Similar<'_>) -> Result<Rows<Near>> {
+        let &Similar { candidates, crowded, compared, step, .. } = similar;
+        let pairs = compared.similar_pairs(candidates, self.room, step)?;
+        let Some(crowds) = similar.crowds else { return Ok(pairs) };
         let mut all = self.room.sorter();
         pairs.iter()?.try_for_each(|pair| all.push(pair?))?;
         crowd_pairs::visit_pairs(crowds, crowded, step, |pair| all.push(pair))?;
         Rows::sorted(all)
     }
 
-    /// What stands for what by all pairs, and what sets are nearest to.
+    /// Representatives by all pairs, and the nearest set of each set.
     fn of_all_pairs(
         &self,
         pairs: &Rows<Near>,
-        is_dropped: bool,
         compared: &Compared<'_>,
         step: &Step<'_>,
     ) -> Result<(Leaders, Rows<Near>)> {
         let &Search { wanted, sets, out, room, .. } = self;
         let is_left = |&(a, b, _): &Near| !out.has(a) && !out.has(b);
         let left = || Ok(pairs.iter()?.filter(move |pair| pair.as_ref().map_or(true, is_left)));
-        let mut nearest = NearestSets::new(sets, Tie::SimilarThenFirst, room);
+        let mut nearest = NearestSets::new(sets, Tie::SimilarThenBest, room);
         let leaders = match wanted.cluster_by {
             ClusterBy::Stars => {
                 let leaders = stars_of(left()?, sets.len(), room, step)?;
@@ -304,8 +317,8 @@ impl Search<'_> {
                 components::leaders(&firsts, pairs, sets.len(), room, |a, b| compared.similarity(a, b))?
             }
         };
-        if is_dropped {
-            nearest::push_both(&mut nearest, pairs)?;
+        if wanted.is_dropped {
+            pairs.iter()?.try_for_each(|pair| nearest.push_both(pair?))?;
             return Ok((leaders, nearest.of_all(room)?));
         }
         let nearest = nearest.nearer_than_leaders(&leaders, room)?;

@@ -1,7 +1,7 @@
-//! Which set stands for which: each is similar enough to the one that does.
+//! Representatives: each set is similar enough to its representative.
 //!
-//! Sets come in order of preference, and with each its similar better ones: it is led by the first of these that stands for itself, or
-//! else it stands for itself. So one bit a set is all that is remembered.
+//! Sets are taken in order of preference. A set is represented by the first better set that is similar to it and a representative. If
+//! there is none, it is a representative itself. So the only state is one bit a set.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,7 +12,8 @@ use simstore::Result;
 use super::super::model::{Candidate, Led, Near, Nearness, of_similarity};
 use super::super::room::Room;
 use super::compare::{Compared, TOGETHER};
-use super::crowd::{Asked, Crowds, Index, Space};
+use super::crowd::{Asked, Crowds};
+use super::crowd_index::{Index, Next, Space};
 use super::marks::Marks;
 use crate::spill::{Cursor, Rows, RowsIter, RowsWriter};
 use crate::watch::Step;
@@ -22,16 +23,16 @@ const SETS: usize = 512;
 const OF_CROWDS: usize = 64;
 const CANDIDATES: usize = 1 << 16;
 
-/// What stands for what.
+/// Representatives.
 #[derive(Debug)]
 pub(crate) struct Leaders {
-    /// The sets that another stands for, in order.
+    /// The represented sets, in order.
     pub(crate) led: Rows<Led>,
-    /// A bit for each set, whether another stands for it.
+    /// A bit for each set: whether another set represents it.
     pub(crate) is_led: BitVec,
 }
 
-/// The sets that another stands for, by all pairs of near ones but those that are left out.
+/// Representatives by all near pairs.
 pub(crate) fn stars_of(
     pairs: impl Iterator<Item = Result<Near>>,
     sets: usize,
@@ -59,7 +60,7 @@ pub(crate) fn pairs_of_stars<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32,
     pairs.iter().filter(is_new).copied().collect()
 }
 
-/// A set, and what may stand for it.
+/// A set, and the candidates that may represent it.
 struct Open {
     set: u32,
     is_crowded: bool,
@@ -69,7 +70,6 @@ struct Open {
 /// The sets that may be similar to a better one, in order.
 struct Queue<'a> {
     candidates: Cursor<RowsIter<'a, Candidate>, Candidate>,
-    crowded: &'a Marks,
     members: std::iter::Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
 }
 
@@ -82,10 +82,7 @@ impl Queue<'_> {
         let is_crowded = self.members.next_if_eq(&set).is_some();
         let mut better = Vec::new();
         while let Some((_, one)) = self.candidates.take_if(|&(worse, _)| worse == set)? {
-            // Those of crowds are found among one another.
-            if !(is_crowded && self.crowded.has(one)) {
-                better.push(one);
-            }
+            better.push(one);
         }
         Ok(Some(Open { set, is_crowded, better }))
     }
@@ -103,7 +100,7 @@ impl Queue<'_> {
     }
 }
 
-/// What is done so far.
+/// State of the pass.
 struct Stars<'a> {
     compared: &'a Compared<'a>,
     step: &'a Step<'a>,
@@ -112,8 +109,7 @@ struct Stars<'a> {
     known: HashMap<Candidate, Option<Nearness>>,
 }
 
-/// Goes through the sets from the most preferred on: each stands for itself, unless one that does is similar enough. Of several, it is
-/// the most preferred.
+/// Finds representatives by candidates and crowds: a set is represented by the most preferred representative that is similar enough.
 pub(crate) fn stars(
     candidates: &Rows<Candidate>,
     crowded: &Marks,
@@ -125,7 +121,7 @@ pub(crate) fn stars(
     let sets = compared.sets.len();
     let mut stars = Stars { compared, step, is_led: BitVec::repeat(false, sets), known: HashMap::new() };
     let members: Box<dyn Iterator<Item = u32>> = Box::new(crowded.marked());
-    let mut queue = Queue { candidates: candidates.cursor()?, crowded, members: members.peekable() };
+    let mut queue = Queue { candidates: candidates.cursor()?, members: members.peekable() };
     let mut among = crowds.map(|crowds| Among::new(crowds, room));
     let mut led = room.rows();
     loop {
@@ -158,7 +154,7 @@ pub(crate) fn stars(
 }
 
 impl Stars<'_> {
-    /// Compares some sets with what may stand for them: first with the most preferred, which often does, then with all others.
+    /// Compares some sets with the candidates that may represent them: first the most preferred candidate, which often does, then all others.
     fn compare_likely(&mut self, some: &[Open]) -> Result<()> {
         self.known.clear();
         let firsts: Vec<Candidate> = some.iter().filter_map(|open| self.standing(open).next()).collect();
@@ -170,7 +166,7 @@ impl Stars<'_> {
         self.compare(&others)
     }
 
-    /// The pairs of a set with those that nothing stands for, so far.
+    /// The pairs of a set with candidates that are representatives so far.
     fn standing<'o>(&self, open: &'o Open) -> impl Iterator<Item = Candidate> + use<'o, '_> {
         let better = open.better.iter().filter(|&&better| !self.is_led[better as usize]);
         better.map(|&better| (open.set, better))
@@ -184,7 +180,7 @@ impl Stars<'_> {
         Ok(())
     }
 
-    /// What stands for a set, if one of its candidates does.
+    /// The representative of a set among its candidates.
     fn leader(&self, open: &Open) -> Result<Option<Led>> {
         for pair in self.standing(open) {
             let similarity = match self.known.get(&pair) {
@@ -202,19 +198,19 @@ impl Stars<'_> {
     }
 }
 
-/// A set that was asked for, and what stands for it by the index.
+/// A set whose representative was searched, and the one of the index.
 type Answered = (Asked, Option<Led>);
 
 /// The sets of crowds among one another, some at a time.
 struct Among<'a> {
     crowds: &'a Crowds<'a>,
-    /// Those that stand for themselves.
+    /// Representatives.
     index: Index<'a>,
     /// The sets of the chunk, each with its answer.
     asked: BTreeMap<u32, Answered>,
-    /// Of these, those that stand for themselves.
+    /// Representatives of the chunk.
     standing: Vec<u32>,
-    /// What stands for sets by an index that was full, in order.
+    /// Sets with a representative of an index that was full, in order.
     before: Rows<Led>,
     next: usize,
     room: &'a Room,
@@ -224,7 +220,7 @@ impl<'a> Among<'a> {
     fn new(crowds: &'a Crowds<'a>, room: &'a Room) -> Self {
         Among {
             crowds,
-            index: crowds.index(),
+            index: Index::new(crowds),
             asked: BTreeMap::new(),
             standing: Vec::new(),
             before: Rows::Memory(Vec::new()),
@@ -233,12 +229,12 @@ impl<'a> Among<'a> {
         }
     }
 
-    /// Asks which sets before them stand for some: the next ones, in order.
+    /// Searches the representatives of the next sets, in order.
     fn ask(&mut self, sets: impl Iterator<Item = u32>, crowded: &Marks, step: &Step<'_>) -> Result<()> {
         let last = self.asked.last_key_value().map(|(&set, _)| set);
         for set in std::mem::take(&mut self.standing) {
             if let Some((asked, _)) = self.asked.get(&set) {
-                self.index.add(asked);
+                self.index.add(asked, |_, _| {});
             }
         }
         self.asked.clear();
@@ -260,9 +256,9 @@ impl<'a> Among<'a> {
             let asked = self.crowds.ask(set)?;
             let mut leader = None;
             if !self.index.is_empty() {
-                self.index.visit_similar(&asked, self.least(), space, |better, nearness| {
-                    leader = Some((set, better, nearness));
-                    false
+                self.index.visit_similar(&asked, self.least(), space, &mut |at, nearness| {
+                    leader = Some((set, self.index.set(at), nearness));
+                    Next::Stop
                 });
             }
             Ok((set, (asked, leader)))
@@ -274,7 +270,7 @@ impl<'a> Among<'a> {
         of_similarity(self.crowds.rule.least)
     }
 
-    /// Asks for all sets after one what stands for them, as far as the index tells, which is emptied then.
+    /// Searches the index for representatives of all sets after one, and empties it.
     fn look_ahead(&mut self, last: u32, crowded: &Marks, step: &Step<'_>) -> Result<()> {
         let mut found: RowsWriter<Led> = self.room.rows();
         let mut sets = crowded.marked().skip_while(|&set| set <= last);
@@ -285,16 +281,16 @@ impl<'a> Among<'a> {
             }
             step.add(0)?;
             for (set, (_, leader)) in self.found(some)? {
-                // What an earlier index has found is preferred.
+                // The representative of an earlier index is preferred.
                 self.before(set)?.or(leader).map_or(Ok(()), |leader| found.push(leader))?;
             }
         }
-        self.index = self.crowds.index();
+        self.index = Index::new(self.crowds);
         (self.before, self.next) = (found.finish()?, 0);
         Ok(())
     }
 
-    /// What stands for a set by an index that was full; sets are asked for in order.
+    /// The representative of a set in an index that was full. Calls are in order of the sets.
     fn before(&mut self, set: u32) -> Result<Option<Led>> {
         while self.next < self.before.len() {
             let led = self.before.get(self.next)?;
@@ -306,7 +302,7 @@ impl<'a> Among<'a> {
         Ok(None)
     }
 
-    /// What stands for a set that was asked for.
+    /// The representative of a set of the chunk.
     fn leader(&mut self, set: u32) -> Option<Led> {
         let (asked, leader) = self.asked.get(&set)?;
         if leader.is_some() {
@@ -318,7 +314,7 @@ impl<'a> Among<'a> {
         })
     }
 
-    /// Takes note of a set that was asked for, and stands for itself.
+    /// Notes that a set of the chunk is a representative.
     fn stands(&mut self, set: u32) {
         self.standing.push(set);
     }
