@@ -38,13 +38,51 @@ fn what_is_similar_is_not_added() {
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["duplicate_of"], json!([{"id": 0, "name": "a", "similarity": 1.0, "error": 0.0}]));
     assert_eq!((&lines[1]["id"], &lines[2]["added"]), (&json!("c"), &json!(3)));
-    // The same name may be of several texts, and of one only once.
-    folder.write(
-        "more.jsonl",
-        page(&json!("a"), 50, 0) + &page(&json!("a"), 100, 0) + &page(&json!("a"), 50, 0),
-    );
-    let more = folder.run(&["add", "names", "more.jsonl"]);
-    assert!(more.stderr.contains("1 document added, 2 documents there before"), "{}", more.stderr);
+}
+
+/// In a store of similar documents an id belongs to one text, be it a number or a name.
+#[test]
+fn an_id_belongs_to_one_text() {
+    let folder = Folder::new();
+    for (kind, [a, b, c]) in
+        [("numbers", [json!(1), json!(2), json!(3)]), ("names", [json!("a"), json!("b"), json!("c")])]
+    {
+        // Of two texts under one id in an input, the second one is malformed; the same text again is not.
+        folder
+            .write("first.jsonl", page(&a, 50, 0) + &page(&a, 50, 40) + &page(&a, 50, 0) + &page(&b, 60, 0));
+        let refused = "is stored with another text: delete that first";
+        for command in [&["build"][..], &["add"], &["add", "--if-new"]] {
+            let _ = std::fs::remove_dir_all(folder.path(kind));
+            let args = [command, &["--similar", "0.95", kind, "first.jsonl"]].concat();
+            folder.run(&args).fails(1, refused);
+            let _ = std::fs::remove_dir_all(folder.path(kind));
+            let run =
+                folder.run(&[command, &["--skip-bad", "--similar", "0.95", kind, "first.jsonl"]].concat());
+            assert!(run.stderr.contains("1 malformed"), "{kind} {command:?}: {}", run.stderr);
+            run.ok();
+        }
+        // So is a later input, until the document is deleted.
+        folder.write("more.jsonl", page(&a, 50, 0) + &page(&c, 70, 0));
+        folder.write("other.jsonl", page(&b, 90, 80));
+        assert!(
+            folder
+                .run(&["add", kind, "more.jsonl"])
+                .stderr
+                .contains("1 document added, 1 document there before")
+        );
+        folder.run(&["add", kind, "other.jsonl"]).fails(1, refused);
+        let dedup = ["dedup", "other.jsonl", "--against", kind, "--add", "-s", "0.95", "-o", "kept.jsonl"];
+        folder.run(&dedup).fails(1, "is stored with another text (`simstore delete` deletes it)");
+        folder.write(
+            "two.jsonl",
+            page(&json!(format!("{kind} new")), 90, 0) + &page(&json!(format!("{kind} new")), 90, 85),
+        );
+        let dedup = ["dedup", "two.jsonl", "--against", "made", "--add", "-s", "0.95", "-o", "kept.jsonl"];
+        folder.run(&dedup).fails(1, "is of two different texts");
+        folder.write("ids.txt", format!("{}\n", b.as_str().map_or_else(|| b.to_string(), str::to_owned)));
+        folder.run(&["delete", "--ids", "ids.txt", kind]).ok();
+        assert!(folder.run(&["add", kind, "other.jsonl"]).stderr.contains("1 document added"));
+    }
 }
 
 #[test]

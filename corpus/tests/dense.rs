@@ -38,8 +38,8 @@ fn pages(random: &mut Random, count: usize) -> Vec<String> {
     pages
 }
 
-type Pairs = Vec<(usize, usize, f32)>;
-type Reasons = BTreeMap<usize, (usize, f32)>;
+type Pairs = Vec<(usize, usize, f64)>;
+type Reasons = BTreeMap<usize, (usize, f64)>;
 /// The first document of each document's component, and the reason of each removed document.
 type Told = (BTreeMap<usize, usize>, Reasons);
 
@@ -86,7 +86,7 @@ fn expected(pairs: &Pairs, sets: &[Vec<u64>], is_none: bool) -> Told {
         let removed = in_pairs.iter().filter(|&&document| first[document] != document);
         let reason = |&document: &usize| {
             let kept = first[document];
-            (document, (kept, jaccard(&sets[document], &sets[kept]) as f32))
+            (document, (kept, jaccard(&sets[document], &sets[kept])))
         };
         reasons.extend(removed.map(reason));
     }
@@ -120,7 +120,7 @@ fn what_is_found_is_what_all_pairs_say() {
             // The pairs are right, and nearly complete.
             for &(a, b, similarity) in &pairs {
                 let real = jaccard(&sets[a], &sets[b]);
-                assert!(real >= least && real as f32 == similarity);
+                assert!(real >= least && real == similarity);
             }
             let similar = |a: usize, b: usize| jaccard(&sets[a], &sets[b]) >= least;
             all += (0..pages.len()).map(|a| (0..a).filter(|&b| similar(a, b)).count()).sum::<usize>();

@@ -35,7 +35,7 @@ fn run(texts: &[String], folder: &Folder, options: &Options) -> Found {
 }
 
 /// The store and the id of the most similar stored document of each document that has one, and the similarity.
-type Nearest = BTreeMap<usize, (PathBuf, DocumentId, f32)>;
+type Nearest = BTreeMap<usize, (PathBuf, DocumentId, f64)>;
 
 fn nearest(found: &Found, only: &Path) -> Nearest {
     let mut nearest = Nearest::new();
@@ -54,7 +54,7 @@ fn nearest(found: &Found, only: &Path) -> Nearest {
 /// A text with its features and sketches.
 type Made = (Vec<u64>, Sketched);
 
-fn made(text: &String) -> Made {
+fn made(text: &str) -> Made {
     let features = Profile::shingles().feature_set(text);
     let sketched = Sketched::new(&features).unwrap();
     (features, sketched)
@@ -88,7 +88,7 @@ fn expected(texts: &[Made], stores: &[(PathBuf, Vec<Made>, bool)]) -> Nearest {
         similar.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
         if let Some(&(similarity, store, id, _)) = similar.first() {
             let id = DocumentId::Number(id as u64);
-            nearest.insert(document, (stores[store].0.clone(), id, similarity as f32));
+            nearest.insert(document, (stores[store].0.clone(), id, similarity));
         }
     }
     nearest

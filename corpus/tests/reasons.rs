@@ -236,7 +236,7 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
     let profile = Profile::shingles();
     let sets: Vec<Vec<u64>> = documents.iter().map(|(_, text, _)| profile.feature_set(text)).collect();
     let near = |a: usize, b: usize| Some(jaccard(&sets[a], &sets[b])).filter(|&similarity| similarity >= 0.7);
-    let pairs = pairs_of(documents.len(), |a, b| Some(-f64::from(near(a, b)? as f32)));
+    let pairs = pairs_of(documents.len(), |a, b| Some(-near(a, b)?));
     let given = || {
         let document = |(at, (_, text, date)): (u64, &(u64, String, u64))| {
             let document = Document::new(DocumentId::Number(at), text.clone());
@@ -259,7 +259,7 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
         // Where the other kept document has an equal one before, that does not count.
         let first = |document: usize| sets.iter().position(|set| *set == sets[document]);
         let others = told.iter().filter(|&(&document, &(of, near))| {
-            let as_near = |&other: &usize| jaccard(&sets[document], &sets[other]) as f32 == near as f32;
+            let as_near = |&other: &usize| jaccard(&sets[document], &sets[other]) == near;
             kept.iter().filter(|other| as_near(other)).any(|&other| first(other) < first(of))
         });
         assert!(others.count() > 10);

@@ -153,8 +153,8 @@ fn store_documents(
         .with_texts();
     let of_store = StoreOptions { profile: Some(profile.to_string()), ..StoreOptions::default() };
     let store = open_similar(path, of_store, settings)?;
-    // A number has one text in a store; a name may have several.
-    let by_name = AddOptions { names: true, ..AddOptions::default() };
+    // Two documents may have one id here.
+    let by_name = AddOptions { names: true, shared_names: true, ..AddOptions::default() };
     add(&store, inputs, &profile, &by_name, &mut (), &**call).map(drop)
 }
 

@@ -64,9 +64,9 @@ pub use crate::presets::Preset;
 pub use crate::resources::{Checksum, Resource, Resources};
 pub use crate::simhash::{SHORT_TEXT_FEATURES, Simhash, simhash};
 pub use crate::similar::{
-    DEFAULT_RECALL, DEFAULT_SIMILAR, Estimate, EstimateLimit, Kept, PreparedText, SIMILAR_MARK,
-    SimilarAddition, SimilarDocument, SimilarDocuments, SimilarSettings, StoredDocument, StoredTexts,
-    check_similar, open_similar, salvage_similar,
+    DEFAULT_RECALL, DEFAULT_SIMILAR, DocumentNames, Estimate, EstimateLimit, Kept, PreparedText,
+    SIMILAR_MARK, SimilarAddition, SimilarDocument, SimilarDocuments, SimilarSettings, StoredDocument,
+    StoredTexts, check_similar, open_similar, salvage_similar,
 };
 pub use crate::similarity::{SketchSearch, jaccard, jaccard_from, shared_members};
 pub use crate::sketch::{SKETCHES, Sketched, Sketcher, digest, sketch};

@@ -187,6 +187,7 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &Progress) -> Outcome {
         },
         again: args.again,
         names: args.names,
+        shared_names: false,
     };
     let mut report = Report::new(&args.store, args.json, args.if_new);
     let added =

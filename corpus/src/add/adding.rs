@@ -85,7 +85,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
             in_batch: 0,
             trails: BTreeMap::new(),
             known: Known::new(store.snapshot()),
-            similar: texts.map(|texts| Similar::new(store, texts)).transpose()?,
+            similar: texts.map(|texts| Similar::new(store, texts, options.shared_names)).transpose()?,
             queue: Vec::new(),
             has_failed: false,
             naming: if options.names { Naming::Names } else { of_store },
@@ -200,7 +200,11 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
                 return Ok(());
             }
             Some(false) => {
-                return Err(item.bad(format!("the id {id} is stored with another text: delete that first")));
+                let called = name.map_or_else(
+                    || format!("the id {id}"),
+                    |name| format!("the name `{}`", escaped(&excerpt(name))),
+                );
+                return Err(item.bad(format!("{called} is stored with another text: delete that first")));
             }
         }
         kept.insert(&mut self.batch, id, name)?;
@@ -211,7 +215,8 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
                 self.added.duplicates += 1;
                 return self.listener.similar(item, &earlier);
             }
-        } else if let Some(similar) = &mut self.similar {
+        }
+        if let Some(similar) = &mut self.similar {
             similar.enter(kept, id, name);
         }
         self.take_id(id);

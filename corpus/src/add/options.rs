@@ -17,6 +17,8 @@ pub struct AddOptions {
     pub again: bool,
     /// Take every id as a name, also numbers.
     pub names: bool,
+    /// In a store of similar documents, add a text whose name another text has. Such documents are refused otherwise.
+    pub shared_names: bool,
 }
 
 /// What came of it.

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use simstore::{Fingerprint, Match, Result, Snapshot, Store};
-use simstore_text::{Kept, SimilarDocument, Sketched, StoredTexts};
+use simstore_text::{DocumentNames, Kept, SimilarDocument, Sketched, StoredTexts};
 
-use crate::Item;
+use crate::{DocumentId, Item};
 
 /// Documents after which it is looked whether the texts in the store are enough to make a dictionary of.
 const LEARN_AFTER: u64 = 1000;
@@ -14,15 +14,24 @@ const LEARN_AFTER: u64 = 1000;
 pub(super) struct Similar {
     texts: StoredTexts,
     /// Sketches by id or, where there are names, by name.
-    waiting: HashMap<(u64, Option<String>), Sketched>,
+    waiting: HashMap<(Option<u128>, DocumentId), Sketched>,
+    /// The names of all documents, once one with a name comes. A text may have a name that another one has if there is none.
+    names: Option<DocumentNames>,
+    names_are_shared: bool,
     /// Documents written since the last attempt to make a dictionary; `None` if the store has one, or needs none.
     since: Option<u64>,
 }
 
 impl Similar {
-    pub(super) fn new<F: Fingerprint>(store: &Store<F>, texts: StoredTexts) -> Result<Self> {
+    /// Texts with one name are refused, unless `names_are_shared`.
+    pub(super) fn new<F: Fingerprint>(
+        store: &Store<F>,
+        texts: StoredTexts,
+        names_are_shared: bool,
+    ) -> Result<Self> {
         let is_complete = !texts.settings().has_texts() || texts.learn(store)?;
-        Ok(Similar { texts, waiting: HashMap::new(), since: (!is_complete).then_some(0) })
+        let since = (!is_complete).then_some(0);
+        Ok(Similar { texts, waiting: HashMap::new(), names: None, names_are_shared, since })
     }
 
     /// The note of a document.
@@ -31,21 +40,34 @@ impl Similar {
         Kept::new(sketched, text, &self.texts).map_err(|error| item.bad(error.to_string()))
     }
 
-    /// Whether a document is stored, or waits to be; `Some(false)`: another text with its id is.
+    /// Whether a document is stored, or waits to be; `Some(false)`: another text with its id, or name, is.
     pub(super) fn is_known<F: Fingerprint>(
-        &self,
+        &mut self,
         store: &Snapshot<F>,
         kept: &Kept,
         id: u64,
         name: Option<&str>,
     ) -> Result<Option<bool>> {
         let (settings, sketched) = (self.texts.settings(), kept.sketched());
-        if let Some(waiting) = self.waiting.get(&key(id, name, sketched)) {
+        if let Some(waiting) = self.waiting.get(&self.key(id, name, sketched)) {
             return Ok(Some(waiting == sketched));
         }
         let Some(name) = name else {
             return Ok(settings.sketched(store, id)?.map(|stored| stored == *sketched));
         };
+        if !self.names_are_shared {
+            let names = match &mut self.names {
+                Some(names) => names,
+                none => none.insert(DocumentNames::read(store)?),
+            };
+            let mut is_known = None;
+            for other in names.find(store, name)? {
+                if let Some(stored) = settings.sketched(store, other)? {
+                    is_known = Some(is_known == Some(true) || stored == *sketched);
+                }
+            }
+            return Ok(is_known);
+        }
         let Some(first) = kept.fingerprints::<F>().next() else { return Ok(None) };
         for found in store.query(first, 0)? {
             if let Some(id) = found.id
@@ -60,7 +82,21 @@ impl Similar {
 
     /// Takes note of a document that waits to be written.
     pub(super) fn enter(&mut self, kept: &Kept, id: u64, name: Option<&str>) {
-        self.waiting.insert(key(id, name, kept.sketched()), *kept.sketched());
+        self.waiting.insert(self.key(id, name, kept.sketched()), *kept.sketched());
+        if let (Some(names), Some(name)) = (&mut self.names, name) {
+            names.enter(name, id);
+        }
+    }
+
+    /// The key of a waiting document: its id, or its name, with the text where texts may share a name.
+    fn key(&self, id: u64, name: Option<&str>, sketched: &Sketched) -> (Option<u128>, DocumentId) {
+        match name {
+            None => (None, DocumentId::Number(id)),
+            Some(name) => {
+                let digest = self.names_are_shared.then(|| sketched.digest());
+                (digest, DocumentId::Name(name.to_owned()))
+            }
+        }
     }
 
     /// All that was waiting is written: so many documents.
@@ -89,13 +125,5 @@ impl Similar {
         let features = || Ok(self.texts.profile().feature_set(item.text.as_deref().unwrap_or_default()));
         let least = self.texts.settings().similar();
         self.texts.earlier_among(store, kept.sketched(), features, &ids, least)
-    }
-}
-
-/// Key of a waiting document. A number has one text; a name may have several.
-fn key(id: u64, name: Option<&str>, sketched: &Sketched) -> (u64, Option<String>) {
-    match name {
-        None => (id, None),
-        Some(name) => (sketched.digest() as u64, Some(name.to_owned())),
     }
 }

@@ -9,15 +9,17 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use simstore::error::excerpt;
 use simstore::store::{Load, is_store};
 use simstore::{Codec, Error, Fingerprint, Result, Snapshot, Store, StoreOptions};
 use simstore_text::{Profile, SIMILAR_MARK, SimilarSettings, StoredTexts, open_similar};
 
 use super::documents::Corpus;
 use super::into_similar::IntoSimilar;
+use super::names_in_use::{InUse, NamesInUse};
 use super::written::Clustered;
 use crate::describe::torn_ends;
-use crate::document::escape::path_of_text;
+use crate::document::escape::{escaped, path_of_text};
 use crate::document::naming::Naming;
 use crate::output::{SetAside, place_of};
 use crate::spill::Budget;
@@ -181,16 +183,33 @@ impl<F: Fingerprint> Against<F> {
         let mut naming =
             self.snapshot.as_ref().map_or((Naming::Undecided, Some(0)), |store| Naming::of_store(store));
         let mut ids = Vec::new();
+        let mut names = NamesInUse::new(self.snapshot.as_ref());
         corpus.scan(watch, "ids", |document| {
             let is_added = clustered.of(document.number)?.is_kept && document.fingerprint().is_some();
             if is_added {
                 let (id, name) = self.assign(&mut naming, document.id())?;
-                // A name may be of several texts, and is numbered after all that are there.
-                ids.extend((is_similar && name.is_none()).then_some(id));
+                match name.filter(|_| is_similar) {
+                    Some(name) => self.check_name(&mut names, &name)?,
+                    None => ids.extend(is_similar.then_some(id)),
+                }
             }
             Ok(())
         })?;
         self.check_ids(ids)
+    }
+
+    /// Refuses a name that several texts have.
+    fn check_name(&self, names: &mut NamesInUse<F>, name: &str) -> Result<()> {
+        let by = match names.enter(name)? {
+            None => return Ok(()),
+            Some(InUse::Stored) => "is stored with another text (`simstore delete` deletes it)",
+            Some(InUse::Entered) => "is of two different texts",
+        };
+        Err(Error::Refused(format!(
+            "{}: nothing was added: the name `{}` {by}, and in a store of similar documents a name belongs to one text",
+            self.path.display(),
+            escaped(&excerpt(name))
+        )))
     }
 
     /// Refuses numbers that several texts have: of similar documents, a number is of one.

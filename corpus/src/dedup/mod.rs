@@ -52,6 +52,7 @@ mod into_similar;
 mod kept;
 mod last_run;
 mod model;
+mod names_in_use;
 mod options;
 mod outcome;
 mod outputs;

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use simstore::error::excerpt;
 use simstore::store::is_store;
 use simstore::{Codec, Durability, Error, Insertion, PlanChoice, Result, Snapshot, Store, StoreOptions};
 
 use super::texts::LEARNT_FROM;
-use super::{Kept, SIMILAR_MARK, SimilarDocument, SimilarSettings, StoredTexts};
+use super::{DocumentNames, Kept, SIMILAR_MARK, SimilarDocument, SimilarSettings, StoredTexts};
 use crate::{Profile, Sketched};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Result of [`SimilarDocuments::add`].
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +69,10 @@ pub struct SimilarDocuments {
     since: AtomicUsize,
     /// Held while a document is written: the lock of its id modulo their number.
     writing: [Mutex<()>; LOCKS],
+    /// Held while something is written under a name: that of the rest of its hash. Taken after `writing`.
+    naming: [Mutex<()>; LOCKS],
+    /// The names of all documents, once one with a name is added.
+    names: Mutex<Option<DocumentNames>>,
     /// The highest id that there ever was: the store looks through what is in its memory for it.
     highest: Mutex<Option<u64>>,
 }
@@ -89,7 +95,7 @@ impl SimilarDocuments {
         // Those of a store that is there count: it may look up another number of sketches.
         let settings = SimilarSettings::of_store(&store.snapshot())?.unwrap_or(settings);
         let texts = StoredTexts::new(&store.snapshot(), settings, profile)?;
-        let writing = std::array::from_fn(|_| Mutex::new(()));
+        let [writing, naming] = std::array::from_fn(|_| std::array::from_fn(|_| Mutex::new(())));
         let highest = Mutex::new(store.snapshot().highest_id());
         Ok(SimilarDocuments {
             store,
@@ -97,6 +103,8 @@ impl SimilarDocuments {
             durability,
             since: AtomicUsize::new(LEARNT_FROM),
             writing,
+            naming,
+            names: Mutex::default(),
             highest,
         })
     }
@@ -128,8 +136,8 @@ impl SimilarDocuments {
     /// As [`SimilarDocuments::add`].
     ///
     /// # Errors
-    /// Those of the store; [`Error::BadArgument`] if the id has another text (it may be [removed](SimilarDocuments::remove)
-    /// first), or the name is longer than 64 KiB.
+    /// Those of the store; [`Error::BadArgument`] if the id or the name has another text (it may be
+    /// [removed](SimilarDocuments::remove) first), or the name is longer than 64 KiB.
     pub fn add_prepared(
         &self,
         prepared: &PreparedText,
@@ -139,6 +147,8 @@ impl SimilarDocuments {
         let PreparedText { kept, features } = prepared;
         let writing = self.writing(id);
         self.is_known(kept, id)?;
+        let naming = name.map(|name| self.naming(name));
+        name.map_or(Ok(()), |name| self.check_name(kept, id, name))?;
         let mut transaction = self.store.transaction();
         kept.insert(&mut transaction, id, name)?;
         let (mut similar, mut asked) = (Vec::new(), HashSet::new());
@@ -153,8 +163,8 @@ impl SimilarDocuments {
         })?;
         Ok(match insertion {
             Insertion::Inserted => {
-                self.written(id);
-                drop(writing);
+                self.written(id, name);
+                drop((writing, naming));
                 self.learn()?;
                 SimilarAddition::Remembered
             }
@@ -188,13 +198,34 @@ impl SimilarDocuments {
         if self.is_known(&prepared.kept, id)? {
             return Ok(false);
         }
+        let naming = name.map(|name| self.naming(name));
+        name.map_or(Ok(()), |name| self.check_name(&prepared.kept, id, name))?;
         let mut transaction = self.store.transaction();
         prepared.kept.insert(&mut transaction, id, name)?;
         transaction.commit(self.durability)?;
-        self.written(id);
-        drop(writing);
+        self.written(id, name);
+        drop((writing, naming));
         self.learn()?;
         Ok(true)
+    }
+
+    /// Refuses a name that another text has. The same text may have it under several ids.
+    fn check_name(&self, kept: &Kept, id: u64, name: &str) -> Result<()> {
+        let snapshot = self.store.snapshot();
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = match &mut *names {
+            Some(names) => names,
+            none => none.insert(DocumentNames::read(&snapshot)?),
+        };
+        for other in names.find(&snapshot, name)?.into_iter().filter(|&other| other != id) {
+            if self.settings().sketched(&snapshot, other)?.is_some_and(|stored| stored != *kept.sketched()) {
+                return Err(Error::BadArgument(format!(
+                    "the name `{}` has another text, with the id {other}: remove that first",
+                    excerpt(name)
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a document is stored under an id.
@@ -248,9 +279,19 @@ impl SimilarDocuments {
         self.highest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn written(&self, id: u64) {
+    fn written(&self, id: u64, name: Option<&str>) {
         let mut highest = self.highest();
         *highest = (*highest).max(Some(id));
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(names), Some(name)) = (&mut *names, name) {
+            names.enter(name, id);
+        }
+    }
+
+    /// The right to write under a name.
+    fn naming(&self, name: &str) -> MutexGuard<'_, ()> {
+        let rest = xxh3_64(name.as_bytes()) % LOCKS as u64;
+        self.naming[rest as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The right to write under an id.

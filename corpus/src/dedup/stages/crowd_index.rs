@@ -76,7 +76,7 @@ impl Bound {
     /// The least similarity, a little less where rounding could have made it too great.
     fn least(self, of_rule: f64) -> f64 {
         let (Bound::AtLeast(least) | Bound::Above(least)) = self;
-        (f64::from(similarity(least)) - 1e-6).max(of_rule)
+        (similarity(least) - 1e-6).max(of_rule)
     }
 
     /// The least number of features that sets of two sizes share if the bound holds; `None` if it cannot.
