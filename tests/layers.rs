@@ -271,7 +271,8 @@ fn unsafe_code_is_in_few_files() {
     found.sort();
     assert_eq!(found, UNSAFE);
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
-    let rule = text.split("- **").find(|rule| rule.starts_with("Unsafe**")).expect("a rule for unsafe code");
+    let rule =
+        text.split("- **").find(|rule| rule.starts_with("Unsafe**")).expect("the rule of CONTRIBUTING.md");
     let mut named = words(rule);
     named.retain(|file| file != "tests/layers.rs");
     named.sort();
