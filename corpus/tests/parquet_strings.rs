@@ -50,7 +50,7 @@ fn a_text_that_is_not_utf8_is_one_malformed_row() {
     let texts: [&[u8]; 4] = [b"one text of some words", b"two \xff words", b"three", "v\u{ef}er".as_bytes()];
     let file = parquet(&[("id", bytes(&[b"a", b"b", b"c\xe9", b"d"])), ("text", bytes(&texts))]);
     let path = folder.file("a.parquet", file);
-    let read: Vec<_> = documents(&[path.clone()], &DocumentOptions::default()).collect();
+    let read: Vec<_> = documents(std::slice::from_ref(&path), &DocumentOptions::default()).collect();
     assert_eq!(read.iter().map(bad_line).collect::<Vec<_>>(), [None, Some(2), Some(3), None]);
     let message = |at: usize| read[at].as_ref().unwrap_err().to_string();
     assert!(message(1).ends_with("the column `text` is not UTF-8 at byte 5 of its value"), "{}", message(1));
@@ -78,10 +78,11 @@ fn other_columns_are_written_byte_for_byte() {
     ];
     let path = folder.file("a.parquet", parquet(&columns));
     let options = DocumentOptions::default();
-    assert!(documents(&[path.clone()], &options).all(|document| document.is_ok()));
-    let fingerprints = fingerprint_documents::<u64>(&[path.clone()], &options, &Profile::default());
+    assert!(documents(std::slice::from_ref(&path), &options).all(|document| document.is_ok()));
+    let fingerprints =
+        fingerprint_documents::<u64>(std::slice::from_ref(&path), &options, &Profile::default());
     assert_eq!(fingerprints.filter(Result::is_ok).count(), 3);
-    let rows = || -> Vec<_> { records(&[path.clone()], &options).map(Result::unwrap).collect() };
+    let rows = || -> Vec<_> { records(std::slice::from_ref(&path), &options).map(Result::unwrap).collect() };
     let (before, copy) = (rows(), written(&path, None));
     let annotation = Annotation { cluster: Some(7), ..Annotation::default() };
     let annotated = written(&path, Some(&annotation));
