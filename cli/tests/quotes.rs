@@ -75,12 +75,12 @@ fn contents_of_files() {
     for (what, name, content) in [
         ("a string in place of an object", "a.jsonl", format!("\"{long}\"\n")),
         ("an element of an array", "a.json", format!("[\"{long}\"]")),
-        ("a fingerprint", "a.hex", format!("{:.60000}\n", long)),
-        ("a table of one column", "a.csv", format!("{:.60000}\n1\n", long)),
+        ("a fingerprint", "a.hex", format!("{long:.60000}\n")),
+        ("a table of one column", "a.csv", format!("{long:.60000}\n1\n")),
         (
             "an id in place of a number",
             "numbers.jsonl",
-            format!("{{\"id\": \"{:.60000}\", \"text\": \"a\"}}\n", long),
+            format!("{{\"id\": \"{long:.60000}\", \"text\": \"a\"}}\n"),
         ),
     ] {
         folder.write(name, content);

@@ -79,7 +79,8 @@ fn other_columns_are_written_byte_for_byte() {
     let path = folder.file("a.parquet", parquet(&columns));
     let options = DocumentOptions::default();
     assert!(documents(std::slice::from_ref(&path), &options).all(|document| document.is_ok()));
-    let fingerprints = fingerprint_documents::<u64>(std::slice::from_ref(&path), &options, &Profile::default());
+    let fingerprints =
+        fingerprint_documents::<u64>(std::slice::from_ref(&path), &options, &Profile::default());
     assert_eq!(fingerprints.filter(Result::is_ok).count(), 3);
     let rows = || -> Vec<_> { records(std::slice::from_ref(&path), &options).map(Result::unwrap).collect() };
     let (before, copy) = (rows(), written(&path, None));
