@@ -303,19 +303,21 @@ fn a_memory_limit_below_the_least_is_refused() {
                    512M, or 536870912";
     let of_sorting = "--memory is 512 bytes: expected 16777216 (16 MiB) or more, which the buffers of a sort need. For 512 MiB give \
                       512M, or 536870912";
-    let cases: [(&[&str], &str); 6] = [
-        (&["dedup", "a.jsonl", "-o", "kept"], of_rows),
-        (&["dedup", "a.hex", "-o", "kept"], of_rows),
-        (&["dedup", "a.jsonl", "--dry-run"], of_rows),
-        (&["idf", "a.jsonl"], of_rows),
-        (&["build", "new", "a.hex"], of_sorting),
-        (&["salvage", "store", "new"], of_sorting),
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["dedup", "a.jsonl", "-o", "kept"], 2, of_rows),
+        (&["dedup", "a.hex", "-o", "kept"], 2, of_rows),
+        (&["dedup", "a.jsonl", "--dry-run"], 2, of_rows),
+        (&["idf", "a.jsonl"], 2, of_rows),
+        (&["build", "new", "a.hex"], 1, of_sorting),
+        (&["salvage", "store", "new"], 1, of_sorting),
     ];
-    for (args, said) in cases {
-        folder.run(&[args, &["--memory", "512"]].concat()).fails(2, said);
+    for (args, code, said) in cases {
+        folder.run(&[args, &["--memory", "512"]].concat()).fails(code, said);
         assert_eq!(folder.names(), names, "{args:?}");
     }
     folder.run(&["dedup", "a.jsonl", "-o", "kept", "--memory", "64K"]).ok();
+    // A store that is added to sorts in the least memory that it takes.
+    folder.run(&["dedup", "a.hex", "--against", "store", "--add", "-o", "left", "--memory", "64K"]).ok();
 }
 
 /// The most memory that a run takes, in bytes.

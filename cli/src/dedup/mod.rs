@@ -122,8 +122,7 @@ pub(crate) struct DedupArgs {
         ]
     )]
     shard: Option<Shard>,
-    /// Memory limit, like 8G, from 64K [default: all that is available]. What is more goes to disk. Reading takes up to 128M, and 32M a
-    /// thread
+    /// Memory limit, like 8G, from 64K [default: all that is available]. More goes to disk. Reading takes up to 128M, and 32M a thread
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Folder for temporary files [default: the system's]

@@ -298,9 +298,12 @@ fn open_to_read<F: Fingerprint>(path: &Path, watch: &dyn Watch) -> Result<Snapsh
     Ok(store)
 }
 
-/// How a store is opened that is added to: sorting takes a quarter of the memory, beside what was found.
+/// Least memory that the engine sorts in, in bytes.
+const LEAST_OF_SORTING: u64 = 16 << 20;
+
+/// Options of a store that is added to: sorting takes a quarter of the memory, or the least that the engine takes.
 fn options(budget: Budget) -> StoreOptions {
-    let memory = (budget.bytes < u64::MAX).then_some(budget.bytes / 4);
+    let memory = (budget.bytes < u64::MAX).then_some((budget.bytes / 4).max(LEAST_OF_SORTING));
     StoreOptions { memory, ..StoreOptions::default() }
 }
 
