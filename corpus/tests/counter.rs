@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use atomic::{AtomicU16, Ordering};
-use counter::Counter;
+use source::Counter;
 
 /// Atomics whose operations wait for their turn.
 mod atomic {
@@ -47,7 +47,7 @@ mod atomic {
 }
 
 #[path = "../src/dedup/stages/counter.rs"]
-mod counter;
+mod source;
 
 const THREADS: usize = 3;
 

@@ -112,7 +112,7 @@ fn the_nearest_stored_document_is_that_of_the_plain_loop() {
     let paths = ["texts", "sketches"].map(|name| folder.0.path().join(name));
     store(&paths[0], &of_texts, true);
     store(&paths[1], &of_sketches, false);
-    let made_of = |texts: &[String]| texts.iter().map(made).collect::<Vec<_>>();
+    let made_of = |texts: &[String]| texts.iter().map(|text| made(text)).collect::<Vec<_>>();
     let stores =
         [(paths[0].clone(), made_of(&of_texts), true), (paths[1].clone(), made_of(&of_sketches), false)];
     let made = made_of(&texts);
@@ -147,7 +147,7 @@ fn pages_just_below_the_threshold_are_kept() {
     let stored = parked(0..PAGES);
     let mut texts = parked(PAGES..2 * PAGES);
     // By the greatest of all estimates, most would be similar.
-    let some: Vec<Made> = stored[..300].iter().map(made).collect();
+    let some: Vec<Made> = stored[..300].iter().map(|text| made(text)).collect();
     let reaches = |text: &&String| {
         let (_, sketched) = made(text);
         some.iter().any(|(_, stored)| stored.estimate(&sketched).similarity >= LEAST)
