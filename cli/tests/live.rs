@@ -232,7 +232,7 @@ fn compact() {
     let compacted = summary(&folder, &["compact", "store"]);
     // Logs count, too.
     assert_eq!((&compacted["before"], &compacted["bytes"]), (&json!(size_before), &json!(whole())));
-    let inspected = summary(&folder, &["inspect", "store"]);
+    let inspected = &folder.run(&["inspect", "store", "--json"]).json()[0];
     let logs = inspected["logs"].as_array().unwrap().iter().map(|log| log["bytes"].as_u64().unwrap());
     assert_eq!(inspected["bytes"].as_u64().unwrap() + logs.sum::<u64>(), whole());
     assert_eq!((&compacted["segments"], &compacted["ids"]), (&json!(1), &json!(2500)));
@@ -259,7 +259,7 @@ fn compact_to_a_distance_that_the_plan_does_not_exist_for() {
     let compacted = compacted.json().pop().unwrap();
     assert_eq!((&compacted["distance"], &compacted["plan"]), (&json!(4), &json!("auto")));
     folder.run(&["query", "store", &query, "--distance", "4"]).ok();
-    assert_eq!(summary(&folder, &["inspect", "store"])["plan"], "auto");
+    assert_eq!(folder.run(&["inspect", "store", "--json"]).json()[0]["plan"], "auto");
     folder.run(&["verify", "store"]).ok();
 }
 

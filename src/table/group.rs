@@ -28,7 +28,7 @@ pub(super) enum Found {
     Block,
     /// In more blocks than the group has room for.
     Blocks,
-    /// From this place of the block on: the index of a [`Spot`](crate::codec::Spot).
+    /// From this place of the block on: the index that `BlockCodec::locate` found.
     Spot(u32),
     /// There are none.
     Nothing,
