@@ -127,9 +127,9 @@ fn delete_named<F: Fingerprint>(args: &DeleteArgs, progress: &Progress) -> Outco
     let mut output = Output::stdout();
     for id in &missing {
         if args.json {
-            output.json(&MissingIdObject { missing_id: id })?
+            output.json(&MissingIdObject { missing_id: id })?;
         } else {
-            output.line(escaped_name(id))?
+            output.line(escaped_name(id))?;
         }
     }
     let missing = missing.len() as u64;
