@@ -186,14 +186,12 @@ mod tests {
         }
     }
 
-    /// A mark may hold anything: what begins as a dictionary and is none is refused, and other bytes are the content of one.
+    /// A mark may hold anything. Bytes that begin as a dictionary and continue otherwise are refused.
     #[test]
     fn a_mark_that_is_no_dictionary_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let magic = [0x37, 0xa4, 0x30, 0xec];
-        for (number, more) in
-            [vec![], vec![0; 4], vec![0xff; 100], (0..=255).collect()].into_iter().enumerate()
-        {
+        for (number, more) in [vec![0; 4], vec![0xff; 100]].into_iter().enumerate() {
             let store =
                 Store::<u64>::open(&folder.path().join(number.to_string()), StoreOptions::default()).unwrap();
             let mut transaction = store.transaction();

@@ -268,9 +268,9 @@ fn files_are_divided_where_they_can_be() {
     header.set_cksum();
     archive.append_data(&mut header, "inside.jsonl", bytes).unwrap();
     assert_eq!(told_without_places("a.tar", &archive.into_inner().unwrap(), 100), 1);
-    // Without the text field in its first section, it is not known whether it has one.
+    // Documents without the text field are malformed, one by one.
     let late = [&"{\"other\": 1}\n".repeat(200), &text].map(String::as_str).concat();
-    assert_eq!(parts_of("a.jsonl", late, 1000), 1);
+    assert!(parts_of("a.jsonl", late, 1000) > 1);
 }
 
 fn bzip2(bytes: &[u8]) -> Vec<u8> {
