@@ -36,8 +36,7 @@ The exit code is 1 if something was lost; the new store is there all the same.
 
 Examples:
   simstore salvage pages.simstore rescued.simstore
-  simstore salvage --json pages.simstore again.simstore
-  simstore salvage --similar 0.8 --profile words-3 pages.simstore rescued.simstore";
+  simstore salvage --json pages.simstore again.simstore";
 
 /// Copy the intact part of a damaged store into a new store
 ///

@@ -80,8 +80,8 @@ fn an_intact_store_comes_back_whole() {
     let added = folder.run(&["add", "new", "c.tsv", "--json"]).json();
     assert_eq!((&added[0]["added"], &added[0]["carried_on"]), (&json!(0), &json!(928)));
     let before = files(&folder, "store");
-    for taken in ["store", "new", "store/inside"] {
-        assert_eq!(folder.run(&["salvage", "store", taken]).code, Some(1), "{taken}");
+    for (taken, code) in [("store", 1), ("new", 1), ("store/inside", 2)] {
+        assert_eq!(folder.run(&["salvage", "store", taken]).code, Some(code), "{taken}");
     }
     assert_eq!(files(&folder, "store"), before);
     folder.run(&["salvage", "nothing", "other"]).fails(1, "nothing");
@@ -213,8 +213,9 @@ fn a_store_of_similar_documents_stays_one() {
         folder.run(&["inspect", "store", "--json"]).json()[0]["profile"].as_str().unwrap().to_owned();
     let text_of = |id: usize| folder.run(&["query", "new", "--text", &texts[id]]);
     // How many of some documents are found.
-    let count =
-        || (0..1300).step_by(130).filter(|&id| text_of(id).ok().starts_with(&format!("1\t{id}"))).count();
+    let count = || {
+        (0..1300).step_by(130).filter(|&id| text_of(id).ok().starts_with(&format!("1\t0\t{id}\n"))).count()
+    };
 
     let (code, _) = salvage(&folder, &[]);
     assert_eq!((code, count()), (0, 10));
@@ -256,11 +257,18 @@ fn a_store_of_similar_documents_stays_one() {
             assert!(!whole || count() == 10, "{place}: {found:?}");
             // It can be written to as before.
             folder.run(&["add", "new", "b.jsonl"]).ok();
-            assert!(text_of(1299).ok().starts_with("1\t1299"), "{place}");
+            assert!(text_of(1299).ok().starts_with("1\t0\t1299\n"), "{place}");
             std::fs::write(&path, bytes).unwrap();
         }
     }
     assert!(lost_settings > 0 && lost_dictionaries > 0, "{lost_settings} {lost_dictionaries}");
+    // A store of fingerprints does not become one of documents.
+    folder.write("a.hex", crate::hex_lines(&[1, 2, 3]));
+    folder.run(&["build", "plain", "a.hex"]).ok();
+    folder
+        .run(&["salvage", "plain", "rescued", "--similar", "0.8"])
+        .fails(1, "not everything could be rescued");
+    assert_eq!(folder.run(&["dump", "rescued"]).ok(), folder.run(&["dump", "plain"]).ok());
     // A sound store has no other settings than its own.
     assert_eq!(salvage(&folder, &with_settings).0, 0);
 }

@@ -58,7 +58,11 @@ fn an_id_belongs_to_one_text() {
             let _ = std::fs::remove_dir_all(folder.path(kind));
             let run =
                 folder.run(&[command, &["--skip-bad", "--similar", "0.95", kind, "first.jsonl"]].concat());
-            assert!(run.stderr.contains("1 malformed"), "{kind} {command:?}: {}", run.stderr);
+            assert!(
+                run.stderr.contains("1 document or file malformed"),
+                "{kind} {command:?}: {}",
+                run.stderr
+            );
             run.ok();
         }
         // So is a later input, until the document is deleted.

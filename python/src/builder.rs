@@ -171,12 +171,12 @@ impl Builder {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
-        #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
+        #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
+        #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
         codec: Option<&str>,
         plan: Option<&str>,
         profile: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = numbers::optional::memory)] memory: Option<u64>,
+        #[pyo3(from_py_with = numbers::memory)] memory: Option<u64>,
         ids: bool,
         replace: bool,
     ) -> PyResult<Builder> {

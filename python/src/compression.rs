@@ -164,7 +164,7 @@ pub(crate) fn compression(
     py: Python<'_>,
     array: &Bound<'_, PyAny>,
     zstd_level: i32,
-    #[pyo3(from_py_with = numbers::optional::block_size)] block_size: Option<u32>,
+    #[pyo3(from_py_with = numbers::block_size)] block_size: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Compression> {
     let values = Fingerprints::read_all(array, None)?;

@@ -47,8 +47,8 @@ use crate::table::Table;
 pub(crate) fn self_join(
     py: Python<'_>,
     fingerprints: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
-    #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
+    #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
+    #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
     let present = Fingerprints::read(fingerprints, bits)?.present();
@@ -86,8 +86,8 @@ pub(crate) fn self_join(
 pub(crate) fn clusters<'py>(
     py: Python<'py>,
     fingerprints: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
-    #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
+    #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
+    #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let fingerprints = Fingerprints::read(fingerprints, bits)?;
@@ -148,7 +148,7 @@ pub(crate) fn distance<'py>(
     py: Python<'py>,
     a: &Bound<'py, PyAny>,
     b: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
+    #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (a, b) = match (is_int(a)?, is_int(b)?) {
         (true, true) => {

@@ -35,43 +35,43 @@ pub(crate) fn bytes_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<u6
     })
 }
 
-/// Arguments that may be None.
-pub(crate) mod optional {
-    use super::*;
-
-    macro_rules! numbers {
-        ($($name:ident: $kind:ty),*) => {$(
-            pub(crate) fn $name(object: &Bound<'_, PyAny>) -> PyResult<Option<$kind>> {
-                if object.is_none() {
-                    return Ok(None);
-                }
-                number(stringify!($name), <$kind>::BITS, object).map(Some)
+/// Makes functions that read an argument by its name, or None.
+macro_rules! optional {
+    ($($name:ident: $kind:ty),*) => {$(
+        pub(crate) fn $name(object: &Bound<'_, PyAny>) -> PyResult<Option<$kind>> {
+            if object.is_none() {
+                return Ok(None);
             }
-        )*};
-    }
-
-    numbers! { bits: u32, block_size: u32, distance: u32, limit: usize }
-
-    pub(crate) fn memory(object: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-        if object.is_none() { Ok(None) } else { bytes_of("memory", object).map(Some) }
-    }
+            number(stringify!($name), <$kind>::BITS, object).map(Some)
+        }
+    )*};
 }
 
-/// Arguments that may not.
-pub(crate) mod required {
-    use super::*;
+/// Makes functions that read an argument that may not be None.
+macro_rules! required {
+    ($($function:ident, $name:literal: $kind:ty;)*) => {$(
+        pub(crate) fn $function(object: &Bound<'_, PyAny>) -> PyResult<$kind> {
+            number($name, <$kind>::BITS, object)
+        }
+    )*};
+}
 
-    macro_rules! numbers {
-        ($($name:ident: $kind:ty),*) => {$(
-            pub(crate) fn $name(object: &Bound<'_, PyAny>) -> PyResult<$kind> {
-                number(stringify!($name), <$kind>::BITS, object)
-            }
-        )*};
-    }
+optional! { bits: u32, block_size: u32, distance: u32, limit: usize }
 
-    numbers! { bits: u32, buckets: u32, count: usize, distance: u32, documents: u64, parts: usize, size: usize }
+required! {
+    required_bits, "bits": u32;
+    required_buckets, "buckets": u32;
+    required_count, "count": usize;
+    required_distance, "distance": u32;
+    required_documents, "documents": u64;
+    required_parts, "parts": usize;
+    required_size, "size": usize;
+}
 
-    pub(crate) fn memory(object: &Bound<'_, PyAny>) -> PyResult<u64> {
-        bytes_of("memory", object)
-    }
+pub(crate) fn memory(object: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    if object.is_none() { Ok(None) } else { required_memory(object).map(Some) }
+}
+
+pub(crate) fn required_memory(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    bytes_of("memory", object)
 }

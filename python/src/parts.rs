@@ -61,9 +61,9 @@ impl Parts {
     #[pyo3(signature = (distance=3, *, parts=1, bits=64))]
     fn with_parts(
         py: Python<'_>,
-        #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
-        #[pyo3(from_py_with = numbers::required::parts)] parts: usize,
-        #[pyo3(from_py_with = numbers::required::bits)] bits: u32,
+        #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
+        #[pyo3(from_py_with = numbers::required_parts)] parts: usize,
+        #[pyo3(from_py_with = numbers::required_bits)] bits: u32,
     ) -> PyResult<Parts> {
         let of = || {
             AnyParts::of_bits(
@@ -89,10 +89,10 @@ impl Parts {
     #[pyo3(signature = (count, distance=3, *, memory, bits=64))]
     fn choose(
         py: Python<'_>,
-        #[pyo3(from_py_with = numbers::required::count)] count: usize,
-        #[pyo3(from_py_with = numbers::required::distance)] distance: u32,
-        #[pyo3(from_py_with = numbers::required::memory)] memory: u64,
-        #[pyo3(from_py_with = numbers::required::bits)] bits: u32,
+        #[pyo3(from_py_with = numbers::required_count)] count: usize,
+        #[pyo3(from_py_with = numbers::required_distance)] distance: u32,
+        #[pyo3(from_py_with = numbers::required_memory)] memory: u64,
+        #[pyo3(from_py_with = numbers::required_bits)] bits: u32,
     ) -> PyResult<Parts> {
         let count = count as u64;
         let of = || {
@@ -148,7 +148,7 @@ impl Parts {
         &self,
         py: Python<'_>,
         fingerprints: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = numbers::required::buckets)] buckets: u32,
+        #[pyo3(from_py_with = numbers::required_buckets)] buckets: u32,
     ) -> PyResult<Table> {
         if buckets == 0 {
             return Err(PyValueError::new_err("expected a bucket at least"));

@@ -70,7 +70,7 @@ impl Profile {
     fn new(
         py: Python<'_>,
         name: Option<&str>,
-        #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
+        #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
         dictionary: Option<PathBuf>,
         stop_words: Option<PathBuf>,
         idf: Option<PathBuf>,
@@ -288,7 +288,7 @@ pub(crate) fn similarity(
 pub(crate) fn sketches(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = numbers::required::count)] count: usize,
+    #[pyo3(from_py_with = numbers::required_count)] count: usize,
     profile: Option<&Bound<'_, Profile>>,
 ) -> PyResult<Array> {
     if !(1..=SKETCHES).contains(&count) {

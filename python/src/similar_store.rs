@@ -224,7 +224,7 @@ impl SimilarStore {
         &self,
         py: Python<'py>,
         text: &str,
-        #[pyo3(from_py_with = numbers::optional::limit)] limit: Option<usize>,
+        #[pyo3(from_py_with = numbers::limit)] limit: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
         let live = self.opened.get(py)?;
         let live: &Live = &live;
@@ -254,7 +254,7 @@ impl SimilarStore {
         &self,
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = numbers::optional::limit)] limit: Option<usize>,
+        #[pyo3(from_py_with = numbers::limit)] limit: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
         let (live, texts) = (self.opened.get(py)?, texts_of(texts)?);

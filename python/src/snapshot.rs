@@ -156,7 +156,7 @@ impl Snapshot {
         &self,
         py: Python<'py>,
         fingerprint: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
         let fingerprint = self.profile.either(py, fingerprint, text, |one| self.fingerprint(one))?;
@@ -187,7 +187,7 @@ impl Snapshot {
         &self,
         py: Python<'_>,
         fingerprints: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
@@ -296,7 +296,7 @@ impl Snapshot {
     /// iterator of Table
     ///     With columns fingerprint, id (uint64) and name (string; both null where there is none).
     #[pyo3(signature = (size=65536))]
-    fn iter_batches(&self, #[pyo3(from_py_with = numbers::required::size)] size: usize) -> PyResult<Batches> {
+    fn iter_batches(&self, #[pyo3(from_py_with = numbers::required_size)] size: usize) -> PyResult<Batches> {
         if size == 0 {
             return Err(PyValueError::new_err("size is 0: expected 1 or more"));
         }

@@ -125,14 +125,14 @@ impl Store {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
-        #[pyo3(from_py_with = numbers::optional::bits)] bits: Option<u32>,
+        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::bits)] bits: Option<u32>,
         create: bool,
         codec: Option<&str>,
         plan: Option<&str>,
         durability: &str,
         profile: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = numbers::optional::memory)] memory: Option<u64>,
+        #[pyo3(from_py_with = numbers::memory)] memory: Option<u64>,
         ids: Option<bool>,
     ) -> PyResult<Store> {
         let durability = match durability {
@@ -409,7 +409,7 @@ impl Store {
         &self,
         py: Python<'py>,
         fingerprint: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
         text: Option<&str>,
     ) -> PyResult<Bound<'py, PyList>> {
         let snapshot = self.asked(py)?;
@@ -423,7 +423,7 @@ impl Store {
         &self,
         py: Python<'_>,
         fingerprints: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
         texts: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
@@ -470,7 +470,7 @@ impl Store {
     fn compact(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = numbers::optional::distance)] distance: Option<u32>,
+        #[pyo3(from_py_with = numbers::distance)] distance: Option<u32>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let open = self.open()?;

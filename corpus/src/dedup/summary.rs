@@ -44,7 +44,7 @@ impl Summary {
     /// Whether documents of a large cluster are much farther apart than the threshold.
     fn has_chains(&self) -> bool {
         let is_far = |cluster: &Largest| match (self.question, cluster.least_similar) {
-            (Question::Similarity(least), Some(similarity)) => similarity < least - 1e-6,
+            (Question::Similarity(least), Some(similarity)) => similarity < least,
             (Question::Distance(distance), _) => {
                 cluster.farthest.is_none_or(|bits| bits > 3 * distance.max(1))
             }

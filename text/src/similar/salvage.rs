@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use simstore::store::{Finding, SalvageOptions, Salvaged, salvage, salvageable_marks};
-use simstore::{Durability, Error, Result, Snapshot, Store, StoreOptions};
+use simstore::{Durability, Error, Result, Snapshot, Store, StoreOptions, Transaction};
 
 use super::check::{Check, check_similar, fingerprints};
 use super::texts::{Packing, dictionary_marks};
@@ -71,6 +71,11 @@ pub fn salvage_similar(
     let kept_marks = dictionary_marks().chain([SIMILAR_MARK.to_owned()]).collect();
     let options = SalvageOptions { least_distance: Some(least), kept_marks, ..options.clone() };
     let mut salvaged = salvage::<u64>(path, new, &options)?;
+    if stored.is_none() && !has_signatures(&Snapshot::open(new)?)? {
+        let what = "no document has a signature, so the settings for similar documents are not used";
+        salvaged.findings.push(lost(path, what.to_owned()));
+        return Ok(salvaged);
+    }
     Repair { new, settings }.run(stored.is_none(), &mut salvaged)?;
     let store = Snapshot::<u64>::open(new)?;
     let stats = store.stats();
@@ -212,26 +217,36 @@ impl Repair<'_> {
         for batch in changes.chunks(BATCH) {
             let mut transaction = store.transaction();
             for (id, sketched) in batch {
-                let expected =
-                    sketched.as_ref().map(|sketched| fingerprints::<u64>(sketched, &self.settings));
-                let expected = expected.unwrap_or_default();
                 let begin = pairs.partition_point(|pair| pair.0 < *id);
                 let there = pairs[begin..].iter().take_while(|pair| pair.0 == *id);
-                there
-                    .filter(|pair| !expected.contains(&pair.1))
-                    .for_each(|pair| transaction.delete(pair.1, *id));
-                expected.iter().for_each(|&fingerprint| transaction.insert(fingerprint, *id));
-                match sketched {
-                    None => transaction.note(*id, &[])?,
-                    Some(sketched) if !self.settings.has_texts() => {
-                        transaction.note(*id, &sketched.to_bytes())?;
-                    }
-                    Some(_) => {}
+                // A deletion forgets note and name, too.
+                there.for_each(|pair| transaction.delete(pair.1, *id));
+                if let Some(sketched) = sketched {
+                    self.insert(&mut transaction, old, *id, sketched)?;
                 }
             }
             transaction.commit(Durability::Os)?;
         }
         store.compact()?;
         store.sync()
+    }
+
+    /// Inserts a document as a whole.
+    fn insert(
+        &self,
+        transaction: &mut Transaction<'_, u64>,
+        old: &Snapshot<u64>,
+        id: u64,
+        sketched: &Sketched,
+    ) -> Result<()> {
+        let mut name = old.name(id)?;
+        for fingerprint in fingerprints::<u64>(sketched, &self.settings) {
+            match name.take() {
+                Some(name) => transaction.insert_named(fingerprint, id, &name)?,
+                None => transaction.insert(fingerprint, id),
+            }
+        }
+        let note = if self.settings.has_texts() { old.note(id)? } else { None };
+        transaction.note(id, &note.unwrap_or_else(|| sketched.to_bytes()))
     }
 }
