@@ -62,8 +62,7 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         Plan::<F>::named(name, args.distance).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     let (store, counts) =
-        simstore_corpus::build::build::<F>(&args.store, options, &inputs, &profile, args.names, progress)
-            .map_err(Failure::usage)?;
+        simstore_corpus::build::build::<F>(&args.store, options, &inputs, &profile, args.names, progress)?;
     bar.finish_and_clear();
     warn(&counts, kind, progress);
     if counts.read == counts.empty {

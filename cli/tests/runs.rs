@@ -308,7 +308,7 @@ fn a_memory_limit_below_the_least_is_refused() {
         (&["dedup", "a.hex", "-o", "kept"], 2, of_rows),
         (&["dedup", "a.jsonl", "--dry-run"], 2, of_rows),
         (&["idf", "a.jsonl"], 2, of_rows),
-        (&["build", "new", "a.hex"], 2, of_sorting),
+        (&["build", "new", "a.hex"], 1, of_sorting),
         (&["salvage", "store", "new"], 2, of_sorting),
     ];
     for (args, code, said) in cases {

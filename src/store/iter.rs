@@ -24,6 +24,20 @@ impl<F: Fingerprint> Snapshot<F> {
         Newest::new(self.segments(), Segment::note_chunks, Segment::notes, |segment, &id| segment.forgets(id))
     }
 
+    /// The ids of all notes, ascending, each once. A note that was deleted may be among them: see [`Snapshot::notes_of`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::note`].
+    pub fn noted_ids(&self) -> Result<Vec<u64>> {
+        let mut ids = self.notes().map(|noted| Ok(noted?.0)).collect::<Result<Vec<u64>>>()?;
+        for (memtable, version) in self.memtables() {
+            ids.extend(memtable.notes(version).iter().map(|&(id, _)| id));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
     /// All marks, ascending by key, each with its newest value. Ends after the first error. What is in memory only is left
     /// out.
     pub(super) fn marks(&self) -> Newest<F, String, Vec<u8>> {

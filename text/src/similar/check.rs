@@ -30,20 +30,26 @@ pub(super) struct Check<'a, F: Fingerprint> {
 }
 
 impl<F: Fingerprint> Check<'_, F> {
-    /// Visits all documents, ascending by id. Those without any fingerprint are not found.
+    /// Visits all documents, ascending by id, also without fingerprints or without a note.
     pub(super) fn visit(&self, mut visit: impl FnMut(FoundDocument) -> Result<()>) -> Result<()> {
-        let mut ids =
-            self.store.iter().map(|entry| Ok(entry?.id.unwrap_or(0))).collect::<Result<Vec<u64>>>()?;
+        // An id for each note and for each fingerprint, with the number of fingerprints.
+        let mut ids: Vec<(u64, u64)> = self.store.noted_ids()?.into_iter().map(|id| (id, 0)).collect();
+        for entry in self.store.iter() {
+            ids.push((entry?.id.unwrap_or(0), 1));
+        }
         ids.par_sort_unstable();
-        let documents: Vec<&[u64]> = ids.chunk_by(|a, b| a == b).collect();
+        let documents: Vec<&[(u64, u64)]> = ids.chunk_by(|a, b| a.0 == b.0).collect();
         for batch in documents.chunks(BATCH) {
-            let ids: Vec<u64> = batch.iter().map(|same| same[0]).collect();
+            let ids: Vec<u64> = batch.iter().map(|same| same[0].0).collect();
             let notes = self.store.notes_of(&ids)?;
             let read = batch.par_iter().zip(notes).map(|(same, note)| {
-                let sketched = self.read(note.as_deref().unwrap_or_default())?;
-                Ok(FoundDocument { id: same[0], fingerprints: same.len() as u64, sketched })
+                let (note, fingerprints) = (note.unwrap_or_default(), same.iter().map(|&(_, one)| one).sum());
+                if note.is_empty() && fingerprints == 0 {
+                    return Ok(None);
+                }
+                Ok(Some(FoundDocument { id: same[0].0, fingerprints, sketched: self.read(&note)? }))
             });
-            read.collect::<Result<Vec<_>>>()?.into_iter().try_for_each(&mut visit)?;
+            read.collect::<Result<Vec<_>>>()?.into_iter().flatten().try_for_each(&mut visit)?;
         }
         Ok(())
     }
@@ -216,7 +222,15 @@ mod tests {
                 },
                 "is not in the tables",
             ),
-            (|transaction, sketched| transaction.delete(sketched.sketches[1], 1), "is not in the tables"),
+            (
+                |transaction, sketched| {
+                    let packed = Packing::default().pack("is the question whether").unwrap();
+                    // A deletion forgets the note.
+                    transaction.delete(sketched.sketches[1], 1);
+                    transaction.note(1, &[sketched.to_bytes(), packed].concat()).unwrap();
+                },
+                "is not in the tables",
+            ),
             (|transaction, _| transaction.insert(7, 1), "fingerprints that are not in its signature"),
             (
                 |transaction, _| transaction.mark("similar", b"similar 0.8 recall 0.95 sketches 9").unwrap(),

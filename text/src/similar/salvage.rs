@@ -89,16 +89,26 @@ fn lost(path: &Path, what: String) -> Finding {
     Finding { path: path.to_path_buf(), offset: None, what, lost: true }
 }
 
-/// Whether some first document of a store has a note with the signature that its fingerprint is from.
+/// Whether some note of a store is the signature that a fingerprint of its id is from.
 fn has_signatures(store: &Snapshot<u64>) -> Result<bool> {
-    for entry in store.iter().take(BATCH) {
-        let entry = entry?;
-        let note = store.note(entry.id.unwrap_or(0))?.unwrap_or_default();
-        if let Some((sketched, _)) = Sketched::from_bytes(&note) {
-            return Ok(sketched.sketches.contains(&entry.fingerprint));
+    let ids = store.noted_ids()?;
+    for ids in ids.chunks(BATCH) {
+        for (&id, note) in ids.iter().zip(store.notes_of(ids)?) {
+            if let Some((sketched, _)) = Sketched::from_bytes(&note.unwrap_or_default())
+                && store.contains_pair(sketched.sketches[0], id)?
+            {
+                return Ok(true);
+            }
         }
     }
     Ok(false)
+}
+
+/// The first notes that are not empty.
+fn first_notes(store: &Snapshot<u64>) -> Result<Vec<Vec<u8>>> {
+    let ids = store.noted_ids()?;
+    let notes = store.notes_of(&ids[..ids.len().min(BATCH)])?;
+    Ok(notes.into_iter().flatten().filter(|note| !note.is_empty()).collect())
 }
 
 /// Has a new store hold whole documents, and nothing else.
@@ -110,7 +120,7 @@ struct Repair<'a> {
 impl Repair<'_> {
     fn run(mut self, settings_are_lost: bool, salvaged: &mut Salvaged) -> Result<()> {
         let store = Snapshot::<u64>::open(self.new)?;
-        if settings_are_lost && self.has_texts(&store)? {
+        if settings_are_lost && Repair::has_texts(&store)? {
             self.settings = self.settings.with_texts();
         }
         let packing = Packing::default();
@@ -165,22 +175,15 @@ impl Repair<'_> {
     }
 
     /// Whether notes hold more than a signature.
-    fn has_texts(&self, store: &Snapshot<u64>) -> Result<bool> {
-        for entry in store.iter().take(BATCH) {
-            let note = store.note(entry?.id.unwrap_or(0))?.unwrap_or_default();
-            if !note.is_empty() {
-                return Ok(note.len() > estimate::BYTES);
-            }
-        }
-        Ok(false)
+    fn has_texts(store: &Snapshot<u64>) -> Result<bool> {
+        Ok(first_notes(store)?.first().is_some_and(|note| note.len() > estimate::BYTES))
     }
 
     /// Whether texts that were compressed with a dictionary do not come back with the one that is there: part of it is lost.
     fn needs_other_dictionary(&self, store: &Snapshot<u64>, packing: &Packing) -> Result<bool> {
         let profile: Option<Profile> = store.profile().parse().ok();
         let (mut with_dictionary, mut sound) = (0, 0);
-        for entry in store.iter().take(BATCH) {
-            let note = store.note(entry?.id.unwrap_or(0))?.unwrap_or_default();
+        for note in first_notes(store)? {
             let Some((sketched, packed)) = Sketched::from_bytes(&note) else { continue };
             if !Packing::needs_dictionary(packed) {
                 continue;
