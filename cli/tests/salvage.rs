@@ -195,12 +195,12 @@ fn similar_store() -> (Folder, Vec<String>) {
         let words: Vec<String> = (0..40).map(|_| format!("word{}", random.next() % 900)).collect();
         format!("All pages of this place begin with the same few words. {}", words.join(" "))
     };
-    let texts: Vec<String> = (0..1300).map(|_| text(&mut random)).collect();
+    let texts: Vec<String> = (0..2300).map(|_| text(&mut random)).collect();
     let lines = |range: std::ops::Range<usize>| -> String {
         range.map(|id| format!("{}\n", json!({"id": id, "text": texts[id]}))).collect()
     };
-    folder.write("a.jsonl", lines(0..1200));
-    folder.write("b.jsonl", lines(1200..1300));
+    folder.write("a.jsonl", lines(0..2200));
+    folder.write("b.jsonl", lines(2200..2300));
     folder.run(&["build", "--similar", "0.8", "--with-texts", "store", "a.jsonl"]).ok();
     folder.run(&["add", "store", "b.jsonl"]).ok();
     (folder, texts)
@@ -212,10 +212,10 @@ fn a_store_of_similar_documents_stays_one() {
     let profile =
         folder.run(&["inspect", "store", "--json"]).json()[0]["profile"].as_str().unwrap().to_owned();
     let text_of = |id: usize| folder.run(&["query", "new", "--text", &texts[id]]);
+    // Without its text, a document is found by an estimate that is exact: the signatures are equal.
+    let is_found = |id: usize| text_of(id).ok().starts_with(&format!("1\t0\t{id}\n"));
     // How many of some documents are found.
-    let count = || {
-        (0..1300).step_by(130).filter(|&id| text_of(id).ok().starts_with(&format!("1\t0\t{id}\n"))).count()
-    };
+    let count = || (0..2300).step_by(230).filter(|&id| is_found(id)).count();
 
     let (code, _) = salvage(&folder, &[]);
     assert_eq!((code, count()), (0, 10));
@@ -251,13 +251,14 @@ fn a_store_of_similar_documents_stays_one() {
                 assert!(!says(&found, "the settings of a store of similar documents"), "{place}: {found:?}");
             }
             lost_dictionaries += usize::from(says(&found, "the dictionary of the texts"));
-            // Documents are lost with a part of their notes, or with the log: of both there are several.
-            assert!(count() > 4, "{place}: {found:?}");
+            // A chunk of notes has some of the documents; without the file of the notes, only documents in logs are left.
+            let is_left_out = name.ends_with(".notes") && says(&found, "left out");
+            assert!(count() > 4 || is_left_out, "{place}: {found:?}");
             let whole = found.last().unwrap()["whole"].as_bool().unwrap();
             assert!(!whole || count() == 10, "{place}: {found:?}");
             // It can be written to as before.
             folder.run(&["add", "new", "b.jsonl"]).ok();
-            assert!(text_of(1299).ok().starts_with("1\t0\t1299\n"), "{place}");
+            assert!(is_found(2299), "{place}");
             std::fs::write(&path, bytes).unwrap();
         }
     }

@@ -15,8 +15,16 @@ pub(super) struct FoundDocument {
     pub(super) id: u64,
     /// Number of its fingerprints in the tables and logs.
     pub(super) fingerprints: u64,
-    /// Its signature; or what is wrong with its note, after which the document cannot be compared.
-    pub(super) sketched: std::result::Result<Sketched, &'static str>,
+    /// Its signature, if its note is sound.
+    pub(super) sketched: std::result::Result<Sketched, Flaw>,
+}
+
+/// Damage of a note.
+pub(super) enum Flaw {
+    /// The signature is damaged or missing.
+    Signature(&'static str),
+    /// The text is damaged; the signature looks sound.
+    Text(&'static str),
 }
 
 /// Reads a store of similar documents.
@@ -55,24 +63,24 @@ impl<F: Fingerprint> Check<'_, F> {
     }
 
     /// The signature in a note, if all of the note is sound.
-    fn read(&self, note: &[u8]) -> Result<std::result::Result<Sketched, &'static str>> {
+    fn read(&self, note: &[u8]) -> Result<std::result::Result<Sketched, Flaw>> {
         if note.is_empty() {
-            return Ok(Err("no note"));
+            return Ok(Err(Flaw::Signature("no note")));
         }
         let Some((sketched, packed)) = Sketched::from_bytes(note) else {
-            return Ok(Err("a note that is no signature"));
+            return Ok(Err(Flaw::Signature("a note that is no signature")));
         };
         let Some(packing) = self.packing.as_ref().filter(|_| self.settings.has_texts()) else {
             return Ok(Ok(sketched));
         };
         let text = match packing.unpack(packed, self.store)? {
             Ok(text) => text,
-            Err(found) => return Ok(Err(found)),
+            Err(found) => return Ok(Err(Flaw::Text(found))),
         };
         if let Some(profile) = &self.profile
             && Sketched::new(&profile.feature_set(&text)).as_ref() != Some(&sketched)
         {
-            return Ok(Err("a text that has another signature"));
+            return Ok(Err(Flaw::Text("a text that has another signature")));
         }
         Ok(Ok(sketched))
     }
@@ -128,7 +136,7 @@ pub fn check_similar<F: Fingerprint>(store: &Snapshot<F>, mut damaged: impl FnMu
     check.visit(|document| {
         let sketched = match &document.sketched {
             Ok(sketched) => sketched,
-            Err(found) => {
+            Err(Flaw::Signature(found) | Flaw::Text(found)) => {
                 problem(document.id, &format!("expected a note with its signature, and its text if the store keeps texts, found {found}"));
                 return Ok(());
             }

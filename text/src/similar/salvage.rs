@@ -5,10 +5,10 @@ use std::path::Path;
 use simstore::store::{Finding, SalvageOptions, Salvaged, salvage, salvageable_marks};
 use simstore::{Durability, Error, Result, Snapshot, Store, StoreOptions, Transaction};
 
-use super::check::{Check, check_similar, fingerprints};
+use super::check::{Check, Flaw, check_similar, fingerprints};
 use super::texts::{Packing, dictionary_marks};
 use super::{SIMILAR_MARK, SimilarSettings, estimate};
-use crate::{Profile, Sketched};
+use crate::Sketched;
 
 /// Changes of the new store are written in transactions of so many documents.
 const BATCH: usize = 1000;
@@ -76,7 +76,7 @@ pub fn salvage_similar(
         salvaged.findings.push(lost(path, what.to_owned()));
         return Ok(salvaged);
     }
-    Repair { new, settings }.run(stored.is_none(), &mut salvaged)?;
+    Repair { new, settings, cuts_notes: false }.run(stored.is_none(), &mut salvaged)?;
     let store = Snapshot::<u64>::open(new)?;
     let stats = store.stats();
     (salvaged.fingerprints, salvaged.ids) = (stats.fingerprints, stats.ids);
@@ -115,6 +115,20 @@ fn first_notes(store: &Snapshot<u64>) -> Result<Vec<Vec<u8>>> {
 struct Repair<'a> {
     new: &'a Path,
     settings: SimilarSettings,
+    /// Whether texts are removed from notes.
+    cuts_notes: bool,
+}
+
+/// Documents of a store.
+#[derive(Default)]
+struct Found {
+    documents: u64,
+    /// Documents with a damaged text.
+    without_text: u64,
+    /// Documents with a damaged note or text.
+    left_out: u64,
+    /// Ids of documents that the new store does not have as they have to be, with the signature if the note is sound.
+    changes: Vec<(u64, Option<Sketched>)>,
 }
 
 impl Repair<'_> {
@@ -123,45 +137,17 @@ impl Repair<'_> {
         if settings_are_lost && Repair::has_texts(&store)? {
             self.settings = self.settings.with_texts();
         }
-        let packing = Packing::default();
-        let is_broken = match packing.learn(&store) {
-            Err(Error::Refused(_)) => true,
-            learnt => {
-                learnt?;
-                false
-            }
-        };
-        let dictionary_is_lost =
-            self.settings.has_texts() && (is_broken || self.needs_other_dictionary(&store, &packing)?);
-        let mut changes = Vec::new();
+        let mut found = self.check(&store)?;
+        let dictionary_is_lost = found.as_ref().is_none_or(|found| found.without_text * 2 > found.documents);
         if dictionary_is_lost {
-            self.settings = self.settings.without_texts();
+            (self.settings, self.cuts_notes) = (self.settings.without_texts(), true);
             salvaged.findings.push(lost(
                 self.new,
                 "the dictionary of the texts: the new store keeps signatures without texts, and estimates similarities".to_owned(),
             ));
+            found = self.check(&store)?;
         }
-        let check = Check {
-            store: &store,
-            settings: self.settings,
-            packing: Some(packing),
-            profile: store.profile().parse().ok(),
-        };
-        let mut left_out = 0;
-        check.visit(|document| {
-            let sketched = document.sketched.ok();
-            left_out += u64::from(sketched.is_none());
-            let expected = sketched.as_ref().map(|sketched| fingerprints::<u64>(sketched, &self.settings));
-            let expected = expected.unwrap_or_default();
-            let mut is_whole = document.fingerprints == expected.len() as u64 && !dictionary_is_lost;
-            for &fingerprint in &expected {
-                is_whole &= store.contains_pair(fingerprint, document.id)?;
-            }
-            if !is_whole {
-                changes.push((document.id, sketched));
-            }
-            Ok(())
-        })?;
+        let Found { left_out, changes, .. } = found.unwrap_or_default();
         if left_out > 0 {
             let what =
                 format!("{left_out} documents whose note or text is lost or damaged: they are left out");
@@ -179,23 +165,40 @@ impl Repair<'_> {
         Ok(first_notes(store)?.first().is_some_and(|note| note.len() > estimate::BYTES))
     }
 
-    /// Whether texts that were compressed with a dictionary do not come back with the one that is there: part of it is lost.
-    fn needs_other_dictionary(&self, store: &Snapshot<u64>, packing: &Packing) -> Result<bool> {
-        let profile: Option<Profile> = store.profile().parse().ok();
-        let (mut with_dictionary, mut sound) = (0, 0);
-        for note in first_notes(store)? {
-            let Some((sketched, packed)) = Sketched::from_bytes(&note) else { continue };
-            if !Packing::needs_dictionary(packed) {
-                continue;
-            }
-            with_dictionary += 1;
-            if let Ok(text) = packing.unpack(packed, store)? {
-                let has_signature =
-                    |profile: &Profile| Sketched::new(&profile.feature_set(&text)) == Some(sketched);
-                sound += u64::from(profile.as_ref().is_none_or(has_signature));
-            }
+    /// Reads all documents. `None` if the dictionary is none.
+    fn check(&self, store: &Snapshot<u64>) -> Result<Option<Found>> {
+        let packing = Packing::default();
+        if self.settings.has_texts() {
+            match packing.learn(store) {
+                Err(Error::Refused(_)) => return Ok(None),
+                learnt => learnt?,
+            };
         }
-        Ok(with_dictionary > 2 * sound)
+        let check = Check {
+            store,
+            settings: self.settings,
+            packing: Some(packing),
+            profile: store.profile().parse().ok(),
+        };
+        let mut found = Found::default();
+        check.visit(|document| {
+            found.documents += 1;
+            found.without_text += u64::from(matches!(document.sketched, Err(Flaw::Text(_))));
+            let sketched = document.sketched.ok();
+            found.left_out += u64::from(sketched.is_none());
+            let expected = sketched.as_ref().map(|sketched| fingerprints::<u64>(sketched, &self.settings));
+            let expected = expected.unwrap_or_default();
+            // Notes with texts are cut where the new store keeps none.
+            let mut is_whole = document.fingerprints == expected.len() as u64 && !self.cuts_notes;
+            for &fingerprint in &expected {
+                is_whole &= store.contains_pair(fingerprint, document.id)?;
+            }
+            if !is_whole {
+                found.changes.push((document.id, sketched));
+            }
+            Ok(())
+        })?;
+        Ok(Some(found))
     }
 
     /// Writes whole documents; those without a signature go.

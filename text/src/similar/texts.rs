@@ -90,11 +90,6 @@ impl Packing {
         if estimate::BYTES + packed.len() > MAX_NOTE { Err(too_long(frame.len())) } else { Ok(packed) }
     }
 
-    /// Whether the text of some bytes that a store keeps was compressed with a dictionary.
-    pub(super) fn needs_dictionary(packed: &[u8]) -> bool {
-        packed.get(LENGTH..).is_some_and(|frame| zstd::zstd_safe::get_dict_id_from_frame(frame).is_some())
-    }
-
     /// The text of some bytes that a store keeps; with a reason if they are not those of one.
     pub(super) fn unpack<F: Fingerprint>(
         &self,
