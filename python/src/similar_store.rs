@@ -139,7 +139,7 @@ impl SimilarStore {
     ///     warning.
     /// ids : int or str, or iterable of these, optional
     ///     Numbers; or names, as for `Store.insert`: each text gets the number after the highest id. So it does if nothing is given. The
-    ///     same text under the same number or name again changes nothing; the same name with another text is another document.
+    ///     same text under the same number or name again changes nothing; another text under it is refused.
     /// progress : bool or callable, optional
     ///     True for a bar of tqdm; a callable is called with a `Progress` some times a second.
     ///
@@ -313,7 +313,7 @@ impl SimilarStore {
     /// Returns
     /// -------
     /// Array
-    ///     Strings of shape (n,); null for a document that is not stored. Of several documents of one name, the text that was added first.
+    ///     Strings of shape (n,); null for a document that is not stored.
     ///
     /// Raises
     /// ------

@@ -317,7 +317,7 @@ def test_a_missing_file_is_that_of_python(tmp_path):
 
 
 def test_options_have_the_names_that_they_have_here(tmp_path):
-    for options, said in [({"text": "body"}, "option `text` names one"), ({"encoding": "gb18030", "format": "xml"}, "jsonl")]:
+    for options, said in [({"text": "body"}, "option `text` names another"), ({"encoding": "gb18030", "format": "xml"}, "jsonl")]:
         with pytest.raises(ValueError, match=said):
             simstore.dedup(SAMPLES / "en.jsonl", **options)
     (tmp_path / "gbk.jsonl").write_bytes('{"text": "近似重复的网页很常见"}\n'.encode("gb18030"))
