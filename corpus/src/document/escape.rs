@@ -1,6 +1,6 @@
 //! Names in lines of text, and paths as names: the only place that escapes them, and that reads escapes.
 //!
-//! - A path becomes a name ([`path_text`]): valid UTF-8 is kept, any other byte is written `\xHH`. In a path with such a byte, or
+//! - A path becomes a name (`path_text`): valid UTF-8 is kept, any other byte is written `\xHH`. In a path with such a byte, or
 //!   with such a sequence of its own, each backslash is doubled.
 //! - A name becomes a column of a line ([`escaped_name`]): a backslash is written `\\`, a tab `\t`, a line feed `\n`, a carriage
 //!   return `\r`, any other control character `\u{HEX}`, and the empty name `\e`.
