@@ -35,13 +35,13 @@ def pages(spark, count=None):
 def by_similarity(df):
     from simstore.spark import dedup
 
-    return dedup(df).where("not keep").count()
+    return dedup(df).where("not is_kept").count()
 
 
 def by_distance(df):
     from simstore.spark import dedup
 
-    return dedup(df, distance=3).where("not keep").count()
+    return dedup(df, distance=3).where("not is_kept").count()
 
 
 def in_clusters(df):
