@@ -1,5 +1,6 @@
 //! The stages of a deduplication, a file each. They hand on [rows of plain numbers](super::model).
 
+mod bitmap;
 mod boilerplate;
 mod candidates;
 pub(super) mod choice;
@@ -11,6 +12,7 @@ mod crowd;
 mod crowd_components;
 mod crowd_index;
 mod crowd_pairs;
+mod dense_stored;
 pub(super) mod distance;
 mod distinct;
 mod features;

@@ -23,10 +23,16 @@ impl Rule {
     /// Whether two sets are to be compared: some sketch brings them together.
     #[inline(always)]
     pub(crate) fn holds(&self, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
-        let distance = |at: usize| (a[at] ^ b[at]).count_ones();
-        (0..SKETCHES).map(distance).sum::<u32>() <= self.search.total
-            && (0..self.search.joined).any(|sketch| distance(sketch) <= self.search.distance)
+        brings_together(&self.search, a, b)
     }
+}
+
+/// Whether one of the joined sketches brings two sets together, and all are near enough.
+#[inline(always)]
+pub(crate) fn brings_together(search: &SketchSearch, a: &[u64; SKETCHES], b: &[u64; SKETCHES]) -> bool {
+    let distance = |at: usize| (a[at] ^ b[at]).count_ones();
+    (0..SKETCHES).map(distance).sum::<u32>() <= search.total
+        && (0..search.joined).any(|sketch| distance(sketch) <= search.distance)
 }
 
 /// Whether none of the sketches before one brings two sets together, and all are near enough.

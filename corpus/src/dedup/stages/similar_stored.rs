@@ -7,6 +7,7 @@ use simstore::{Fingerprint, Result};
 
 use super::super::model::{NearStored, Nearness, SketchRow, Stored, of_similarity};
 use super::super::room::Room;
+use super::dense_stored::DenseComparison;
 use super::features::Features;
 use super::look_up::{Likely, LookUp, SimilarStore};
 use super::stored::{FoundStored, ThingOf};
@@ -85,6 +86,11 @@ pub(crate) struct ComparedStores<'a, F: Fingerprint> {
 /// A document and the order of its matches: the most similar first, then by store and id; and the standard error.
 type Found = ((u32, Nearness), ((u32, u64), Nearness));
 
+fn row(found: Match) -> Found {
+    let Match { document, store, id, estimate } = found;
+    ((document, !of_similarity(estimate.similarity)), ((store, id), of_similarity(estimate.standard_error)))
+}
+
 impl<F: Fingerprint> ComparedStores<'_, F> {
     /// Compares documents, whose features are there if a store keeps texts.
     pub(crate) fn compare(
@@ -105,27 +111,25 @@ impl<F: Fingerprint> ComparedStores<'_, F> {
                 some.push(row);
             }
             if some.len() >= TOGETHER || few.peek()?.is_none() {
-                self.take(&compare(stores, &some, &asked, self.least, room.share(), step)?, &mut found)?;
+                let matches = compare(stores, &some, &asked, self.least, room.share(), step)?;
+                for of_document in matches.chunk_by(|a, b| a.document == b.document) {
+                    let count = if self.with_all { of_document.len() } else { 1 };
+                    of_document[..count].iter().try_for_each(|&one| found.push(row(one)))?;
+                }
                 some.clear();
             }
         }
         let many = candidates.many.iter()?.map(|document| sketches.get(document? as usize));
-        LookUp::new(stores, room.share(), step).visit(many, |_, likely| {
-            self.take(&compare(stores, likely, &asked, self.least, room.share(), step)?, &mut found)
-        })?;
-        self.found(found)
-    }
-
-    /// Takes the similar pairs of some documents: all, or the most similar of each document.
-    fn take(&self, matches: &[Match], found: &mut Sorter<Found>) -> Result<()> {
-        for of_document in matches.chunk_by(|a, b| a.document == b.document) {
-            let some = if self.with_all { of_document.len() } else { 1 };
-            for &Match { document, store, id, estimate } in &of_document[..some] {
-                let error = of_similarity(estimate.standard_error);
-                found.push(((document, !of_similarity(estimate.similarity)), ((store, id), error)))?;
+        let mut dense = DenseComparison::new(stores, self.least, self.with_all);
+        LookUp::new(stores, room.share(), step).visit(many, |rows, likely| {
+            dense.add(rows, likely, |document| features.get(document))?;
+            if dense.bytes() >= room.share() {
+                dense.compare(step, |one| found.push(row(one)))?;
             }
-        }
-        Ok(())
+            Ok(())
+        })?;
+        dense.compare(step, |one| found.push(row(one)))?;
+        self.found(found)
     }
 
     fn found(&self, found: Sorter<Found>) -> Result<FoundStored<F>> {

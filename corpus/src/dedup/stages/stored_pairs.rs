@@ -10,7 +10,7 @@ use super::look_up::{Likely, SimilarStore};
 use crate::watch::Step;
 
 /// Stored documents that are read together.
-const READ: usize = 64;
+pub(super) const READ: usize = 64;
 
 /// Documents that are compared, by their numbers.
 pub(crate) struct Asked<'a> {
