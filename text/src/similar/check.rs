@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result, Snapshot};
 
 use super::SimilarSettings;
+use super::kept::fingerprints;
 use super::texts::Packing;
 use crate::{Profile, Sketched};
 
@@ -86,13 +87,12 @@ impl<F: Fingerprint> Check<'_, F> {
     }
 }
 
-/// The fingerprints that a store has of a document: its first sketches, each once.
-pub(super) fn fingerprints<F: Fingerprint>(sketched: &Sketched, settings: &SimilarSettings) -> Vec<F> {
-    let mut fingerprints: Vec<F> =
-        sketched.sketches[..settings.sketches()].iter().map(|&bits| F::from_u128(bits.into())).collect();
-    fingerprints.sort_unstable();
-    fingerprints.dedup();
-    fingerprints
+/// The fingerprints that a store has of a document, ascending, each once.
+pub(super) fn stored_fingerprints<F: Fingerprint>(sketched: &Sketched, settings: &SimilarSettings) -> Vec<F> {
+    let mut stored: Vec<F> = fingerprints(sketched, settings.sketches()).collect();
+    stored.sort_unstable();
+    stored.dedup();
+    stored
 }
 
 /// Checks a store of similar documents: settings, dictionary, notes, that texts have the signatures in their notes, and that the
@@ -141,7 +141,7 @@ pub fn check_similar<F: Fingerprint>(store: &Snapshot<F>, mut damaged: impl FnMu
                 return Ok(());
             }
         };
-        let expected = fingerprints::<F>(sketched, &settings);
+        let expected = stored_fingerprints::<F>(sketched, &settings);
         for &fingerprint in &expected {
             if !store.contains_pair(fingerprint, document.id)? {
                 problem(document.id, &format!("its fingerprint {fingerprint:x} is not in the tables"));

@@ -211,8 +211,9 @@ impl SimilarDocuments {
 
     /// Refuses a name that another text has. The same text may have it under several ids.
     fn check_name(&self, kept: &Kept, id: u64, name: &str) -> Result<()> {
-        let snapshot = self.store.snapshot();
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        // After the lock: a name that was written before it, when there was no index to enter it into, is in the snapshot.
+        let snapshot = self.store.snapshot();
         let names = match &mut *names {
             Some(names) => names,
             none => none.insert(DocumentNames::read(&snapshot)?),

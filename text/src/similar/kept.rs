@@ -63,8 +63,11 @@ impl Kept {
     }
 }
 
-/// The fingerprints by which a document is found.
-fn fingerprints<F: Fingerprint>(sketched: &Sketched, count: usize) -> impl Iterator<Item = F> + '_ {
+/// The fingerprints by which a document is found: its first sketches, of which several may be equal.
+pub(super) fn fingerprints<F: Fingerprint>(
+    sketched: &Sketched,
+    count: usize,
+) -> impl Iterator<Item = F> + '_ {
     sketched.sketches[..count].iter().map(|&bits| F::from_u128(bits.into()))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use simstore::store::{Finding, SalvageOptions, Salvaged, salvage, salvageable_marks};
 use simstore::{Durability, Error, Result, Snapshot, Store, StoreOptions, Transaction};
 
-use super::check::{Check, Flaw, check_similar, fingerprints};
+use super::check::{Check, Flaw, check_similar, stored_fingerprints};
 use super::texts::{Packing, dictionary_marks};
 use super::{SIMILAR_MARK, SimilarSettings, estimate};
 use crate::Sketched;
@@ -186,7 +186,8 @@ impl Repair<'_> {
             found.without_text += u64::from(matches!(document.sketched, Err(Flaw::Text(_))));
             let sketched = document.sketched.ok();
             found.left_out += u64::from(sketched.is_none());
-            let expected = sketched.as_ref().map(|sketched| fingerprints::<u64>(sketched, &self.settings));
+            let expected =
+                sketched.as_ref().map(|sketched| stored_fingerprints::<u64>(sketched, &self.settings));
             let expected = expected.unwrap_or_default();
             // Notes with texts are cut where the new store keeps none.
             let mut is_whole = document.fingerprints == expected.len() as u64 && !self.cuts_notes;
@@ -201,16 +202,14 @@ impl Repair<'_> {
         Ok(Some(found))
     }
 
-    /// Writes whole documents; those without a signature go.
+    /// Writes whole documents, in order of ids; documents without a signature go.
     fn write(&self, old: &Snapshot<u64>, mark: &[u8], changes: &[(u64, Option<Sketched>)]) -> Result<()> {
-        let mut ids: Vec<u64> = changes.iter().map(|&(id, _)| id).collect();
-        ids.sort_unstable();
         // The fingerprints that are there, by document.
         let mut pairs = Vec::new();
         for entry in old.iter() {
             let entry = entry?;
             let id = entry.id.unwrap_or(0);
-            if ids.binary_search(&id).is_ok() {
+            if changes.binary_search_by_key(&id, |&(id, _)| id).is_ok() {
                 pairs.push((id, entry.fingerprint));
             }
         }
@@ -246,7 +245,7 @@ impl Repair<'_> {
         sketched: &Sketched,
     ) -> Result<()> {
         let mut name = old.name(id)?;
-        for fingerprint in fingerprints::<u64>(sketched, &self.settings) {
+        for fingerprint in stored_fingerprints::<u64>(sketched, &self.settings) {
             match name.take() {
                 Some(name) => transaction.insert_named(fingerprint, id, &name)?,
                 None => transaction.insert(fingerprint, id),
