@@ -62,7 +62,8 @@ fn build<F: Fingerprint>(args: &BuildArgs, progress: &Progress) -> Outcome {
         Plan::<F>::named(name, args.distance).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     let (store, counts) =
-        simstore_corpus::build::build::<F>(&args.store, options, &inputs, &profile, args.names, progress)?;
+        simstore_corpus::build::build::<F>(&args.store, options, &inputs, &profile, args.names, progress)
+            .map_err(Failure::usage)?;
     bar.finish_and_clear();
     warn(&counts, kind, progress);
     if counts.read == counts.empty {

@@ -182,7 +182,7 @@ fn inputs_of_one_kind() {
     folder.run(&["build", "store", "a.u64"]).fails(1, "ends within a fingerprint: 4 of 8 bytes at offset 8");
     folder
         .run(&["build", "store", "a.u64", "--bits", "128"])
-        .fails(1, "64-bit fingerprints, not 128-bit ones");
+        .fails(2, "64-bit fingerprints, not 128-bit ones");
     folder.run(&["build", "none/store", "a.hex"]).fails(1, "none/store: cannot create");
     folder.run(&["build", "store", "a.hex", "--plan", "cover-9"]).fails(2, "there is no plan `cover-9`");
     folder.run(&["build", "store", "a.hex", "--block-size", "300"]).fails(2, "power of two");

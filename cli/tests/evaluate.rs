@@ -300,6 +300,24 @@ fn same_output_whatever_the_threads_and_the_compression() {
 }
 
 /// Start and end tags match, and there is text or a tag everywhere.
+#[test]
+fn a_picture_that_cannot_be_drawn_leaves_the_old_one() {
+    let folder = Folder::new();
+    folder.write("curve.svg", "old");
+    folder.write("empty.jsonl", "");
+    folder.write("bad.jsonl", "no JSON\n");
+    for args in [&["empty.jsonl"][..], &["bad.jsonl"], &["bad.jsonl", "--skip-bad"], &["missing.jsonl"]] {
+        let run = folder.run(&[&["evaluate", "--svg", "curve.svg"], args].concat());
+        assert_eq!(
+            (run.code, folder.read("curve.svg").as_str()),
+            (Some(1), "old"),
+            "{args:?}: {}",
+            run.stderr
+        );
+        assert_eq!(folder.names(), ["bad.jsonl", "curve.svg", "empty.jsonl"], "{args:?}");
+    }
+}
+
 fn assert_well_formed(svg: &str) {
     let mut open = Vec::new();
     for part in svg.split('<').skip(1) {

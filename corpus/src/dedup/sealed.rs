@@ -53,7 +53,7 @@ impl Write for Hashed {
 
 impl SealedWriter {
     pub(super) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
-        let output = Hashed { output: Output::create_as_it_is(path, unfinished)?, hash: Xxh3::new() };
+        let output = Hashed { output: Output::replace(path, unfinished)?, hash: Xxh3::new() };
         let frame = zstd::Encoder::new(output, 1).map_err(Error::io(path, "write"))?;
         Ok(SealedWriter { path: path.to_path_buf(), frame })
     }

@@ -67,6 +67,17 @@ impl Write for Target {
     }
 }
 
+fn refuse_in_store(path: &Path) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    if simstore::store::stored_bits(folder).is_ok() {
+        return Err(Error::BadArgument(format!(
+            "{}: is inside a store, whose files are its own; write it elsewhere",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
 impl Output {
     /// A file, compressed as its name says.
     ///
@@ -74,15 +85,18 @@ impl Output {
     /// [`Error::BadArgument`] for a path inside a store, or that names no file; [`Error::Refused`] if another process writes
     /// it; [`Error::Io`] if it cannot be written.
     pub fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
-        Output::create_with(path, Compression::of_name(path), unfinished)
+        refuse_in_store(path)?;
+        Output::of_file(path, Compression::of_name(path), TemporaryFile::create(path, unfinished)?)
     }
 
-    /// A file that is not compressed, also if its name says so.
+    /// A file that a later run reads, such as a part. It is not compressed, and it takes the place of anything with its name, also of a
+    /// pipe, which an output would be written to.
     ///
     /// # Errors
     /// As [`Output::create`].
-    pub fn create_as_it_is(path: &Path, unfinished: &Unfinished) -> Result<Self> {
-        Output::create_with(path, Compression::None, unfinished)
+    pub fn replace(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+        refuse_in_store(path)?;
+        Output::of_file(path, Compression::None, TemporaryFile::replace(path, unfinished)?)
     }
 
     /// What is written anywhere else, without compression: to standard output, a socket, into memory. Errors call it by this
@@ -92,16 +106,9 @@ impl Output {
         Output { path: path.to_path_buf(), writer: BufWriter::with_capacity(BUFFER_BYTES, compressor) }
     }
 
-    fn create_with(path: &Path, compression: Compression, unfinished: &Unfinished) -> Result<Self> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        if simstore::store::stored_bits(folder).is_ok() {
-            return Err(Error::BadArgument(format!(
-                "{}: is inside a store, whose files are its own; write it elsewhere",
-                path.display()
-            )));
-        }
-        let target = Target::File(TemporaryFile::create(path, unfinished)?);
-        let compressor = Compressor::new(compression, target).map_err(Error::io(path, "write"))?;
+    fn of_file(path: &Path, compression: Compression, file: TemporaryFile) -> Result<Self> {
+        let compressor =
+            Compressor::new(compression, Target::File(file)).map_err(Error::io(path, "write"))?;
         Ok(Output { path: path.to_path_buf(), writer: BufWriter::with_capacity(BUFFER_BYTES, compressor) })
     }
 

@@ -80,14 +80,20 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 impl TemporaryFile {
+    /// A file, or what is there with this name if it can only be written to.
     pub(super) fn create(path: &Path, unfinished: &Unfinished) -> Result<Self> {
-        let Some(temporary) = hidden(path, "tmp") else {
-            return Err(Error::BadArgument(format!("{}: not the name of a file", path.display())));
-        };
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             let file = File::options().write(true).open(path).map_err(Error::io(path, "write"))?;
             return Ok(TemporaryFile { path: None, file, unfinished: unfinished.clone() });
         }
+        TemporaryFile::replace(path, unfinished)
+    }
+
+    /// A file that replaces anything but a folder.
+    pub(super) fn replace(path: &Path, unfinished: &Unfinished) -> Result<Self> {
+        let Some(temporary) = hidden(path, "tmp") else {
+            return Err(Error::BadArgument(format!("{}: not the name of a file", path.display())));
+        };
         loop {
             let file = match File::options().write(true).create_new(true).open(&temporary) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -41,7 +41,7 @@ impl Shards {
     /// [`Error::Io`] if it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let bytes = self.bytes()?;
-        let mut output = Output::create_as_it_is(&folder.join(LIST), &Unfinished::default())?;
+        let mut output = Output::replace(&folder.join(LIST), &Unfinished::default())?;
         output.push(&bytes)?;
         output.finish()?;
         remove_but(folder, &self.shards)
@@ -203,5 +203,25 @@ mod tests {
         let other = Shard { checksum: "00000002".to_owned(), ..shard.clone() };
         assert!(matches!(check(&other, None), Err(Error::Corrupt { .. })));
         assert!(matches!(check(&shard, Some((64, 3, 1, 3))), Err(Error::Corrupt { .. })));
+    }
+
+    /// A pipe is not waited for: read, it is refused; written, it is replaced.
+    #[cfg(unix)]
+    #[test]
+    fn pipes_are_no_lists_and_no_manifests() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [LIST, MANIFEST] {
+            let pipe = folder.path().join(name);
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        }
+        let said = [
+            Shards::read(&folder.path().join(LIST)).unwrap_err().to_string(),
+            manifest_checksum(folder.path()).unwrap_err().to_string(),
+        ];
+        assert!(said.iter().all(|said| said.contains("a pipe")), "{said:?}");
+        let (run, shards) = (RUN.to_owned(), Vec::new());
+        let list = Shards { run, bits: 64, distance: 3, profile: None, missing: 0, shards };
+        list.write(folder.path()).unwrap();
+        assert!(fs::symlink_metadata(folder.path().join(LIST)).unwrap().is_file());
     }
 }

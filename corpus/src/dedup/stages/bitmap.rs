@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn hash(number: u64) -> u64 {
-        number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes())
     }
 
     proptest! {
