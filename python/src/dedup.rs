@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use serde_json::json;
 use simstore::each_width;
+use simstore::error::excerpt;
 use simstore_corpus::dedup::{
     self as job, Add, Answer, ClusterBy, Compare, CompareOptions, Distance, Files, Options, Question, Resume,
     Shard,
@@ -369,12 +370,15 @@ fn shape(name: &str) -> PyResult<ClusterBy> {
     match name {
         "components" => Ok(ClusterBy::Components),
         "stars" => Ok(ClusterBy::Stars),
-        _ => Err(PyValueError::new_err(format!("cluster_by is '{name}': expected 'stars' or 'components'"))),
+        _ => Err(PyValueError::new_err(format!(
+            "cluster_by is '{}': expected 'stars' or 'components'",
+            excerpt(name)
+        ))),
     }
 }
 
 fn in_argument(argument: &str, value: &str, error: &simstore::Error) -> PyErr {
-    PyValueError::new_err(format!("{argument} is '{value}': {error}"))
+    PyValueError::new_err(format!("{argument} is '{}': {error}", excerpt(value)))
 }
 
 /// One, or a list of them.
@@ -392,7 +396,8 @@ fn delimiter_of(delimiter: &str) -> PyResult<u8> {
         b"tab" => Ok(b'\t'),
         &[byte] if byte.is_ascii_punctuation() && byte != b'"' || b"\t ".contains(&byte) => Ok(byte),
         _ => Err(PyValueError::new_err(format!(
-            "delimiter is {delimiter:?}: expected one character of ASCII, such as ';' or '|', or 'tab'"
+            "delimiter is {:?}: expected one character of ASCII, such as ';' or '|', or 'tab'",
+            excerpt(delimiter)
         ))),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 use simstore::Error;
+use simstore::error::excerpt;
 use simstore_corpus::{Document, DocumentId, MAX_NAME_BYTES};
 
 use crate::border::is_of;
@@ -64,7 +65,7 @@ pub(crate) fn joined<'a>(
 
 /// Why a field is no text.
 pub(crate) fn malformed(name: &str, reason: &NoText) -> String {
-    format!("the field `{name}` {reason}")
+    format!("the field `{}` {reason}", excerpt(name))
 }
 
 /// An id that is a text.

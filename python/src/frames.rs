@@ -6,6 +6,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
+use simstore::error::excerpt;
 use simstore_corpus::DocumentId;
 
 use crate::border::{StringChunk, arrow_array, is_of};
@@ -105,7 +106,8 @@ fn columns(
             1 => {}
             count => {
                 return Err(PyValueError::new_err(format!(
-                    "{count} columns are called `{name}`: rename all but one"
+                    "{count} columns are called `{}`: rename all but one",
+                    excerpt(name)
                 )));
             }
         }
@@ -113,8 +115,9 @@ fn columns(
         match column.len()? {
             len if len == rows => Ok(column),
             len => Err(PyValueError::new_err(format!(
-                "column `{name}` has {len} values, column `{}` {rows}",
-                names.texts.first().map_or("", String::as_str)
+                "column `{}` has {len} values, column `{}` {rows}",
+                excerpt(name),
+                excerpt(names.texts.first().map_or("", String::as_str))
             ))),
         }
     };
@@ -128,7 +131,8 @@ fn columns(
             texts => {
                 let len = texts.len();
                 Err(PyValueError::new_err(format!(
-                    "column `{name}` says that it has {rows} values, and gives {len}"
+                    "column `{}` says that it has {rows} values, and gives {len}",
+                    excerpt(name)
                 )))
             }
         }

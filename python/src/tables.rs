@@ -1,5 +1,6 @@
 //! Tables of Arrow, and streams of them, on their way to the library.
 
+use simstore::error::excerpt;
 use simstore_text::did_you_mean;
 use std::sync::Arc;
 
@@ -40,9 +41,10 @@ pub(crate) fn table(array: AnyArray, names: &FieldNames) -> PyResult<Documents> 
 pub(crate) fn no_column<'a>(name: &str, argument: &str, there: impl Iterator<Item = &'a str>) -> PyErr {
     let there: Vec<&str> = there.collect();
     PyValueError::new_err(format!(
-        "there is no column `{name}`{}: the columns are {}; option `{argument}` names another",
+        "there is no column `{}`{}: the columns are {}; option `{argument}` names another",
+        excerpt(name),
         did_you_mean(name, &there),
-        there.join(", ")
+        excerpt(&there.join(", "))
     ))
 }
 
