@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use simstore::{Durability, StoreOptions};
-use simstore_corpus::dedup::{self, Files, Found, Options, Removed, Summary};
+use simstore_corpus::dedup::{self, Files, Found, Options, Removed, SimilarStores, Summary};
 use simstore_corpus::{DocumentId, DocumentOptions, Inputs};
-use simstore_text::{EstimateLimit, Profile, SimilarDocuments, SimilarSettings, Sketched, jaccard};
+use simstore_text::{
+    EstimateLimit, Profile, SimilarDocument, SimilarDocuments, SimilarSettings, Sketched, jaccard,
+};
 
 use crate::beyond_memory::{LITTLE, found};
 use crate::{Folder, Random};
@@ -127,6 +129,13 @@ fn the_nearest_stored_document_is_that_of_the_plain_loop() {
                 assert_eq!(nearest(&found, &against[0]), expected, "{against:?} {memory:?}");
             }
         }
+        let borrowed: Vec<Option<&str>> = texts.iter().map(|text| Some(&text[..])).collect();
+        let found = SimilarStores::open(&against, Some(LEAST)).unwrap().most_similar(&borrowed).unwrap();
+        let named = |(store, found): (usize, SimilarDocument)| {
+            (against[store].clone(), DocumentId::Number(found.id), found.estimate.similarity)
+        };
+        let found = found.into_iter().enumerate().filter_map(|(at, found)| Some((at, named(found?))));
+        assert_eq!(found.collect::<Nearest>(), expected, "{against:?}");
     }
 }
 

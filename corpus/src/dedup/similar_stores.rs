@@ -11,7 +11,9 @@ use super::against::{self, Against};
 use super::model::SketchRow;
 use super::options::Options;
 use super::question::{Compare, Question};
+use super::stages::dense_stored::DenseComparison;
 use super::stages::look_up::LookUp;
+use super::stages::similar_stored::FEW;
 use super::stages::stored_pairs::{Asked, Match, compare};
 use crate::InputKind;
 use crate::spill::Budget;
@@ -86,20 +88,38 @@ impl SimilarStores {
                 Ok(self.profile().feature_set(texts[document as usize].unwrap_or_default()))
             },
         };
+        let take = |found: &mut Vec<Option<Match>>, one: Match| {
+            found[one.document as usize] = Some(one);
+            Ok(())
+        };
         let mut found = vec![None; texts.len()];
+        let mut dense = DenseComparison::new(&stores, self.least, false);
         LookUp::new(&stores, MEMORY, &step).visit(rows.iter().copied().map(Ok), |_, likely| {
-            for Match { document, store, id, estimate } in
-                compare(&stores, likely, &asked, self.least, MEMORY, &step)?
-            {
-                // The most similar one comes first.
-                let found = &mut found[document as usize];
-                if found.is_none() {
-                    let name = stores[store as usize].0.name(id)?;
-                    *found = Some((store as usize, SimilarDocument { id, name, estimate }));
+            let (mut few, mut many, mut of_many) = (Vec::new(), Vec::new(), Vec::new());
+            for of_document in likely.chunk_by(|a, b| a.0 == b.0) {
+                if of_document.len() <= FEW {
+                    few.extend_from_slice(of_document);
+                } else {
+                    many.push(rows[of_document[0].0 as usize]);
+                    of_many.extend_from_slice(of_document);
                 }
+            }
+            for one in compare(&stores, &few, &asked, self.least, MEMORY, &step)? {
+                // The most similar one comes first.
+                found[one.document as usize].get_or_insert(one);
+            }
+            dense.add(&many, &of_many, asked.features)?;
+            if dense.bytes() >= MEMORY {
+                dense.compare(&step, |one| take(&mut found, one))?;
             }
             Ok(())
         })?;
-        Ok(found)
+        dense.compare(&step, |one| take(&mut found, one))?;
+        let named = |found: Option<Match>| {
+            let Some(Match { store, id, estimate, .. }) = found else { return Ok(None) };
+            let name = stores[store as usize].0.name(id)?;
+            Ok(Some((store as usize, SimilarDocument { id, name, estimate })))
+        };
+        found.into_iter().map(named).collect()
     }
 }

@@ -12,7 +12,7 @@ mod crowd;
 mod crowd_components;
 mod crowd_index;
 mod crowd_pairs;
-mod dense_stored;
+pub(super) mod dense_stored;
 pub(super) mod distance;
 mod distinct;
 mod features;

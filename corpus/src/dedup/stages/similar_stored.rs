@@ -15,8 +15,8 @@ use super::stored_pairs::{Asked, Match, compare};
 use crate::spill::{Cursor, Rows, RowsIter, Sorter};
 use crate::watch::Step;
 
-/// Candidates of one document that are kept as rows, at most.
-const FEW: usize = 64;
+/// Most candidates of a document that is compared pair by pair.
+pub(crate) const FEW: usize = 64;
 /// Pairs that are compared together, at least, while there are some.
 const TOGETHER: usize = 1 << 12;
 
