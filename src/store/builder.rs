@@ -48,9 +48,9 @@ impl<F: Fingerprint> Builder<F> {
     /// Starts a store in a folder that does not exist, is empty, or holds an unfinished build.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if the folder holds a store and `options.replace` is not set, a store without its
-    /// manifest, or other files; [`Error::Locked`] if this process or another one is building it, or writing to it;
-    /// [`Error::BadArgument`] or [`Error::IncompletePlan`] for impossible options; [`Error::Io`].
+    /// [`Error::AlreadyExists`] if the folder holds other files, a store without its manifest, or a store and
+    /// `options.replace` is not set. [`Error::Locked`] if this process or another one is building the store, or
+    /// writing to it. [`Error::BadArgument`] or [`Error::IncompletePlan`] for impossible options. [`Error::Io`].
     pub fn create(path: &Path, options: BuildOptions) -> Result<Self> {
         // Refuses impossible options before any file is made.
         options.plan.check::<F>(options.distance)?;

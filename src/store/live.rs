@@ -67,9 +67,9 @@ impl<F: Fingerprint> Store<F> {
     /// drops the store: an interrupted merge starts again from the beginning.
     ///
     /// # Errors
-    /// [`Error::Locked`] if this process or another one has the store open for writing, [`Error::Setting`] if the
-    /// options ask for another setting than the store has, [`Error::NotAStore`] if the path holds no store and
-    /// `create` is not set, or holds something else; and the errors of [`Snapshot::open`].
+    /// [`Error::Locked`] if this process or another one has the store open for writing. [`Error::Setting`] if the
+    /// options ask for another setting than the store has. [`Error::NotAStore`] if the path holds something else, or
+    /// nothing and `create` is not set. Also the errors of [`Snapshot::open`].
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self> {
         check_memory(options.memory)?;
         // Starts the threads before anything is written: a store cannot do without them.
