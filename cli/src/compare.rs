@@ -25,7 +25,7 @@ use crate::width::width;
 
 /// Words shown before and after each difference.
 const CONTEXT: usize = 6;
-/// Line width if there is no terminal, and the smallest line width, in columns.
+/// Line width without a terminal, and smallest line width, in columns.
 const WIDTH: usize = 120;
 const LEAST_WIDTH: usize = 40;
 /// Separator between the two texts.

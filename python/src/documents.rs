@@ -45,7 +45,7 @@ pub(crate) type Rows = Box<dyn Iterator<Item = Pulled> + Send>;
 /// Returns the next rows, or `None` at the end.
 pub(crate) type Documents = Box<dyn FnMut(&Call) -> simstore::Result<Option<Rows>> + Send>;
 
-/// Joins the texts of several named fields. The result is empty if there are none.
+/// Joins the texts of several named fields. Without texts, the result is empty.
 ///
 /// # Errors
 /// The reason why a field is malformed.

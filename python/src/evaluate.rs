@@ -153,7 +153,7 @@ impl Evaluation {
         Ok(best)
     }
 
-    /// A dict of the recommended distance for each profile. None if F1 is below 0.8, or if there are too few random pairs to decide.
+    /// A dict of the recommended distance for each profile. None if F1 is below 0.8, or if the random pairs are too few to decide.
     #[getter]
     fn recommended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let recommended = PyDict::new(py);

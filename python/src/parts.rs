@@ -112,7 +112,7 @@ impl Parts {
         self.inner.bits()
     }
 
-    /// The distance in bits up to which fingerprints are near.
+    /// The distance of the join, in bits.
     #[getter]
     fn distance(&self) -> u32 {
         each_width!(&self.inner, parts => parts.distance())
@@ -143,7 +143,7 @@ impl Parts {
     /// -------
     /// Table
     ///     With columns place (uint32, the bucket, from 0), fingerprints (binary, packed and ascending), and repeated (binary): the
-    ///     fingerprints that occur several times, null if there are none.
+    ///     fingerprints that occur several times, or null.
     #[pyo3(signature = (fingerprints, buckets=1))]
     fn pack(
         &self,
