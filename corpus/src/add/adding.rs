@@ -310,8 +310,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
     }
 
     /// Adds to the batch how far files have been read. First flushes the listener, since later calls do not report
-    /// these
-    /// documents again.
+    /// these documents again.
     fn mark(&mut self) -> Result<()> {
         self.listener.flush()?;
         for (key, trail) in std::mem::take(&mut self.trails) {
@@ -384,8 +383,7 @@ impl<'a, F: Fingerprint, L: Listener<F>> Adding<'a, F, L> {
         Ok(())
     }
 
-    /// Writes the documents taken before a read error. Writes nothing if taking a document has failed: the state of
-    /// the
+    /// Writes the documents taken before a read error. Writes nothing if taking a document has failed: the state of the
     /// batch is unknown then.
     pub(super) fn keep(&mut self) -> Result<()> {
         if self.has_failed { Ok(()) } else { self.write() }

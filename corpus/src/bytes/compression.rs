@@ -97,7 +97,7 @@ pub(crate) fn zstd_window_log(memory: Option<u64>) -> u32 {
     memory.map_or(ZSTD_WINDOW_LOG, |memory| (memory.max(1 << 12) / 2).ilog2().min(ZSTD_WINDOW_LOG))
 }
 
-/// A reader whose errors say what to do if decompression needs too much memory.
+/// A reader that adds a remedy to the error if decompression needs too much memory.
 pub(crate) struct Within<R> {
     pub(crate) inner: R,
     pub(crate) memory: Option<u64>,

@@ -13,24 +13,22 @@ use simstore::{Error, Result};
 /// Bytes examined to detect an encoding.
 const DETECTED_BYTES: usize = 1 << 20;
 /// One malformed character per this many bytes is no sign of another encoding. This limit is for lines, the next one
-/// for whole texts, where a wrong guess costs less than a refusal. A single one is never a sign, even in a short
-/// text.
+/// for whole texts, where a wrong guess costs less than a refusal. A single one is never a sign, even in a short text.
 const RARE: u64 = 8192;
 const RARE_IN_TEXT: u64 = 256;
-/// Bytes in which HTML must declare its encoding. The standard says 1,024; pages are less strict.
+/// HTML must declare its encoding in this many bytes. The standard says 1,024; pages are less strict.
 const DECLARED_BYTES: usize = 4096;
 
 /// Encoding of the input. Malformed bytes are replaced by U+FFFD and counted.
 ///
-/// The name of an encoding is any label of the WHATWG Encoding Standard: `utf-8`, `gb18030` (also for GBK and
-/// GB2312, which it contains), `big5`, `utf-16le`, `windows-1252`, ... A byte order mark at the start of a file
-/// takes precedence.
+/// The name of an encoding is any label of the WHATWG Encoding Standard: `utf-8`, `gb18030` (also for GBK and GB2312,
+/// which it contains), `big5`, `utf-16le`, `windows-1252`, ... A byte order mark at the start of a file takes
+/// precedence.
 ///
-/// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, `auto` uses the encoding declared by HTTP or by
-/// a
-/// `<meta>` tag. If none is declared, it replaces and counts a few malformed bytes; if there are many, it detects
-/// the encoding. For lines and tables, `auto` does not guess: if they are not nearly UTF-8, reading them ends with an
-/// error that names the likely encoding.
+/// `auto` is UTF-8. If a text file or a web page is not nearly UTF-8, `auto` uses the encoding declared by HTTP or by a
+/// `<meta>` tag. If none is declared and few bytes are malformed, these are replaced and counted. If many are
+/// malformed, the encoding is detected. For lines and tables, `auto` does not guess: if they are not nearly UTF-8,
+/// reading them ends with an error that names the likely encoding.
 ///
 /// ```
 /// use simstore_corpus::Encoding;
@@ -146,9 +144,8 @@ pub(crate) fn utf8_head(head: &[u8]) -> Option<Vec<u8>> {
     Some(decode(head[..mark + whole].to_vec(), mark, charset).0.into_bytes())
 }
 
-/// Byte order of UTF-16 without a mark; `None` if the bytes are not UTF-16. Without any ASCII character, and so
-/// without a
-/// zero byte, UTF-16 is not recognised.
+/// Byte order of UTF-16 without a mark; `None` if the bytes are not UTF-16. Without any ASCII character, and so without
+/// a zero byte, UTF-16 is not recognised.
 fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
     if !bytes.contains(&0) || is_utf8_with_zeros(bytes) {
         return None;
@@ -178,8 +175,7 @@ fn utf16_of(bytes: &[u8]) -> Option<&'static Charset> {
 }
 
 /// Whether the bytes are UTF-8 with zeros as control characters. Less than a fifth of the bytes at even places are
-/// zeros
-/// then, and less than a fifth at odd places.
+/// zeros then, and less than a fifth at odd places.
 fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
     let zeros = |first| bytes.iter().skip(first).step_by(2).filter(|&&byte| byte == 0).count();
     let is_utf8 = || match std::str::from_utf8(bytes) {
@@ -216,8 +212,7 @@ pub(crate) fn unmarked_utf16(head: &[u8]) -> Option<Encoding> {
 
 /// Decodes a line, or a part of one, of a file in this encoding. `auto` is UTF-8.
 ///
-/// The encoding must be ASCII-compatible: a byte below 0x30 is always the ASCII character, in particular a line end,
-/// a
+/// The encoding must be ASCII-compatible: a byte below 0x30 is always the ASCII character, in particular a line end, a
 /// quote, a comma and a tab. Second bytes start at 0x40 in GBK and Big5, and at 0x30 in GB18030.
 /// [`line_reader`](crate::bytes::transcode::line_reader) converts all other encodings of the standard to UTF-8.
 pub(crate) fn decode_line(bytes: Vec<u8>, encoding: Encoding) -> Decoded {

@@ -12,6 +12,7 @@ use crate::{DocumentFormat, DocumentOptions, Encoding, Record, Records, records}
 /// Two texts, and whether they are near-duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledPair {
+    /// The two texts.
     pub texts: [String; 2],
     /// Whether they are near-duplicates.
     pub is_positive: bool,
@@ -26,8 +27,8 @@ pub struct PairOptions {
     pub text_a: Option<String>,
     /// Field of the second text. `None`: `text_b`, or else `text_new`.
     pub text_b: Option<String>,
-    /// Field of the label: true, false, 1 or 0, or a number with
-    /// [`positive_from`](PairOptions::positive_from). `None`: `label`; if no pair has it, every pair is positive.
+    /// Field of the label: true, false, 1 or 0, or a number with [`positive_from`](PairOptions::positive_from). `None`:
+    /// `label`; if no pair has it, every pair is positive.
     pub label_field: Option<String>,
     /// Smallest label of a positive pair, if labels are numbers.
     pub positive_from: Option<f64>,
@@ -51,8 +52,7 @@ impl Default for PairOptions {
 ///
 /// # Errors
 /// An item is [`Error::BadInput`] for a malformed pair; the next pair follows. Either all pairs have labels or none
-/// has:
-/// a pair that differs from the first one in this is malformed. Other errors are as for
+/// has: a pair that differs from the first one in this is malformed. Other errors are as for
 /// [`documents`](crate::documents).
 pub fn labelled_pairs(paths: &[PathBuf], options: &PairOptions) -> LabelledPairs {
     let document_options = DocumentOptions {
@@ -93,8 +93,7 @@ impl LabelledPairs {
 /// Reads labelled pairs from rows, in order. A row has the fields of a JSON line.
 ///
 /// # Errors
-/// Errors of the rows, and [`Error::BadInput`] for a malformed row, with its number from 1, as for
-/// [`labelled_pairs`].
+/// Errors of the rows, and [`Error::BadInput`] for a malformed row, with its number from 1, as for [`labelled_pairs`].
 pub fn labelled_rows(
     rows: impl Iterator<Item = Result<Map<String, Value>>>,
     options: &PairOptions,
@@ -123,7 +122,7 @@ fn labelled(line: Line, are_labelled: &mut Option<bool>) -> Result<LabelledPair,
 #[derive(Debug, PartialEq)]
 struct Line {
     texts: [String; 2],
-    /// `None` if there is no label.
+    /// `None` without a label.
     is_positive: Option<bool>,
     path: Option<String>,
 }

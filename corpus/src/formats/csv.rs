@@ -224,9 +224,8 @@ impl Rows {
     /// Reads the next row as in the file, without the newline at its end. Also returns the number of its first line.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long; the next row follows. The same
-    /// error for
-    /// quotes that are not closed before the end of the file, and for unreadable bytes.
+    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long; the next row follows. The same error
+    /// for quotes that are not closed before the end of the file, and for unreadable bytes.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut row = Vec::new();
         let is_there = self.splitter.read(&mut self.input, &mut row)?;
@@ -325,9 +324,8 @@ impl Splitter {
 
 const TWICE: &str = "write each quote within quotes twice";
 
-/// Returns a reason if text follows a closing quote, against RFC 4180. Usually such a quote was opened by mistake
-/// some rows
-/// before, and several rows look like one.
+/// Returns a reason if text follows a closing quote, against RFC 4180. Usually such a quote was opened by mistake some
+/// rows before, and several rows look like one.
 fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String> {
     let after =
         |at: usize, wanted: u8| row[at..].iter().position(|&byte| byte == wanted).map(|found| at + found + 1);

@@ -59,8 +59,7 @@ pub(crate) fn by_name(path: &Path) -> Option<Format> {
     }))
 }
 
-/// Detects the format of an input; `None` if it is unknown. Binary content decides before the name, and the name
-/// before
+/// Detects the format of an input; `None` if it is unknown. Binary content decides before the name, and the name before
 /// text content.
 ///
 /// A table is recognised by its first row: one of the columns is a text field.
@@ -122,9 +121,8 @@ pub(crate) fn of(
     })
 }
 
-/// Like [`of`], for a file in a folder or a member of an archive, which the caller has not named. `None` for JSON
-/// that is
-/// no list of documents, such as the settings of a program.
+/// Like [`of`], for a file in a folder or a member of an archive, which the caller has not named. `None` for JSON that
+/// is no list of documents, such as the settings of a program.
 pub(crate) fn of_unnamed(
     path: &Path,
     head: &[u8],
@@ -158,8 +156,7 @@ pub(crate) fn detect_unnamed(
     })
 }
 
-/// Whether JSON is no list of documents: none of its objects has a text field. If the JSON is cut off or damaged,
-/// this
+/// Whether JSON is no list of documents: none of its objects has a text field. If the JSON is cut off or damaged, this
 /// holds only for an object over several lines that does not name such a field.
 fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
     let json = without_blank_start(head);
@@ -347,7 +344,7 @@ mod tests {
             "{\"id\": 1}\n{\"id\": 2, \"text\": null}",
             "{\n  \"text\": \"a\"\n}",
             "[{\"id\": 1}, {\"text\": \"a\"}]",
-            // Damaged, or cut: whoever reads it says so.
+            // Damaged or cut off: reading the documents reports it.
             "{\"text\": \"a\",\n",
             "{\"id\": 1\n{\"text\": \"a\"}",
             "{\"id\": x}\n{\"id\": 1}",
@@ -357,7 +354,7 @@ mod tests {
         }
         assert!(!is_other("{\"a\": {\"b\": \"x\"}}", &["a.b"]) && !is_other("{\"a.b\": \"x\"}", &["a.b"]));
         assert!(!is_other("{\"body\": \"x\"}", &["title", "body"]));
-        // Of a long file, only the beginning is known.
+        // Only the beginning of a long file is known.
         assert!(!is_other_json(b"{\"id\": 1}\n{\"id\": 2}\n", false, &["text".to_owned()]));
     }
 

@@ -156,8 +156,7 @@ impl Pages {
     ///
     /// # Errors
     /// [`Error::BadInput`] for a document that is too long, and for a record that is malformed, damaged or cut off.
-    /// After
-    /// the error, reading continues with the next record found.
+    /// After the error, reading continues with the next record found.
     pub(crate) fn read(&mut self) -> Result<Option<Page>> {
         loop {
             // Errors have the number of the next record.
