@@ -306,8 +306,8 @@ impl Error {
         }
     }
 
-    /// Makes an [`Error::Io`] from an error of the operating system: `file.read(..).map_err(Error::io(path,
-    /// "read"))`.
+    /// Makes an [`Error::Io`] from an error of the operating system:
+    /// `file.read(..).map_err(Error::io(path, "read"))`.
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
         move |source| Error::Io { path, action, source }

@@ -150,8 +150,8 @@ pub struct StoreOptions {
     pub compaction: bool,
     /// Number of segments of similar size that are merged into one, T; 4 by default, at least 2.
     ///
-    /// A larger number writes less and slows queries down. Of n pairs, flushed m at a time, each is written at most 1
-    /// + log_T(n / m) times. For a load of mostly queries, 2 is better: it makes two thirds as many segments as 4,
+    /// A larger number writes less and slows queries down. Of n pairs, flushed m at a time, each is written at most
+    /// 1 + log_T(n / m) times. For a load of mostly queries, 2 is better: it makes two thirds as many segments as 4,
     /// and merges up to twice as much.
     pub fanout: usize,
     /// Limit for compaction in the background, in bytes written per second; `None`, the default, is no limit.

@@ -35,7 +35,7 @@ pub(super) struct Condition<F> {
 /// Fingerprints to be joined with one another.
 pub(super) struct Set<'a, F> {
     pub(super) values: &'a [F],
-    /// The bits that may differ between near fingerprints, in addition to the bits in the conditions.
+    /// The bits that may differ between near fingerprints, besides the bits that must differ by a condition.
     pub(super) bits: F,
     /// The most errors among these bits.
     pub(super) distance: u32,

@@ -187,6 +187,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// # Ok::<(), simstore::Error>(())
 /// ```
 ///
+/// # Errors
 /// [`Error::OutOfOrder`] if the fingerprints are not strictly ascending, [`Error::BadArgument`] if the distance is
 /// above [`Fingerprint::MAX_DISTANCE`] or there are 2^32 - 1 fingerprints or more; [`Error::Cancelled`] if the
 /// visitor asked to stop. After that, other threads may still call it a few times.

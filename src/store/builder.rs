@@ -238,6 +238,7 @@ impl<F: Fingerprint> Builder<F> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// # Errors
     /// Errors of [`Builder::finish`]; [`Error::OutOfOrder`]; [`Error::BadArgument`] if the options ask for ids, if
     /// fingerprints or names were inserted, or if the source does not give the same number each time.
     pub fn finish_sorted(

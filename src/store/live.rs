@@ -192,7 +192,7 @@ impl<F: Fingerprint> Store<F> {
     /// pairs take no space.
     ///
     /// # Errors
-    /// Errors of [`Store::insert`], and [`Error::Corrupt`] if a segment is damaged. After an error the store is
+    /// Errors of [`Store::insert`], and [`Error::Corrupt`] if a segment is damaged; in that case the store is
     /// unchanged.
     pub fn compact(&self) -> Result<()> {
         self.compact_with(&CompactOptions::default())
